@@ -1,4 +1,4 @@
-"""Recorded streams of real chat completions servers are understood, however the network cuts them."""
+"""Recorded streams of real chat completions servers, read in pieces of any size."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LOGPROBS = {
 CALL, ERROR = "llamacpp-call", "llamacpp-error"
 
 
-def test_all_recordings_are_here() -> None:
+def test_every_recorded_stream_has_an_expectation() -> None:
     assert {path.stem for path in FOLDER.glob("*.sse")} == {*RECORDED, *LOGPROBS, CALL, ERROR}
 
 
@@ -67,7 +67,7 @@ def segments_of(chunks: list[EngineChunk]) -> list[Segment]:
 
 @pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
 @pytest.mark.parametrize("name", sorted(RECORDED))
-async def test_a_recorded_stream(name: str, piece_bytes: int) -> None:
+async def test_recorded_stream_is_read_with_text_finish_reason_and_usage(name: str, piece_bytes: int) -> None:
     chunks = await replayed(name, piece_bytes)
     texts = [segment.text for segment in segments_of(chunks) if isinstance(segment, Text)]
     assert ("".join(texts), chunks[-1].finish, usage_in(chunks[-1])) == RECORDED[name]
@@ -75,7 +75,7 @@ async def test_a_recorded_stream(name: str, piece_bytes: int) -> None:
 
 @pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
 @pytest.mark.parametrize("name", sorted(LOGPROBS))
-async def test_recorded_log_probabilities(name: str, piece_bytes: int) -> None:
+async def test_recorded_log_probabilities_match_their_text(name: str, piece_bytes: int) -> None:
     chunks = await replayed(name, piece_bytes, replace(REQUEST, top_logprobs=1))
     texts = [segment for segment in segments_of(chunks) if isinstance(segment, ScoredText)]
     tokens = [token for text in texts for token in text.tokens]
@@ -86,7 +86,7 @@ async def test_recorded_log_probabilities(name: str, piece_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
-async def test_a_recorded_call(piece_bytes: int) -> None:
+async def test_recorded_call_is_read_with_its_arguments(piece_bytes: int) -> None:
     chunks = await replayed(CALL, piece_bytes)
     begin, *arguments, end = segments_of(chunks)
     assert isinstance(begin, CallBegin)
@@ -97,6 +97,6 @@ async def test_a_recorded_call(piece_bytes: int) -> None:
     assert (chunks[-1].finish, usage_in(chunks[-1])) == (FinishReason.STOP, Usage(199, 21, cached_tokens=198))
 
 
-async def test_a_recorded_error() -> None:
+async def test_recorded_error_is_an_engine_fault() -> None:
     with pytest.raises(EngineFault, match="reported an error"):
         await replayed(ERROR, 97)

@@ -1,7 +1,7 @@
-"""Records what a real Triton streams, message by message: `python -m tests.golden.engine_streams.record`.
+"""Records the streams of a real Triton, message by message: `python -m tests.golden.engine_streams.record`.
 
-SmolLM2 answers as it does. The echoing model of the tests sends the prompt's own ids, four at a time, so that
-characters which take several tokens are among them.
+Some recordings are answers of SmolLM2. The others come from the echo model of the tests, which sends the ids of its
+prompt, four at a time, so that they contain characters of several tokens.
 """
 
 from __future__ import annotations

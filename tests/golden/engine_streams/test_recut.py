@@ -1,6 +1,6 @@
-"""Recorded streams of a real engine, cut differently, make equal responses: chunk boundaries mean nothing.
+"""Recorded streams of a real engine make equal responses however they are cut.
 
-The recordings were made by record.py; the cuts are drawn anew from seeds.
+The recordings are made by record.py. The cuts are random.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RECORDINGS: dict[str, Object] = {path.stem: loads(path.read_bytes()) for path in
 
 
 def play(recording: Object, batches: Iterable[list[list[int]]]) -> list[Object]:
-    """The events that a recording makes when it arrives in these batches of messages."""
+    """The events of a recording that arrives in these batches of messages."""
     given_turn = turn(recording["text"], **recording["parameters"])
     pipeline = pipeline_of(model(context_length=1024), given_turn, controls=ALL_CONTROLS, ids=SequentialIds())
     made, _ = pipeline.start()
@@ -49,7 +49,7 @@ def cut(ids: list[int], random: Random) -> Iterator[list[list[int]]]:
 
 
 def without_boundaries(log: Iterable[Object]) -> list[Object]:
-    """A log with neighbouring deltas joined and numbers, which count deltas, taken out."""
+    """A log with adjacent deltas joined and without sequence numbers, because both depend on the cut."""
     plain: list[Object] = []
     for event in log:
         bare = {name: value for name, value in event.items() if name != "sequence_number"}
@@ -60,15 +60,15 @@ def without_boundaries(log: Iterable[Object]) -> list[Object]:
     return plain
 
 
-def test_the_recordings_have_what_makes_cutting_hard() -> None:
+def test_recordings_contain_split_characters() -> None:
     ids = list(chain.from_iterable(RECORDINGS["scripts"]["messages"] + RECORDINGS["half"]["messages"]))
     halves = sum("\ufffd" in tokenizer().decode([token]) for token in ids)
-    assert halves > 10, "no token in them is a part of a character"
+    assert halves > 10, "the recordings contain too few parts of characters"
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 @given(seed=st.integers(0, 2**32))
-def test_any_cut_of_a_recorded_stream_is_the_same_response(name: str, seed: int) -> None:
+def test_any_cut_of_a_recorded_stream_makes_an_equal_response(name: str, seed: int) -> None:
     recording = RECORDINGS[name]
     as_recorded = play(recording, ([message] for message in recording["messages"]))
     ids = list(chain.from_iterable(recording["messages"]))
@@ -79,7 +79,7 @@ def test_any_cut_of_a_recorded_stream_is_the_same_response(name: str, seed: int)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_the_whole_stream_at_once_and_id_by_id(name: str) -> None:
+def test_whole_stream_at_once_and_id_by_id_make_equal_responses(name: str) -> None:
     recording = RECORDINGS[name]
     ids = list(chain.from_iterable(recording["messages"]))
     at_once = play(recording, [[ids]])

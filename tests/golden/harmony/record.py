@@ -1,4 +1,4 @@
-"""Asks openai-harmony again: `make goldens`."""
+"""Records the answers of openai-harmony anew: `make goldens`."""
 
 from __future__ import annotations
 

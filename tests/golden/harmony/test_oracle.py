@@ -1,5 +1,5 @@
-"""openai-harmony itself, asked while the tests run: what was recorded still holds, and so does what chance comes up
-with. Needs what `make check` installs; no network."""
+"""Comparison with openai-harmony while the tests run: the recording is up to date, and random prompts and outputs
+agree. The tests need the packages that `make check` installs, and no network."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _oracle_is_there() -> None:
     assert not oracle.missing()
 
 
-def test_the_recording_is_what_it_says() -> None:
+def test_recording_equals_the_answers_of_openai_harmony() -> None:
     assert json.loads(FILE.read_text("utf-8")) == asked()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_our_prompt_has_its_ids(case: Case) -> None:
+def test_prompt_has_the_ids_of_openai_harmony(case: Case) -> None:
     encoder = PromptEncoder(HarmonyTemplate(), oracle.vocabulary().tokenizer)
     prompt = encoder.encode(ours.conversation(case), now_s=NOW_S, switches={"reasoning_effort": case.effort})
     ids = [token_id for piece in prompt.pieces for token_id in oracle.ids_of(piece)]
@@ -55,11 +55,11 @@ def test_our_prompt_has_its_ids(case: Case) -> None:
 
 
 @pytest.mark.parametrize("output", WELL_FORMED, ids=lambda output: output.id)
-def test_cut_off_anywhere_an_output_means_what_it_says(output: Output) -> None:
+def test_output_cut_off_anywhere_is_read_as_by_openai_harmony(output: Output) -> None:
     ids = oracle.ids_of(output.text)
     for length in range(len(ids) + 1):
         messages = oracle.messages_of(ids[:length])
-        if not isinstance(messages, str):  # within a header it gives up
+        if not isinstance(messages, str):  # openai-harmony raises an error within a header
             assert parts(ids[:length]) == without_half_a_character(parts_meant(messages))
 
 
@@ -69,14 +69,14 @@ def parts(ids: list[int]) -> list[Part]:
 
 
 def without_half_a_character(meant: list[Part]) -> list[Part]:
-    """We leave out a character that was cut off before its last byte."""
+    """Leaves out a character that was cut off, as our parser does."""
     if meant and meant[-1].text.endswith("\ufffd"):
         *others, last = meant
         return [*others, Part(last.kind, last.text.rstrip("\ufffd").rstrip(), last.name)]
     return meant
 
 
-# ---- by chance ----
+# ---- Random input ----
 
 TEXTS = st.text(st.sampled_from("ab Z09 \n.,'\"\\/{}[]<|>_é☃日😀"), max_size=12)
 WORDS = st.text(st.sampled_from("abcZ_09"), min_size=1, max_size=8)
@@ -113,7 +113,7 @@ PARAMETERS = objects(st.recursive(st.just({"type": "number"}), schemas, max_leav
 
 @given(PARAMETERS, TEXTS)
 @settings(max_examples=volume(60, 1_000))
-def test_any_tool_is_shown_as_it_shows_it(parameters: Object, description: str) -> None:
+def test_any_tool_is_written_as_by_openai_harmony(parameters: Object, description: str) -> None:
     tool = function("f", parameters, description)
     case = Case("tool", turn(message("user", "Hi"), tools=[tool]), (user("Hi"),), functions=(tool,))
     assert ours.prompt(case) == oracle.text_of(oracle.prompt_ids(case))
@@ -121,7 +121,7 @@ def test_any_tool_is_shown_as_it_shows_it(parameters: Object, description: str) 
 
 @st.composite
 def turns(draw: st.DrawFn) -> tuple[list[Object], list[Said]]:
-    """One user's turn without its answer: thoughts, preambles and calls."""
+    """A turn of a user without its answer: reasoning, preambles and calls."""
     text = draw(TEXTS)
     items, told = [message("user", text)], [user(text)]
     for number in range(draw(st.integers(0, 3))):
@@ -138,10 +138,10 @@ def turns(draw: st.DrawFn) -> tuple[list[Object], list[Said]]:
 
 @given(st.lists(turns(), max_size=2), turns(), TEXTS)
 @settings(max_examples=volume(30, 1_000))
-def test_any_conversation_is_written_as_it_writes_it(
+def test_any_conversation_is_written_as_by_openai_harmony(
     before: list[tuple[list[Object], list[Said]]], now: tuple[list[Object], list[Said]], answer: str
 ) -> None:
-    """Reasoning before the last answer is left out of the oracle's input: see
+    """Reasoning before the last answer is left out of the input of openai-harmony, see
     `thoughts-between-answers-are-dropped`."""
     items: list[Object] = []
     told: list[Said] = []
@@ -153,7 +153,7 @@ def test_any_conversation_is_written_as_it_writes_it(
 
 
 def _numbered(items: list[Object], number: int) -> list[Object]:
-    """No two turns have calls of the same id."""
+    """Makes the call ids of each turn unique."""
     return [each | {"call_id": f"{number}_{each['call_id']}"} if "call_id" in each else each for each in items]
 
 
@@ -171,7 +171,7 @@ MESSAGES = st.tuples(st.sampled_from(HEADERS), TEXTS | st.just('{"a": [1]}'), st
 
 @given(st.lists(MESSAGES, min_size=1, max_size=5))
 @settings(max_examples=volume(60, 1_000))
-def test_any_well_formed_output_means_what_it_says(messages: list[tuple[str, str, str]]) -> None:
+def test_any_well_formed_output_is_read_as_by_openai_harmony(messages: list[tuple[str, str, str]]) -> None:
     output = "<|start|>assistant".join(f"{header}<|message|>{text}{end}" for header, text, end in messages)
     ids = oracle.ids_of(output)
     told = oracle.messages_of(ids)
@@ -180,5 +180,5 @@ def test_any_well_formed_output_means_what_it_says(messages: list[tuple[str, str
 
 
 def with_arguments(part: Part) -> Part:
-    """Arguments of nothing are none."""
+    """Replaces empty arguments of a call by `{}`."""
     return Part("call", "{}", part.name) if part.kind.startswith("call") and not part.text else part

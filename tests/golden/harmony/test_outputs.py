@@ -1,4 +1,4 @@
-"""Outputs of gpt-oss are read as openai-harmony reads them; outputs that openai-harmony gives up on are read, too."""
+"""Outputs of gpt-oss, read as by openai-harmony. Outputs that openai-harmony rejects are read, too."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ BOTH = (*WELL_FORMED, *MALFORMED)
 
 
 @pytest.mark.parametrize("output", WELL_FORMED, ids=lambda output: output.id)
-def test_a_well_formed_output_means_what_openai_harmony_says(output: Output) -> None:
+def test_well_formed_output_is_read_as_by_openai_harmony(output: Output) -> None:
     kept = recorded()
     assert ours.parts(kept.vocabulary, [kept.ids[output.id]]) == parts_meant(kept.messages[output.id]) != []
 
 
 @pytest.mark.parametrize("output", MALFORMED, ids=lambda output: output.id)
-def test_a_malformed_output_means_what_is_written_down(output: Output) -> None:
+def test_malformed_output_is_read_as_listed(output: Output) -> None:
     kept = recorded()
     assert output.why
     assert ours.parts(kept.vocabulary, [kept.ids[output.id]]) == list(output.means)
 
 
 @pytest.mark.parametrize("output", BOTH, ids=lambda output: output.id)
-def test_where_the_ids_are_cut_means_nothing(output: Output) -> None:
+def test_output_is_read_equally_for_any_cut_of_its_ids(output: Output) -> None:
     kept = recorded()
     first, *others = (ours.parts(kept.vocabulary, pieces) for pieces in cuts(kept.ids[output.id]))
     assert all(other == first for other in others)
 
 
 @pytest.mark.parametrize("output", WELL_FORMED, ids=lambda output: output.id)
-def test_what_is_cut_off_is_the_beginning_of_the_whole(output: Output) -> None:
+def test_output_that_is_cut_off_is_read_as_a_prefix(output: Output) -> None:
     kept = recorded()
     ids = kept.ids[output.id]
     whole = ours.parts(kept.vocabulary, [ids])
@@ -46,7 +46,7 @@ def test_what_is_cut_off_is_the_beginning_of_the_whole(output: Output) -> None:
 
 
 @pytest.mark.parametrize("output", MALFORMED, ids=lambda output: output.id)
-def test_a_malformed_output_may_be_cut_off_anywhere(output: Output) -> None:
+def test_malformed_output_cut_off_anywhere_raises_no_error(output: Output) -> None:
     kept = recorded()
     ids = kept.ids[output.id]
     for length in range(len(ids)):

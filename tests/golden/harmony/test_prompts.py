@@ -1,4 +1,4 @@
-"""Our prompts for gpt-oss are those of openai-harmony; where the models' own template differs, and why."""
+"""Prompts for gpt-oss equal those of openai-harmony. The template of the models differs in listed cases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.harmony import ours
 from tests.support.harmony.conversations import CASES, Case
 from tests.support.harmony.recording import recorded
 
-# What the chat template that comes with the models writes instead.
+# Differences of the chat template that comes with the models.
 _TOOLS = "a comma between a default and its comment; only the first line of a description is a comment"
 _CALLS = "`json` without <|constrain|>; a result quoted as a JSON string"
 TEMPLATE_DIFFERS = {
@@ -43,12 +43,12 @@ def template_of_the_models() -> JinjaTemplate:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_our_prompt_is_that_of_openai_harmony(case: Case) -> None:
+def test_prompt_equals_that_of_openai_harmony(case: Case) -> None:
     assert ours.prompt(case) == recorded().prompts[case.id]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_template_of_the_models_differs_where_it_is_listed(case: Case) -> None:
+def test_template_of_the_models_differs_only_where_it_is_listed(case: Case) -> None:
     try:
         written = ours.prompt(case, template_of_the_models())
     except InvalidRequest:
@@ -57,5 +57,5 @@ def test_the_template_of_the_models_differs_where_it_is_listed(case: Case) -> No
     assert (written == "refused") is TEMPLATE_DIFFERS.get(case.id, "").startswith("refused")
 
 
-def test_only_cases_that_there_are_are_listed() -> None:
+def test_every_listed_difference_names_a_case() -> None:
     assert set(TEMPLATE_DIFFERS) < {case.id for case in CASES} == set(recorded().prompts)

@@ -1,7 +1,7 @@
-"""Prompts of chats that grow, through real templates: whatever was kept of earlier turns, their ids are those of the
-whole prompt, no text of theirs becomes a control token, and none has more tokens than was said without encoding it.
+"""Prompts of growing chats with real templates: a cached prompt has the ids of the whole prompt, no text becomes a
+control token, and no prompt has more tokens than its bound.
 
-The vocabulary is SmolLM2's, with the control tokens that the template speaks of."""
+The vocabulary is that of SmolLM2 with the control tokens of the template."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _QUESTIONS = st.tuples(_TEXTS.map(lambda text: text or "Hi")) | st.just(("See:",
 
 @st.composite
 def chats(draw: st.DrawFn) -> list[Conversation]:
-    """The prompts of a chat, each of which goes on behind the one before, or behind an earlier one."""
+    """The prompts of a chat. Each continues the last prompt or the one before."""
     tools = draw(st.sampled_from([(), (TOOL,)]))
     opening = draw(st.sampled_from([(), (Message("system", ("Be brief.",)),)]))
     shown = [Conversation((*opening, Message("user", draw(_QUESTIONS))), tools)]
@@ -100,7 +100,7 @@ def encoder_without_cache(path: Path) -> PromptEncoder:
 
 
 def encoded_anew(path: Path, shown: Conversation) -> Sequence[int] | None:
-    """The ids of a prompt from an encoder without a cache; None if the template refuses the prompt."""
+    """The ids of a prompt from an encoder without a cache, or None if the template rejects the prompt."""
     try:
         return encoder_without_cache(path).encode(shown, now_s=NOW_S).ids
     except InvalidRequest:
@@ -110,9 +110,7 @@ def encoded_anew(path: Path, shown: Conversation) -> Sequence[int] | None:
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 @settings(max_examples=EXAMPLES)
 @given(chats(), st.sampled_from([1_000, 10_000, 10_000_000]))
-def test_whatever_was_kept_the_ids_are_those_of_the_whole_prompt(
-    path: Path, shown: list[Conversation], cache_bytes: int
-) -> None:
+def test_cached_prompt_has_the_ids_of_the_whole_prompt(path: Path, shown: list[Conversation], cache_bytes: int) -> None:
     encoder = PromptEncoder(template(path), vocabulary(path), cache_bytes=cache_bytes)
     for prompt in [*shown, *shown]:
         wanted = encoded_anew(path, prompt)
@@ -132,7 +130,7 @@ _SHORT_CALL = (
 
 @pytest.mark.parametrize("messages", [_SHORT_TURN, _SHORT_CALL], ids=["turns", "calls"])
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_many_short_messages_have_no_more_tokens_than_was_said(path: Path, messages: tuple[Message, ...]) -> None:
+def test_many_short_messages_stay_within_the_token_bound(path: Path, messages: tuple[Message, ...]) -> None:
     shown = Conversation((*messages * 100, Message("user", ("a",))), (TOOL,) * 20)
     ids = encoded_anew(path, shown)
     assert ids is None or len(ids) <= encoder_without_cache(path).tokens_at_most(shown)
@@ -141,7 +139,7 @@ def test_many_short_messages_have_no_more_tokens_than_was_said(path: Path, messa
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 @settings(max_examples=EXAMPLES)
 @given(chats())
-def test_control_tokens_are_those_of_the_template(path: Path, shown: list[Conversation]) -> None:
+def test_prompt_has_only_the_control_tokens_of_its_template(path: Path, shown: list[Conversation]) -> None:
     control = ControlTokens(vocabulary(path).added)
     for prompt in shown:
         ids = encoded_anew(path, prompt)
@@ -153,7 +151,7 @@ def test_control_tokens_are_those_of_the_template(path: Path, shown: list[Conver
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 @settings(max_examples=EXAMPLES)
 @given(chats())
-def test_minijinja_writes_what_jinja_writes_where_it_is_used(path: Path, shown: list[Conversation]) -> None:
+def test_agreeing_minijinja_twin_writes_the_prompts_of_jinja(path: Path, shown: list[Conversation]) -> None:
     made = twin(path)
     if made is not None:
         for prompt in shown:
@@ -163,7 +161,7 @@ def test_minijinja_writes_what_jinja_writes_where_it_is_used(path: Path, shown: 
 
 @cache
 def twin(path: Path) -> MinijinjaTwin | None:
-    """Whether it is also the faster one is for tests/bench to say."""
+    """The twin of a template, or None if the two disagree. tests/bench measures whether the twin is faster."""
     given = template(path)
     made = MinijinjaTwin(
         path.read_text("utf-8"), given._template.render, to_json=jinja._to_json, raise_exception=jinja._raise
@@ -172,8 +170,8 @@ def twin(path: Path) -> MinijinjaTwin | None:
 
 
 def _written(path: Path, control: ControlTokens, shown: Conversation) -> Iterator[list[str]]:
-    """The control tokens that the template writes around texts that cannot be mistaken for any: all characters of names
-    exchanged, or only those that begin one. A template that looks into texts may see something else in the former."""
+    """The control tokens that the template writes around masked texts. Either all characters of control tokens are
+    masked, which can mislead a template that inspects texts, or only the first character of each."""
     shown = encoder_without_cache(path).roles.adapt(shown)
     for alphabet in (control.alphabet, sorted({name[0] for name in vocabulary(path).added.values() if len(name) > 1})):
         mask = Mask(alphabet, avoiding="")

@@ -1,5 +1,5 @@
-"""Roles in any order: a model reads all of it in its order, or its caller is told which item it
-cannot be given: with each template that is here, from a writer of prompts that drops what the template drops."""
+"""Roles in any order, with each recorded template: the prompt has all messages in their order, or the conversation is
+rejected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def roles(path: Path) -> Roles:
 
 
 @pytest.mark.parametrize("path", [path for path in TEMPLATES if path.stem in KNOWN], ids=lambda path: path.stem)
-def test_what_well_known_templates_read(path: Path) -> None:
+def test_role_capabilities_of_known_templates_are_detected(path: Path) -> None:
     assert roles(path).names == KNOWN[path.stem]
 
 
@@ -51,8 +51,10 @@ _SPEAKERS = st.sampled_from(["system", "developer", "user", "user", "assistant",
 @settings(max_examples=volume(20, 1_000))
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 @given(st.lists(_SPEAKERS, max_size=8), st.booleans())
-def test_all_of_a_conversation_is_read_in_its_order_or_refused(path: Path, speakers: list[str], unseen: bool) -> None:
-    """`unseen`: by the rules for a chat server whose template is not at hand."""
+def test_conversation_is_written_completely_and_in_order_or_rejected(
+    path: Path, speakers: list[str], unseen: bool
+) -> None:
+    """`unseen` applies the rules for a chat server whose template is unknown."""
     messages = tuple(_messages(["user", *speakers, "user"]))
     used = Roles() if unseen else roles(path)
     try:
@@ -60,9 +62,9 @@ def test_all_of_a_conversation_is_read_in_its_order_or_refused(path: Path, speak
         prompt = template(path).render(adapted, now_s=NOW_S)
     except InvalidRequest:
         if "call" not in speakers:
-            raise  # without calls each of these templates can be given anything
+            raise  # without calls each of these templates accepts every conversation
         return
-    # What the model said before a call belongs to that call, and some templates leave it out: no matter of roles.
+    # Some templates leave out the text before a call. That text is not compared, because roles do not change it.
     spoken = [each for each, behind in pairwise((*messages, messages[0])) if not (each.calls or behind.calls)]
     for role in (("user", "assistant", "tool"), ("system", "developer")):
         places = [prompt.find(message.text) for message in spoken if message.role in role]

@@ -1,8 +1,8 @@
-"""Feeds soups to the parsers of all families, and stops at the first that breaks a rule.
+"""Feeds random outputs ("soups") to the parsers of all families and stops at the first that breaks a rule.
 
     python -m tests.golden.tool_calls.fuzz [COUNT] [SEED]
 
-The same seed makes the same soups.
+A seed always makes equal soups.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ PIECES_MAX = 24
 
 
 def run(count: int, seed: int) -> None:
-    """AssertionError, with the soup in it."""
+    """Checks random outputs.
+
+    Raises:
+        AssertionError: A parser broke a rule. The error contains the output and its seed.
+    """
     names = families.names()
     for number in range(count):
         chance = random.Random(seed + number)

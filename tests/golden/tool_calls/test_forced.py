@@ -1,4 +1,4 @@
-"""A call that a prompt began is read like one that the model began by itself, in every family that knows how."""
+"""Forced calls, which the prompt begins, are read like other calls in every family that has them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORCED = [name for name in families.names() if families.load(name).forced]
 
 
 def arguments(family: Family) -> str:
-    """A model's output behind the beginning of a call, to the end of the call."""
+    """The output of a model from the beginning of a forced call to the end of the call."""
     tagged = [call for call in family.calls if isinstance(call, TaggedCall)]
     calls: Sequence[object] = tagged if tagged and not family.forced_json else family.calls
     first: object = calls[0] if calls else None
@@ -49,7 +49,7 @@ def read(family: Family, *said: str, prompt_tail: str = "") -> list[Segment]:
 
 
 @pytest.mark.parametrize("name", FORCED)
-def test_the_call_is_read(name: str) -> None:
+def test_forced_call_is_read_as_one_complete_call(name: str) -> None:
     family = families.load(name)
     segments = read(family, family.beginning_of_call("f", ""), arguments(family))
     written = "".join(segment.text for segment in segments if isinstance(segment, Arguments))
@@ -59,14 +59,14 @@ def test_the_call_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORCED)
-def test_a_call_of_any_tool_begins_like_one_of_this(name: str) -> None:
+def test_beginning_of_any_forced_call_is_a_prefix_of_that_of_one_tool(name: str) -> None:
     family = families.load(name)
     assert family.forced.startswith(family.forced_any) or name == "kimi_k2"
     assert family.forced_any
 
 
 @pytest.mark.parametrize("name", [name for name in FORCED if families.load(name).reasoning])
-def test_reasoning_that_the_prompt_began_is_closed_first(name: str) -> None:
+def test_forced_call_closes_reasoning_that_the_prompt_opened(name: str) -> None:
     family = families.load(name)
     opener, closer = family.reasoning[0]
     begun = family.beginning_of_call("f", opener)
@@ -75,12 +75,12 @@ def test_reasoning_that_the_prompt_began_is_closed_first(name: str) -> None:
     assert [segment.name for segment in segments if isinstance(segment, CallBegin)] == ["f"]
 
 
-def test_the_commonest_families_can_be_forced() -> None:
+def test_common_families_have_forced_calls() -> None:
     assert {"hermes", "qwen_coder", "glm", "gpt_oss", "kimi_k2", "mistral", "deepseek_v31", "gemma4"} <= set(FORCED)
 
 
 @pytest.mark.parametrize("name", [name for name in FORCED if families.load(name).forced_json])
-def test_a_guide_that_ends_with_the_arguments_makes_a_whole_call(name: str) -> None:
+def test_guided_arguments_and_the_rest_make_a_complete_call(name: str) -> None:
     tool = Tool("f", "f", parameters=SCHEMAS["f"])
     forced = forced_calls.of(families.load(name), ToolSet((tool,), (tool,), required=True), "", guides=True)
     segments = read(families.load(name), forced.beginning, '{"a": 1}', forced.rest)

@@ -1,4 +1,4 @@
-"""Outputs that were read wrongly once, cut in every way, from text and from token ids."""
+"""Outputs that were once read wrongly, from text and from token ids, with many cuts."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ VECTORS = known_wrong()
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
-def test_from_text(vector: Vector) -> None:
+def test_known_wrong_output_is_read_correctly_from_text(vector: Vector) -> None:
     first, *others = (from_text(vector, pieces) for pieces in cuts(vector.raw))
     assert all(other == first for other in others)
     assert Outcome.of(first).agrees_with(vector.expected), first
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
-def test_from_token_ids(vector: Vector) -> None:
+def test_known_wrong_output_is_read_correctly_from_token_ids(vector: Vector) -> None:
     ids = vocabulary(vector.repository, vector.markers).ids(vector)
     first, *others = (from_ids(vector, pieces) for pieces in cuts(ids))
     assert all(other == first for other in others)
     assert Outcome.of(first).agrees_with(vector.expected), first
 
 
-def test_every_vector_names_its_source() -> None:
+def test_every_known_wrong_vector_has_a_source_and_a_family() -> None:
     assert len(VECTORS) == 49
     assert {vector.family for vector in VECTORS} <= set(families.names())
     assert all(vector.source for vector in VECTORS)

@@ -1,4 +1,4 @@
-"""Every public vector with log probabilities: the same is told, and each text has the tokens that wrote it."""
+"""Every public vector with log probabilities: the segments are unchanged, and each text has its own tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CUTS = 3
 
 
 def scored(vector: Vector, pieces: Iterable[Sequence[int]]) -> list[Segment]:
-    """The segments of ids that arrive in these pieces; each id is numbered by its log probability."""
+    """The segments of ids that arrive in these pieces. The log probability of an id is its negated position."""
     table = syntax(vector.family, vector.repository, vector.markers)
     scores = Scores(table.tokenizer, table.alphabet.character_of, 0)
     prompt_ids = table.tokenizer.encode(vector.prompt_tail)
@@ -35,19 +35,19 @@ def scored(vector: Vector, pieces: Iterable[Sequence[int]]) -> list[Segment]:
 
 
 def texts(segments: Iterable[Segment]) -> list[tuple[str, list[ScoredToken]]]:
-    """Whole texts, and their tokens."""
+    """Whole texts with their tokens."""
     found: list[tuple[str, list[ScoredToken]]] = []
     last: Segment | None = None
     for segment in segments:
         if isinstance(segment, ScoredText):
             text, tokens = found.pop() if isinstance(last, ScoredText) else ("", [])
             found.append((text + segment.text, [*tokens, *segment.tokens]))
-        last = last if isinstance(segment, Dropped) else segment  # which ends no text
+        last = last if isinstance(segment, Dropped) else segment  # dropped text ends no text
     return found
 
 
 @pytest.mark.parametrize("vector", fixtures(), ids=lambda vector: vector.id)
-def test_each_text_has_the_tokens_that_wrote_it(vector: Vector) -> None:
+def test_text_of_every_vector_has_its_own_tokens(vector: Vector) -> None:
     ids = vocabulary(vector.repository, vector.markers).ids(vector)
     first, *others = (scored(vector, pieces) for pieces in cuts(ids, at_random=CUTS))
     assert joined(Text(each.text) if isinstance(each, ScoredText) else each for each in first) == from_ids(
@@ -57,7 +57,7 @@ def test_each_text_has_the_tokens_that_wrote_it(vector: Vector) -> None:
     numbers = [token.logprob for _, tokens in texts(first) for token in tokens]
     assert numbers == sorted(set(numbers), reverse=True)
     for text, tokens in texts(first):
-        # A token that wrote the end of a text and white space that only separates is its own, all of it.
+        # A token with the end of a text and separating white space belongs to the text as a whole.
         written = b"".join(token.written for token in tokens).decode()
         assert written.strip() == text.strip()
         assert text in written

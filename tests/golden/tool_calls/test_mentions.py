@@ -1,4 +1,4 @@
-"""Text that only speaks of a family's markers comes out as it was written, all of it, wherever it speaks of them."""
+"""Text that only mentions the markers of a family is shown completely and as written, at every position."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ QUOTED_PLACES = volume(
     list(zip(cycle(QUOTED), [*PLACES, *PLACES], strict=False)),
     list(product(QUOTED, PLACES)),
 )
-"""Each position with two kinds of quotes; at night with all of them."""
+"""Each position with two kinds of quotes, or with all kinds in the nightly run."""
 EVERY = volume(3, 1)
-"""Of the positions between words, a marker is tried at each third one, and the next marker at those behind them."""
+"""Each marker is tried at every third position between words, or at all positions in the nightly run."""
 FAMILIES = families.names()
 TOKENS = pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"])
 
 
-def spoken_of(here: OutputFuzzer) -> Iterator[str]:
+def mentionable_markers(here: OutputFuzzer) -> Iterator[str]:
     """Markers that cannot be mistaken for a word or a piece of JSON."""
     for marker in here.markers:
         if any(each in "<[|◁" or "\ud800" <= each <= "\udfff" for each in marker):
@@ -44,9 +44,9 @@ def read(family: Family, text: str, *, size: int, tail: str = "") -> list[Segmen
 
 @TOKENS
 @pytest.mark.parametrize("name", FAMILIES)
-def test_an_answer_may_quote_each_marker_at_every_position(name: str, tokens: bool) -> None:
+def test_marker_quoted_in_an_answer_is_text(name: str, tokens: bool) -> None:
     here = output_fuzzer(name, tokens=tokens)
-    for marker in spoken_of(here):
+    for marker in mentionable_markers(here):
         for quoted, place in QUOTED_PLACES:
             text = " ".join([*WORDS[:place], quoted.replace("%", marker), *WORDS[place:]])
             told = read(here.family, text, size=3)
@@ -55,9 +55,9 @@ def test_an_answer_may_quote_each_marker_at_every_position(name: str, tokens: bo
 
 @TOKENS
 @pytest.mark.parametrize("name", FAMILIES)
-def test_an_answer_may_speak_of_each_marker_between_its_words(name: str, tokens: bool) -> None:
+def test_marker_mentioned_within_a_sentence_is_text(name: str, tokens: bool) -> None:
     here = output_fuzzer(name, tokens=tokens)
-    for number, marker in enumerate(spoken_of(here)):
+    for number, marker in enumerate(mentionable_markers(here)):
         for place in PLACES[1 + number % EVERY : -1 : EVERY]:
             if WORDS[place - 1].endswith((".", "\n\nA")) or WORDS[place].startswith("on."):
                 continue
@@ -67,10 +67,10 @@ def test_an_answer_may_speak_of_each_marker_between_its_words(name: str, tokens:
 
 @TOKENS
 @pytest.mark.parametrize("name", [name for name in FAMILIES if families.load(name).reasoning])
-def test_thoughts_may_quote_each_marker_at_every_position(name: str, tokens: bool) -> None:
+def test_marker_quoted_in_reasoning_stays_reasoning(name: str, tokens: bool) -> None:
     here = output_fuzzer(name, tokens=tokens)
     opener, closer = here.family.reasoning[0]
-    for number, marker in enumerate(spoken_of(here)):
+    for number, marker in enumerate(mentionable_markers(here)):
         for place in PLACES[1 + number % EVERY : -1 : EVERY]:
             text = " ".join([*WORDS[:place], f"`{marker}`", *WORDS[place:]])
             told = read(here.family, f"{text}{closer}Hi", size=5, tail=opener)

@@ -21,7 +21,7 @@ FAMILIES = families.names()
 _CALLS_OF_TEXT = {"llama3", "llama4", "xlam", "gpt_oss", "kimi_k3"}
 
 
-def test_a_sample_of_soups() -> None:
+def test_sample_of_random_outputs_breaks_no_parser_rule() -> None:
     fuzz.run(SAMPLE, seed=1)
 
 
@@ -29,7 +29,7 @@ def test_a_sample_of_soups() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 @settings(max_examples=volume(8, 200))
 @given(data=st.data())
-def test_any_soup_of_a_family_means_the_same_however_it_is_cut(name: str, tokens: bool, data: st.DataObject) -> None:
+def test_random_output_is_read_equally_for_any_cut(name: str, tokens: bool, data: st.DataObject) -> None:
     here = output_fuzzer(name, tokens=tokens)
     soup = "".join(
         data.draw(
@@ -43,13 +43,13 @@ def test_any_soup_of_a_family_means_the_same_however_it_is_cut(name: str, tokens
 @pytest.mark.parametrize("name", sorted(set(FAMILIES) - _CALLS_OF_TEXT))
 @settings(max_examples=volume(15, 500))
 @given(data=st.data())
-def test_no_text_is_lost(name: str, data: st.DataObject) -> None:
+def test_random_output_without_calls_loses_no_text(name: str, data: st.DataObject) -> None:
     family = families.load(name)
     pieces = data.draw(st.lists(st.sampled_from((*HOSTILE, *_not_text(family)))))
     soup = "".join(pieces)
     assume(not any(marker in soup for marker in (*family.openers, *family.stray)))
     segments = parsed(family, pieces_of(soup, random.Random(len(pieces))))
-    marker = _any_of(tuple("".join(each.split()) for each in _not_text(family)))  # what is only spoken of is told
+    marker = _any_of(tuple("".join(each.split()) for each in _not_text(family)))  # mentioned markers are shown
     assert re.sub(marker, "", told(segments)) == re.sub(marker, "", "".join(soup.split()))
 
 

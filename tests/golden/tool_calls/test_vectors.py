@@ -1,4 +1,4 @@
-"""Every public vector, cut in every way, from text and from token ids: one result, and the right one."""
+"""Every public vector, from text and from token ids: all cuts yield the expected segments."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tests.support.tool_calls.outcomes import Outcome, cuts, joined
 from tests.support.tool_calls.vectors import Vector, all_vectors, fixtures, suite
 from tests.support.tool_calls.vocabularies import syntax, vocabulary
 
-# Where we mean something else than the fixture does.
+# Vectors that Antiphon deliberately reads differently.
 POLICIES = {
     "gemma4/sglang-text-around-call": "white space between text and a call only separates",
     "kimi/k2i-vllm-content-after-tool-section": "white space between text and a call only separates",
     "qwen3-hermes/vllm-invalid-json-missing-brace": "arguments that are whole make a call whole",
     "gpt-oss/llamacpp-builtin-python-recipient": "what is sent to a tool that nobody offered is shown, as reasoning",
 }
-# What nobody can tell from text: whether a marker is a control token, or quoted.
+# Vectors that are ambiguous as text, because a marker can be a control token or a quotation.
 UNDECIDABLE_FROM_TEXT = {
     "kimi/k3-control-marker-text-in-value": "a value spells <|close|>",
 }
-# Vectors whose real vocabulary is not here: their markers are taken for tokens wherever they stand.
+# Vectors without their real vocabulary. Their markers count as tokens everywhere.
 QUOTED_MARKERS = {
     "kimi/k3-control-marker-text-in-value": "a value spells <|close|>",
 }
@@ -45,7 +45,7 @@ def from_ids(vector: Vector, pieces: Iterable[Sequence[int]]) -> list[Segment]:
 
 
 @pytest.mark.parametrize("vector", all_vectors(), ids=lambda vector: vector.id)
-def test_from_text(vector: Vector) -> None:
+def test_vector_is_read_as_expected_from_text_for_any_cut(vector: Vector) -> None:
     first, *others = (from_text(vector, pieces) for pieces in cuts(vector.raw))
     assert all(other == first for other in others)
     differs = vector.id in POLICIES or vector.id in UNDECIDABLE_FROM_TEXT
@@ -53,7 +53,7 @@ def test_from_text(vector: Vector) -> None:
 
 
 @pytest.mark.parametrize("vector", all_vectors(), ids=lambda vector: vector.id)
-def test_from_token_ids(vector: Vector) -> None:
+def test_vector_is_read_as_expected_from_token_ids_for_any_cut(vector: Vector) -> None:
     ids = vocabulary(vector.repository, vector.markers).ids(vector)
     first, *others = (from_ids(vector, pieces) for pieces in cuts(ids))
     assert all(other == first for other in others)
@@ -62,11 +62,11 @@ def test_from_token_ids(vector: Vector) -> None:
 
 
 @pytest.mark.parametrize("vector", [*suite("families"), *suite("public_suite")], ids=lambda vector: vector.id)
-def test_nothing_is_dropped_of_what_is_well_formed(vector: Vector) -> None:
+def test_well_formed_vector_has_no_dropped_text(vector: Vector) -> None:
     assert not [each for each in from_text(vector, [[vector.raw]]) if isinstance(each, Dropped)]
 
 
-def test_the_ids_say_what_the_fixtures_say() -> None:
+def test_token_ids_of_a_vector_decode_to_its_text() -> None:
     with_ids = [vector for vector in fixtures() if vocabulary(vector.repository, vector.markers).number]
     assert len(with_ids) == 315
     for vector in with_ids:
@@ -74,7 +74,7 @@ def test_the_ids_say_what_the_fixtures_say() -> None:
         assert known.tokenizer.decode(known.ids(vector)) == vector.raw, vector.id
 
 
-def test_nearly_all_vectors_pass() -> None:
+def test_exceptions_among_the_vectors_are_few_and_exist() -> None:
     ids = {vector.id for vector in fixtures()}
     assert len(ids) == 469
     assert {*POLICIES, *UNDECIDABLE_FROM_TEXT, *QUOTED_MARKERS} <= ids

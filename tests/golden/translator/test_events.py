@@ -1,5 +1,8 @@
-"""The frames of whole turns, byte for byte. Regenerate with `python -m tests.golden.translator.test_events`, and read
-the difference: what changes here changes for every client."""
+"""The frames of whole turns, byte for byte.
+
+Regenerate them with `python -m tests.golden.translator.test_events` and read the difference, because each change
+reaches every client.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ SCENARIOS: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_the_frames_of_a_turn(name: str) -> None:
+def test_frames_of_a_turn_equal_the_recorded_file(name: str) -> None:
     assert SCENARIOS[name]().decode() == (FOLDER / f"{name}.sse").read_text("utf-8")
 
 

@@ -32,7 +32,7 @@ async def half(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_stream_without_its_end_is_a_lost_translator(transport: Transport) -> None:
+async def test_stream_without_a_terminal_event_is_unavailable(transport: Transport) -> None:
     server = RpcServer()
     server.add(TRANSLATOR, {"Generate": half}, ready=always_ready)
     client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}", transport=transport)
@@ -45,7 +45,7 @@ async def test_a_stream_without_its_end_is_a_lost_translator(transport: Transpor
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_nobody_there_is_unavailable(transport: Transport) -> None:
+async def test_unreachable_translator_is_unavailable(transport: Transport) -> None:
     client = TranslatorClient("127.0.0.1:1", transport=transport)
     with pytest.raises(TranslatorUnavailable):
         await anext(pushed.generated(client, TURN))
@@ -53,7 +53,7 @@ async def test_nobody_there_is_unavailable(transport: Transport) -> None:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_generation_waits_for_a_translator_that_restarts(transport: Transport) -> None:
+async def test_generation_waits_for_a_translator_restart(transport: Transport) -> None:
     (port,) = free_ports(1)
     client = TranslatorClient(f"127.0.0.1:{port}", transport=transport, wait_s=WAIT_MAX_S)
     first = asyncio.ensure_future(anext(pushed.generated(client, TURN)))
@@ -69,7 +69,7 @@ async def test_a_generation_waits_for_a_translator_that_restarts(transport: Tran
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_nothing_is_read_while_the_flow_is_paused(transport: Transport) -> None:
-    sent = asyncio.Semaphore(1)  # each in a read of its own: what one read brings is received at once
+    sent = asyncio.Semaphore(1)  # one batch at a time, because all batches of one read are received at once
 
     async def many(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         for number in range(3):
@@ -100,7 +100,7 @@ async def test_nothing_is_read_while_the_flow_is_paused(transport: Transport) ->
     await server.drain(0)
 
 
-async def test_a_target_of_another_kind_is_left_to_grpc(tmp_path: Path) -> None:
+async def test_unix_socket_target_is_served_by_grpc(tmp_path: Path) -> None:
     server = RpcServer()
     server.add(TRANSLATOR, {"Generate": half}, ready=always_ready)
     server._bind(f"unix:{tmp_path}/translator")

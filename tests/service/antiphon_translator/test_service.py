@@ -67,7 +67,7 @@ def log_of(batches: Sequence[Batch]) -> list[Object]:
     return [event for batch in batches for event in events.decode(batch.frames)]
 
 
-async def test_a_turn_ends_with_its_record() -> None:
+async def test_turn_ends_with_its_final_record() -> None:
     service, _ = serving(*saying("Hello there"))
     batches = await run(service)
     final = batches[-1].final
@@ -79,7 +79,7 @@ async def test_a_turn_ends_with_its_record() -> None:
     assert final.status is Status.COMPLETED
 
 
-async def test_the_first_batch_comes_before_the_engine_says_anything() -> None:
+async def test_first_batch_is_sent_before_any_output_of_the_engine() -> None:
     service, _ = serving(Hang())
     async with aclosing(pushed.generated(service, turn("Hi"))) as batches:
         first = await anext(batches)
@@ -93,7 +93,7 @@ async def test_chunks_of_one_delivery_become_one_batch() -> None:
     assert [batch.count for batch in batches] == [2, 2 + len(hello), 3, 1]
 
 
-async def test_closing_the_generator_closes_the_engines() -> None:
+async def test_closing_the_generator_stops_the_engine() -> None:
     service, engine = serving(Emit(tokenizer().encode("Hello")), Hang())
     async with aclosing(pushed.generated(service, turn("Hi"))) as batches:
         await anext(batches)
@@ -102,7 +102,7 @@ async def test_closing_the_generator_closes_the_engines() -> None:
     assert engine.stopped.is_set()
 
 
-async def test_cancelling_the_task_closes_the_engines_generation() -> None:
+async def test_cancelling_the_task_stops_the_generation_of_the_engine() -> None:
     service, engine = serving(Hang())
     running = asyncio.create_task(run(service))
     async with asyncio.timeout(30):
@@ -114,7 +114,7 @@ async def test_cancelling_the_task_closes_the_engines_generation() -> None:
     assert engine.stopped.is_set()
 
 
-async def test_an_engine_that_goes_on_behind_the_end_is_stopped() -> None:
+async def test_engine_that_continues_behind_the_end_id_is_stopped() -> None:
     service, engine = serving(*saying("Hello"), Hang())
     async with asyncio.timeout(30):
         batches = await run(service)
@@ -122,7 +122,7 @@ async def test_an_engine_that_goes_on_behind_the_end_is_stopped() -> None:
     assert log_of(batches)[-1]["type"] == "response.completed"
 
 
-async def test_answers_that_were_not_asked_for_are_counted() -> None:
+async def test_answers_that_do_not_match_their_format_are_counted() -> None:
     service, engine = serving(*saying("{}"))
     asked = turn("Hi", text={"format": {"type": "json_object"}})
     await run(service, asked)
@@ -140,7 +140,9 @@ async def test_answers_that_were_not_asked_for_are_counted() -> None:
         (EngineUnavailable("It is gone."), "ENGINE_UNAVAILABLE", "It is gone."),
     ],
 )
-async def test_an_engines_error_is_a_failed_response(fault: EngineTimeout, reason: str, message: str) -> None:
+async def test_engine_error_fails_the_response_with_its_text_kept(
+    fault: EngineTimeout, reason: str, message: str
+) -> None:
     service, _ = serving(Emit(tokenizer().encode("Half")), Break(fault))
     batches = await run(service)
     assert [event["type"] for event in log_of(batches)][-2:] == ["error", "response.failed"]
@@ -161,7 +163,7 @@ async def test_unexpected_exception_fails_the_response_without_its_text(caplog: 
     assert "secret" in caplog.text
 
 
-async def test_a_bug_of_the_pipeline_is_a_failed_response_and_stops_the_engine(
+async def test_unexpected_pipeline_exception_fails_the_response_and_stops_the_engine(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def receive(*_: object) -> list[Batch]:
@@ -177,7 +179,7 @@ async def test_a_bug_of_the_pipeline_is_a_failed_response_and_stops_the_engine(
     assert "secret" in caplog.text
 
 
-async def test_batches_are_received_within_the_call_that_delivers_their_chunks() -> None:
+async def test_batches_are_sent_within_the_call_that_delivers_their_chunks() -> None:
     service, _ = serving()
     received: list[Batch] = []
     counts: list[int] = []
@@ -191,10 +193,10 @@ async def test_batches_are_received_within_the_call_that_delivers_their_chunks()
 
     service.add(model(), Counting([]))
     await service.generate(turn("Hi"), received.append)
-    assert counts == [5, 6, 7]  # two of the opening, two that open the message, and one for each id
+    assert counts == [5, 6, 7]  # two events open the response, two open the message, and each id adds one
 
 
-async def test_engine_is_given_the_callers_flow() -> None:
+async def test_engine_gets_the_flow_of_the_caller() -> None:
     service, engine = serving(*saying("Hello"))
     flow, received = Flow(), list[Batch]()
     flow.pause(received)
@@ -279,7 +281,7 @@ async def test_long_output_before_a_guided_answer_is_read_again_in_another_threa
     assert (threads[0] is threading.main_thread()) is inline
 
 
-async def test_count_tokens_is_what_generate_sends() -> None:
+async def test_count_tokens_equals_the_prompt_length_of_generate() -> None:
     service, engine = serving(*saying("Hello"))
     given = turn("How many?", instructions="Be exact.")
     count = await service.count_tokens(given)
@@ -288,14 +290,14 @@ async def test_count_tokens_is_what_generate_sends() -> None:
     assert log_of(batches)[-1]["response"]["usage"]["input_tokens"] == count
 
 
-async def test_turns_run_side_by_side() -> None:
+async def test_concurrent_turns_do_not_mix() -> None:
     steps = [step for one in saying("a b c") for step in (Wait(0.001), one)]
     service, _ = serving(*steps)
     results = await asyncio.gather(*(run(service) for _ in range(10)))
     assert {fold(log_of(batches))["output"][0]["content"][0]["text"] for batches in results} == {"a b c"}
 
 
-async def test_models_tell_whether_they_are_ready() -> None:
+async def test_listed_models_have_their_readiness_and_its_reason() -> None:
     service, engine = serving(settings=TranslatorSettings(probe_ttl_s=0))
     service.add(model(name="other"), ScriptedEngine([], controls=ALL_CONTROLS | {"guide"}))
     engine.unavailable = "It sleeps."
@@ -305,7 +307,7 @@ async def test_models_tell_whether_they_are_ready() -> None:
     assert (first.context_length, first.created_at) == (8192, 1_700_000_123)
 
 
-async def test_ready_means_that_one_model_can_be_served() -> None:
+async def test_service_is_ready_while_one_model_is_ready() -> None:
     service, engine = serving(settings=TranslatorSettings(probe_ttl_s=0))
     await service.ready()
     engine.unavailable = "It sleeps."
@@ -315,7 +317,7 @@ async def test_ready_means_that_one_model_can_be_served() -> None:
     await service.ready()
 
 
-async def test_without_models_nothing_is_ready() -> None:
+async def test_service_without_models_is_not_ready() -> None:
     service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
     await service.open()
     assert await service.models() == []
@@ -344,7 +346,7 @@ async def test_open_serves_the_models_of_the_profiles_directory(tmp_path: Path) 
         await TranslatorService(settings, clock=CLOCK, ids_of=lambda _: SequentialIds()).open()
 
 
-async def test_closing_closes_the_engines() -> None:
+async def test_close_closes_the_engines() -> None:
     service, engine = serving()
     await service.close()
     with pytest.raises(EngineUnavailable):
@@ -362,7 +364,7 @@ async def test_turn_behind_the_end_is_rejected_as_unavailable_and_not_as_a_missi
 
 
 class Replaying(ScriptedEngine):
-    """Plays one script after the other."""
+    """An engine that plays one script for each generation."""
 
     def __init__(self, *scripts: Sequence[Step]) -> None:
         super().__init__((), controls=ALL_CONTROLS | {"guide"})
@@ -373,13 +375,13 @@ class Replaying(ScriptedEngine):
         await super().generate(request, deliver, flow)
 
 
-async def test_an_answer_that_must_match_a_guide_may_take_two_generations() -> None:
+async def test_guided_answer_behind_tools_takes_a_second_generation() -> None:
     tools = [{"type": "function", "name": "f"}]
     engine = Replaying([Emit(tokenizer().encode("Sure")), Hang()], saying("42"))
     service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
     service.add(model(), engine)
     batches = await run(service, turn("Hi", tools=tools, nvext={"guided_regex": "[0-9]+"}))
-    assert engine.stopped.is_set()  # the first one, when it began to answer
+    assert engine.stopped.is_set()  # the first generation is stopped when its answer begins
     assert [request.guide is not None for request in engine.requests] == [False, True]
     assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "42"
 
@@ -393,7 +395,7 @@ def showing(*parts: str | Object) -> Turn:
     return replace(turn(), input=dumps([user(*parts)]))
 
 
-async def test_files_are_fetched_before_the_turn_is_read() -> None:
+async def test_file_url_is_fetched_into_the_prompt() -> None:
     service, engine = serving(*saying("Hello"), settings=LOCAL)
     async with web_server() as web:
         web.pages["/notes.md"] = Page([b"# Notes"])
@@ -405,7 +407,7 @@ async def test_files_are_fetched_before_the_turn_is_read() -> None:
     assert 'Sum up.\n<file name="notes.md">\n# Notes\n</file>' in prompt
 
 
-async def test_images_are_fetched_for_models_that_see_and_for_no_others() -> None:
+async def test_images_are_fetched_only_for_vision_models() -> None:
     async with web_server() as web:
         web.pages["/a"] = Page([PNG])
         part = image_part(web.url("/a", "127.0.0.1"))
@@ -440,7 +442,7 @@ async def test_failed_fetch_raises_before_the_first_batch() -> None:
     await service.close()
 
 
-async def test_a_chat_server_is_sent_the_image_and_never_its_url(tmp_path: Path) -> None:
+async def test_chat_server_gets_the_image_and_never_its_url(tmp_path: Path) -> None:
     async with web_server() as web, fake_chat() as chat:
         web.pages["/a"] = Page([PNG])
         url = web.url("/a", "127.0.0.1")
@@ -459,7 +461,7 @@ async def test_a_chat_server_is_sent_the_image_and_never_its_url(tmp_path: Path)
     assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "A cat."
 
 
-async def test_a_turn_that_wants_a_url_after_the_end_is_refused_and_opens_nothing() -> None:
+async def test_url_fetch_after_close_is_rejected_and_opens_nothing() -> None:
     service, _ = serving()
     await service.close()
     with pytest.raises(TranslatorUnavailable, match="stopping"):

@@ -12,7 +12,7 @@ CONVERSATION = Conversation(
 )
 
 
-def test_every_text_can_be_changed_but_keys_and_types() -> None:
+def test_map_text_changes_all_texts_but_keys_and_types() -> None:
     changed = CONVERSATION.map_text(str.upper)
     user, assistant, result = changed.messages
     assert user == Message("user", ("A", "B"))
@@ -22,7 +22,7 @@ def test_every_text_can_be_changed_but_keys_and_types() -> None:
     assert changed.tools[0]["function"] == {"name": "F", "parameters": {"type": "string", "enum": ["J"]}}
 
 
-def test_map_text_changes_exactly_the_listed_texts() -> None:
+def test_map_text_visits_exactly_the_listed_texts() -> None:
     seen: list[str] = []
 
     def note(text: str) -> str:
@@ -34,7 +34,7 @@ def test_map_text_changes_exactly_the_listed_texts() -> None:
     assert set("abcdefghij") <= set(CONVERSATION.texts())
 
 
-def test_keys_are_listed_apart() -> None:
+def test_object_keys_are_listed_separately() -> None:
     assert {"key", "inner", "parameters", "enum"} <= set(CONVERSATION.object_keys())
 
 

@@ -8,7 +8,7 @@ from antiphon_translator.generation import Sampling
 from antiphon_translator.turn import sampling
 
 
-def test_every_member_of_sampling_is_chosen_and_has_a_place_in_each_engine() -> None:
+def test_every_sampling_member_is_set_and_mapped_for_each_engine() -> None:
     members = {member.name for member in fields(Sampling)}
     chosen, _ = sampling.choose(
         asked={"presence_penalty": 1, "frequency_penalty": 1},

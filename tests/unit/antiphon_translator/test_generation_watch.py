@@ -12,7 +12,7 @@ from antiphon_translator.generation_watch import GenerationWatch
 from tests.support.recorded_spans import recorded
 
 
-def test_a_turn_is_a_span_with_its_usage() -> None:
+def test_turn_is_recorded_as_a_span_with_its_usage() -> None:
     watch = GenerationWatch("g1", "resp_1")
     with recorded() as tracer, watch.running():
         assert correlation.current().response_id == "resp_1"
@@ -29,7 +29,7 @@ def test_a_turn_is_a_span_with_its_usage() -> None:
     assert metrics.PROMPT.of("g1").count == 1
 
 
-def test_the_first_output_of_a_generation_is_taken_once() -> None:
+def test_first_output_of_a_generation_is_measured_once() -> None:
     watch = GenerationWatch("g2", "resp_1")
     assert not watch.is_waiting
     with watch.generating():
@@ -41,7 +41,7 @@ def test_the_first_output_of_a_generation_is_taken_once() -> None:
 
 
 @pytest.mark.parametrize(("error", "outcome"), [(EngineFault("x"), "failed"), (asyncio.CancelledError(), "cancelled")])
-def test_a_generation_that_ends_early_has_its_outcome(error: BaseException, outcome: str) -> None:
+def test_generation_that_ends_early_is_measured_with_its_outcome(error: BaseException, outcome: str) -> None:
     watch = GenerationWatch("g3", "resp_1")
     with pytest.raises(type(error)), watch.generating():
         raise error

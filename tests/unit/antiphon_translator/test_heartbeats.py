@@ -10,7 +10,7 @@ from antiphon_translator.heartbeats import Heartbeats
 from antiphon_translator.send_queue import HEARTBEAT, SendQueue
 
 
-async def test_a_silent_stream_is_sent_heartbeats() -> None:
+async def test_silent_stream_gets_heartbeats() -> None:
     queue = SendQueue(Flow())
     beats = Heartbeats(queue, 0.02)
     with beats.running():
@@ -19,7 +19,7 @@ async def test_a_silent_stream_is_sent_heartbeats() -> None:
     beats.require_awake()
 
 
-async def test_no_heartbeats_for_a_caller_that_wants_none(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stream_with_silence_zero_gets_no_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = SendQueue(Flow())
     monkeypatch.setattr(queue, "beat", lambda: pytest.fail("a heartbeat"))
     with Heartbeats(queue, 0).running():
@@ -27,7 +27,7 @@ async def test_no_heartbeats_for_a_caller_that_wants_none(monkeypatch: pytest.Mo
         assert await queue.take() is None
 
 
-async def test_a_process_that_was_frozen_gives_its_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_turn_in_a_frozen_process_ends_as_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = SendQueue(Flow())
     beats = Heartbeats(queue, 4.0)
     loop = asyncio.get_running_loop()

@@ -62,7 +62,7 @@ def events_of(batches: Sequence[Batch]) -> list[Object]:
 def play(
     chunks: Sequence[Sequence[int] | EngineChunk], *, error: bool = False, **request: Any
 ) -> tuple[list[Batch], GenerationRequest]:
-    """A whole turn: all batches, and what the engine was asked."""
+    """Runs a whole turn. Returns all batches and the request to the engine."""
     made = pipeline(turn("Hi", **request))
     batches, asked = made.start()
     for chunk in chunks:
@@ -85,7 +85,7 @@ def text_of(response: Object) -> str:
     return str(part["text"])
 
 
-def test_a_turn_from_items_to_events() -> None:
+def test_turn_with_an_answer_completes_with_text_and_usage() -> None:
     batches, asked = play([[token] for token in encoded("Hello there")] + [[END_ID]])
     response = ended(batches)
     assert text_of(response) == "Hello there"
@@ -113,7 +113,7 @@ def test_history_and_instructions_are_part_of_the_prompt() -> None:
     assert ids_in(asked) == prompt_ids(model(), given_turn)
 
 
-def test_a_delta_per_message_of_the_engine() -> None:
+def test_each_engine_message_makes_one_delta() -> None:
     one, *rest = encoded("Hello there you")
     batches, _ = play([[one], rest])
     deltas = [event["delta"] for event in events_of(batches) if event["type"] == events.OUTPUT_TEXT_DELTA]
@@ -134,28 +134,28 @@ def test_max_tokens_without_an_end_is_incomplete() -> None:
 
 
 @pytest.mark.parametrize(("asked", "limit"), [({}, 2), ({"max_output_tokens": 3}, 3)])
-def test_the_profile_limits_an_answer_whose_request_does_not(asked: dict[str, Any], limit: int) -> None:
+def test_answer_limit_of_the_profile_applies_to_requests_without_one(asked: dict[str, Any], limit: int) -> None:
     batches, request = pipeline(turn("Hi", **asked), model(max_output_tokens=2)).start()
     told = events_of(batches)[0]["response"]
     assert (request.max_tokens, told["max_output_tokens"]) == (limit, limit)
 
 
 @pytest.mark.parametrize(("block_tokens", "blocks", "cached"), [(4, 2, 8), (4, 1_000, None), (0, 2, 0)])
-def test_what_the_engine_had_in_its_cache_is_told(block_tokens: int, blocks: int, cached: int | None) -> None:
+def test_cached_tokens_of_the_engine_are_in_the_usage(block_tokens: int, blocks: int, cached: int | None) -> None:
     made = pipeline(turn("Hi"), model(kv_block_tokens=block_tokens))
     _, request = made.start()
     made.receive([TokenChunk(encoded("one"), cached_blocks=blocks), TokenChunk([END_ID])])
     usage = ended(made.finish(completed_at=COMPLETED_AT))["usage"]
-    wanted = usage["input_tokens"] if cached is None else cached  # never more than there are
+    wanted = usage["input_tokens"] if cached is None else cached  # at most all input tokens
     assert (request.asks_cached, usage["input_tokens_details"]["cached_tokens"]) == (block_tokens > 0, wanted)
 
 
-def test_an_end_id_as_the_last_permitted_token_completes() -> None:
+def test_end_id_as_the_last_permitted_token_completes_the_response() -> None:
     batches, _ = play([encoded("one two"), [END_ID]], max_output_tokens=len(encoded("one two")) + 1)
     assert ended(batches)["status"] == "completed"
 
 
-def test_an_engine_that_keeps_its_end_id_to_itself_completes_too() -> None:
+def test_engine_that_does_not_send_its_end_id_completes_the_response() -> None:
     batches, _ = play([encoded("one two")], max_output_tokens=100)
     assert ended(batches)["status"] == "completed"
     assert ended(batches)["usage"]["output_tokens"] == len(encoded("one two"))
@@ -166,12 +166,12 @@ def prompt_ids(served: ServedModel, given_turn: Turn) -> Sequence[int]:
 
 
 @pytest.mark.parametrize(("reason", "status"), [(FinishReason.STOP, "completed"), (FinishReason.LENGTH, "incomplete")])
-def test_an_engine_may_say_why_it_ended(reason: FinishReason, status: str) -> None:
+def test_finish_reason_of_the_engine_sets_the_status(reason: FinishReason, status: str) -> None:
     batches, _ = play([TokenChunk(encoded("one"), finish=reason)])
     assert ended(batches)["status"] == status
 
 
-def test_what_comes_behind_the_end_is_neither_shown_nor_counted() -> None:
+def test_tokens_behind_the_end_id_are_neither_shown_nor_counted() -> None:
     made = pipeline(turn("Hi"))
     made.start()
     batches = made.receive([TokenChunk([*encoded("yes"), END_ID, *encoded("no")]), TokenChunk(encoded("no"))])
@@ -191,7 +191,7 @@ def test_every_stop_id_ends_the_turn_and_is_not_text() -> None:
     assert text_of(ended(batches + made.finish(completed_at=0))) == "yes"
 
 
-def test_added_tokens_that_end_nothing_are_text() -> None:
+def test_added_tokens_without_a_meaning_are_text() -> None:
     batches, _ = play([[3, *encoded("x"), END_ID]])
     assert text_of(ended(batches)) == "<repo_name>x"
 
@@ -204,13 +204,13 @@ def test_an_empty_answer_is_one_empty_message(chunks: list[list[int]]) -> None:
     assert not [event for event in events_of(batches) if event["type"] == events.OUTPUT_TEXT_DELTA]
 
 
-def test_a_character_that_length_cut_off_is_left_out() -> None:
+def test_character_cut_off_by_the_length_is_left_out() -> None:
     ids = encoded("ab☃")
     batches, _ = play([ids], max_output_tokens=len(ids) - 1)
     assert text_of(ended(batches)) == "ab"
 
 
-def test_a_failure_keeps_what_came_and_tells_why() -> None:
+def test_failed_response_keeps_its_text_and_has_the_error() -> None:
     batches, _ = play([encoded("Half a")], error=True)
     response = ended(batches)
     assert response["status"] == "failed"
@@ -223,7 +223,7 @@ def test_a_failure_keeps_what_came_and_tells_why() -> None:
     assert batches[-1].final.status is Status.FAILED
 
 
-def test_a_failure_keeps_what_waited_for_its_next_token() -> None:
+def test_failed_response_keeps_text_that_was_held_back() -> None:
     batches, _ = play([encoded("yes"), encoded("\ufffd")], error=True)
     assert text_of(ended(batches)) == "yes\ufffd"
 
@@ -233,7 +233,7 @@ def test_a_failure_before_the_first_token_has_no_items() -> None:
     assert ended(batches)["output"] == []
 
 
-def test_the_response_echoes_what_was_in_effect() -> None:
+def test_response_echoes_the_effective_parameters() -> None:
     made = pipeline(turn("Hi", top_p=0.5), model(sampling_defaults={"temperature": 0.6}, context_length=100))
     batches, asked = made.start()
     created = events_of(batches)[0]["response"]
@@ -251,7 +251,7 @@ def test_a_seed_is_drawn_for_each_request() -> None:
     assert all(seed is not None and 0 <= seed < 2**32 for seed in seeds)
 
 
-def test_max_output_tokens_is_clamped_to_the_room_there_is() -> None:
+def test_max_output_tokens_is_reduced_to_the_remaining_context() -> None:
     room = 5
     length = len(prompt_ids(model(), turn("Hi"))) + room
     batches, asked = pipeline(turn("Hi", max_output_tokens=4000), model(context_length=length)).start()
@@ -259,7 +259,7 @@ def test_max_output_tokens_is_clamped_to_the_room_there_is() -> None:
     assert events_of(batches)[0]["response"]["max_output_tokens"] == room
 
 
-def test_a_prompt_that_fills_the_context_is_refused_with_the_counts() -> None:
+def test_prompt_that_fills_the_context_is_rejected_with_its_counts() -> None:
     length = len(prompt_ids(model(), turn("Hi")))
     with pytest.raises(ContextLengthExceeded) as caught:
         pipeline(turn("Hi"), model(context_length=length))
@@ -277,7 +277,7 @@ def test_a_prompt_that_fills_the_context_is_refused_with_the_counts() -> None:
         ("history", b"nothing", "history"),
     ],
 )
-def test_what_cannot_be_served_is_refused_with_its_path(part: str, value: bytes, field: str) -> None:
+def test_invalid_turn_is_rejected_with_its_path(part: str, value: bytes, field: str) -> None:
     parts = {"request": b'{"model": "m"}', "history": b"[]", "input": b"[]"} | {part: value}
     with pytest.raises(InvalidRequest) as caught:
         pipeline(Turn("resp_1", 0, parts["request"], parts["history"], parts["input"]))
@@ -299,7 +299,7 @@ def cut(ids: Sequence[int], random: Random) -> Iterator[list[int]]:
 
 
 def joined(log: Sequence[Object]) -> list[Object]:
-    """A log with what depends on the cut taken out: numbers, and where one delta ends and the next begins."""
+    """A log without sequence numbers and with adjacent deltas joined, because both depend on the cut."""
     plain: list[Object] = []
     for event in log:
         bare = {name: value for name, value in event.items() if name != "sequence_number"}
@@ -311,7 +311,9 @@ def joined(log: Sequence[Object]) -> list[Object]:
 
 
 @given(ids=IDS, end=st.booleans(), error=st.booleans(), limit=st.integers(1, 60), seed=st.integers(0, 2**32))
-def test_how_a_stream_is_cut_changes_nothing(ids: list[int], end: bool, error: bool, limit: int, seed: int) -> None:
+def test_cut_of_a_stream_does_not_change_its_events(
+    ids: list[int], end: bool, error: bool, limit: int, seed: int
+) -> None:
     stream = [*ids, END_ID] if end else ids
     one_by_one, _ = play([[token] for token in stream], error=error, max_output_tokens=limit)
     recut, _ = play(list(cut(stream, Random(seed))), error=error, max_output_tokens=limit)
@@ -319,7 +321,7 @@ def test_how_a_stream_is_cut_changes_nothing(ids: list[int], end: bool, error: b
 
 
 @given(ids=IDS, end=st.booleans(), error=st.booleans(), limit=st.integers(1, 60))
-def test_the_fold_of_the_events_is_the_final_record(ids: list[int], end: bool, error: bool, limit: int) -> None:
+def test_folded_events_equal_the_final_record(ids: list[int], end: bool, error: bool, limit: int) -> None:
     stream = [*ids, END_ID] if end else ids
     batches, _ = play([[token] for token in stream], error=error, max_output_tokens=limit)
     log = events_of(batches)
@@ -335,7 +337,7 @@ def test_the_fold_of_the_events_is_the_final_record(ids: list[int], end: bool, e
 
 
 @given(IDS)
-def test_nothing_that_a_model_says_is_lost(ids: list[int]) -> None:
+def test_deltas_join_to_the_text_of_the_model(ids: list[int]) -> None:
     batches, _ = play([[token] for token in ids])
     whole = "".join(event["delta"] for event in events_of(batches) if "delta" in event)
     assert whole == text_of(ended(batches))
@@ -352,7 +354,7 @@ def asking(
     return made.start()[1]
 
 
-def test_extensions_reach_the_engine() -> None:
+def test_nvext_parameters_are_sent_to_the_engine() -> None:
     asked = asking(
         seed=5, stop=["a", "b"], nvext={"top_k": 3, "min_p": 0.5, "ignore_eos": True}, controls=ABLE, temperature=0.5
     )
@@ -360,13 +362,13 @@ def test_extensions_reach_the_engine() -> None:
     assert (asked.stop, asked.stop_ids, asked.ignore_eos) == (("a", "b"), (), True)
 
 
-def test_greedy_is_greedy_whatever_else_was_asked() -> None:
+def test_greedy_overrides_the_temperature() -> None:
     batches, asked = play([[END_ID]], temperature=0.9, nvext={"greedy": True})
     assert asked.sampling.temperature == 0.0
     assert ended(batches)["temperature"] == 0.0
 
 
-def test_the_adapter_of_the_profile_reaches_the_engine() -> None:
+def test_adapter_of_the_profile_is_sent_to_the_engine() -> None:
     assert asking().lora == "7"
 
 
@@ -378,13 +380,13 @@ def test_the_adapter_of_the_profile_reaches_the_engine() -> None:
         ({"nvext": {"guided_regex": "a"}}, Level.TOKENS, "nvext.guided_regex"),
     ],
 )
-def test_what_the_engine_lacks_is_refused(request_: Object, level: Level, field: str) -> None:
+def test_parameter_that_the_engine_lacks_is_rejected(request_: Object, level: Level, field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         asking(level=level, **request_)
     assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
 
 
-def test_stop_texts_are_found_in_ids_whatever_the_engine_can() -> None:
+def test_stop_text_is_found_in_token_ids_without_engine_support() -> None:
     batches, _ = play([encoded("Hello STOP there")], stop="STOP")
     assert text_of(ended(batches)) == "Hello "
     assert ended(batches)["status"] == "completed"
@@ -413,13 +415,13 @@ def asked_with(
     return made.start()[1]
 
 
-def test_an_engine_of_text_is_given_images_in_the_order_of_their_marks() -> None:
+def test_text_engine_gets_images_in_the_order_of_their_marks() -> None:
     asked = asked_with("a", image_part(URL), "b", image_part(), downloads={URL: Download(GIF)})
     assert (text_in(asked), images_in(asked)) == ("a[IMG]b[IMG]", (GIF, PNG))
     assert asked.max_tokens == 8192 - 2000 - asked.prompt_as(TextPrompt).tokens
 
 
-def test_an_engine_of_conversations_is_given_them_as_messages() -> None:
+def test_chat_engine_gets_images_in_its_messages() -> None:
     asked = asked_with("a", image_part(), level=Level.CHAT)
     (sent,) = asked.prompt_as(ChatPrompt).messages
     assert sent["content"][1] == {
@@ -428,7 +430,7 @@ def test_an_engine_of_conversations_is_given_them_as_messages() -> None:
     }
 
 
-def test_an_engine_without_images_refuses_them_whatever_the_profile_says() -> None:
+def test_image_for_an_engine_without_images_is_rejected_or_described() -> None:
     with pytest.raises(InvalidRequest, match="sees no images") as caught:
         asked_with("a", image_part(), controls=ALL_CONTROLS, level=Level.TOKENS)
     assert caught.value.field == "input[0].content[1]"
@@ -436,7 +438,7 @@ def test_an_engine_without_images_refuses_them_whatever_the_profile_says() -> No
     assert tokenizer().decode(ids_in(asked)) == "a[image: 3x2 png, not shown to this model]"
 
 
-def test_an_image_that_was_not_fetched_is_refused() -> None:
+def test_image_that_was_not_downloaded_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         asked_with(image_part(URL))
     assert (caught.value.field, caught.value.code) == ("input[0].content[0].image_url", "failed_to_download_image")
@@ -456,10 +458,14 @@ AGE_FORMAT: Object = {"format": {"type": "json_schema", "name": "age", "schema":
         ("{}", {"text": {"format": {"type": "json_object"}}}, 0),
         ("five", {"text": {"verbosity": "low"}}, 0),
         ("five", {}, 0),
-        ('{"age": "five"}', {"text": AGE_FORMAT, "max_output_tokens": 2}, 0),  # cut off: the client knows
+        (
+            '{"age": "five"}',
+            {"text": AGE_FORMAT, "max_output_tokens": 2},
+            0,
+        ),  # cut off: not counted, because the client sees the status
     ],
 )
-def test_an_answer_that_was_not_asked_for_is_counted_and_sent(said: str, request_: Object, count: int) -> None:
+def test_answer_that_does_not_match_its_format_is_counted_and_sent(said: str, request_: Object, count: int) -> None:
     mismatches = Mismatches()
     made = pipeline_of(model(), turn("Hi", **request_), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
     batches = made.start()[0] + made.receive([TokenChunk([*encoded(said), END_ID])])
@@ -469,7 +475,7 @@ def test_an_answer_that_was_not_asked_for_is_counted_and_sent(said: str, request
     assert mismatches.count == count
 
 
-def test_a_failed_turn_has_no_answer() -> None:
+def test_failed_turn_counts_no_format_mismatch() -> None:
     mismatches = Mismatches()
     made = pipeline_of(model(), turn("Hi", text=AGE_FORMAT), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
     made.start()
@@ -478,14 +484,14 @@ def test_a_failed_turn_has_no_answer() -> None:
     assert mismatches.count == 0
 
 
-def test_a_schema_that_cannot_be_followed_is_refused_before_anything_happens() -> None:
+def test_response_schema_outside_the_strict_subset_is_rejected() -> None:
     bad = AGE_FORMAT["format"] | {"strict": True}
     with pytest.raises(InvalidRequest, match="Invalid schema for response_format 'age'") as caught:
         pipeline(turn("Hi", text={"format": bad}))
     assert (caught.value.field, caught.value.code) == ("text.format.schema", "invalid_json_schema")
 
 
-def test_the_form_of_the_answer_is_told_back_whole() -> None:
+def test_response_echoes_the_whole_text_format() -> None:
     batches, _ = play([encoded("{}")], text=AGE_FORMAT)
     for event in (events_of(batches)[0], events_of(batches)[-1]):
         assert event["response"]["text"] == {

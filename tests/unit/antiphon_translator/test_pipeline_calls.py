@@ -1,4 +1,4 @@
-"""Turns in which the model reasons and calls tools: what becomes of ids that mean something."""
+"""Turns in which the model reasons and calls tools, read from token ids."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.served_models import model, turn
 from tests.support.small_vocabulary import ids_of
 
 
-def test_reasoning_text_and_a_call_come_as_items() -> None:
+def test_reasoning_text_and_a_call_become_items() -> None:
     response = play("<think>", "\nLet me look.\n", "</think>", "\n\nI look.\n", *CALL, tools=[WEATHER])
     assert kinds(response) == ["reasoning", "message", "function_call"]
     reasoning, message, call = response["output"]
@@ -43,17 +43,17 @@ def test_reasoning_text_and_a_call_come_as_items() -> None:
 
 def test_reasoning_tokens_are_counted_exactly() -> None:
     response = play("<think>", "12345", "</think>", "678")
-    assert response["usage"]["output_tokens"] == 1 + 5 + 1 + 3 + 1  # the end-of-turn id, too
-    assert response["usage"]["output_tokens_details"]["reasoning_tokens"] == 5 + 1  # and what ends it
+    assert response["usage"]["output_tokens"] == 1 + 5 + 1 + 3 + 1  # includes the end-of-turn id
+    assert response["usage"]["output_tokens_details"]["reasoning_tokens"] == 5 + 1  # includes the closing marker
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=12))
-def test_where_the_ids_were_cut_means_nothing(cuts: list[int]) -> None:
+def test_cut_of_the_token_ids_does_not_change_the_response(cuts: list[int]) -> None:
     said = ("<think>", "Hm ü.", "</think>", " Ja. ", *CALL, *CALL, "Ende.")
     assert play(*said, tools=[WEATHER], cuts=cuts) == play(*said, tools=[WEATHER])
 
 
-def test_a_marker_that_is_only_spelt_is_text() -> None:
+def test_marker_spelt_without_its_token_is_text() -> None:
     response = play('Say "', "<tool" + "_call> and </think>", '".')
     assert kinds(response) == ["message"]
     assert response["output"][0]["content"][0]["text"] == 'Say "<tool_call> and </think>".'
@@ -67,13 +67,13 @@ def test_without_tools_a_call_is_text(request_: Object) -> None:
 
 
 @pytest.mark.parametrize(("parallel", "calls"), [(True, 2), (None, 2), (False, 1)])
-def test_one_call_ends_the_turn_when_no_more_are_wanted(parallel: bool | None, calls: int) -> None:
+def test_without_parallel_calls_the_first_call_ends_the_turn(parallel: bool | None, calls: int) -> None:
     response = play(*CALL, *CALL, tools=[WEATHER], parallel_tool_calls=parallel)
     assert kinds(response) == ["function_call"] * calls
     assert response["status"] == "completed"
 
 
-def test_a_custom_tool_is_called_with_text() -> None:
+def test_call_of_a_custom_tool_has_its_plain_input() -> None:
     said = ("<tool_call>", '{"name": "exec", "arguments": {"input": "print(\\"ü\\")"}}', "</tool_call>")
     (item,) = play(*said, tools=[EXEC])["output"]
     assert (item["type"], item["input"]) == ("custom_tool_call", 'print("ü")')
@@ -103,7 +103,7 @@ def test_shell_call_that_a_chat_server_did_not_finish_is_incomplete_and_empty(is
     assert response["status"] == ("failed" if is_lost else "incomplete")
 
 
-def test_reasoning_that_was_cut_off_is_no_answer() -> None:
+def test_response_with_cut_off_reasoning_is_incomplete_without_a_message() -> None:
     response = play("<think>", "Hm, hm, hm.", max_output_tokens=5)
     assert (response["status"], kinds(response)) == ("incomplete", ["reasoning"])
 
@@ -118,7 +118,7 @@ NAMED = {"type": "function", "name": "get_weather"}
         ("required", [WEATHER, EXEC], '{"name": "', 'get_weather", "arguments": {"city": "Rome"}}'),
     ],
 )
-def test_a_call_that_has_to_be_made_is_begun_in_the_prompt(
+def test_forced_call_is_begun_in_the_prompt_and_completed(
     choice: Any, tools: list[Object], begun: str, said: str
 ) -> None:
     request = {"tool_choice": choice, "tools": tools}
@@ -130,7 +130,7 @@ def test_a_call_that_has_to_be_made_is_begun_in_the_prompt(
     assert response["usage"]["output_tokens"] == len(ids_of(TOKENIZER, said, CALL[2], "<|im_end|>"))
 
 
-def test_a_family_whose_calls_nobody_can_begin_refuses_to_be_forced() -> None:
+def test_forced_call_of_a_family_without_forced_calls_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         pipeline_of(
             model(), turn("Hi", tools=[WEATHER], tool_choice="required"), controls=ALL_CONTROLS, ids=SequentialIds()
@@ -138,13 +138,13 @@ def test_a_family_whose_calls_nobody_can_begin_refuses_to_be_forced() -> None:
     assert (caught.value.field, caught.value.code) == ("tool_choice", "unsupported_value")
 
 
-def test_effort_none_closes_the_thinking_in_the_prompt() -> None:
+def test_effort_none_yields_a_message_without_reasoning() -> None:
     response = play("Yes.", reasoning={"effort": "none"})
     assert kinds(response) == ["message"]
     assert response["usage"]["output_tokens_details"]["reasoning_tokens"] == 0
 
 
-def test_calls_and_results_go_back_into_the_prompt() -> None:
+def test_calls_and_results_of_the_history_are_in_the_prompt() -> None:
     history: list[Object] = [
         {"id": "msg_1", "type": "message", "role": "user", "content": [{"type": "input_text", "text": "Rome?"}]},
         {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": '{"a": 1}'},
@@ -166,6 +166,6 @@ def test_calls_and_results_go_back_into_the_prompt() -> None:
         ),
     ],
 )
-def test_calls_and_results_belong_together(items: list[Object], words: str) -> None:
+def test_call_without_a_result_or_result_without_a_call_is_rejected(items: list[Object], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
         play("x", history=items)

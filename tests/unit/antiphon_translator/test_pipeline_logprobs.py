@@ -50,7 +50,7 @@ def scored(ids: Sequence[int]) -> list[TokenLogprob]:
 def play(
     ids: Sequence[int], cuts: Sequence[int] = (), *, served: ServedModel | None = None, error: bool = False, **more: Any
 ) -> list[Object]:
-    """The events of a turn in which the model writes these ids; checks what always holds."""
+    """The events of a turn in which the model writes these ids. Also checks the invariants of `check`."""
     made = pipeline(served, **more)
     batches, asked = made.start()
     assert asked.top_logprobs == more.get("top_logprobs", 0)
@@ -64,7 +64,7 @@ def play(
 
 
 def play_text(ids: Sequence[int], cuts: Sequence[int] = (), *, late: int = 0, **more: Any) -> list[Object]:
-    """The events of a turn whose engine delivers text, whole characters, the last `late` of them not before the end."""
+    """The events of a turn of a text engine that sends whole characters, the last `late` of them only at the end."""
     made = pipeline(level=Level.TEXT, **more)
     batches, _ = made.start()
     told = 0
@@ -82,13 +82,13 @@ def play_text(ids: Sequence[int], cuts: Sequence[int] = (), *, late: int = 0, **
 
 
 def pieces_at(cuts: Sequence[int], length: int) -> list[tuple[int, int]]:
-    """Where the pieces begin and end when so many are cut there; none is empty."""
+    """The start and end of each piece that is not empty."""
     edges = [0, *sorted(cut % (length + 1) for cut in cuts), length]
     return [(start, end) for start, end in pairwise(edges) if start < end]
 
 
 def check(log: list[Object], batches: Sequence[Batch]) -> None:
-    """fold(events) is the response, however it is folded; what deltas show adds up; the contract is kept."""
+    """Checks that the events fold to the response, that the deltas add up, and that all match the API schema."""
     response = log[-1]["response"]
     final = batches[-1].final
     assert final is not None
@@ -108,14 +108,14 @@ def check(log: list[Object], batches: Sequence[Batch]) -> None:
 
 
 def texts(log: Sequence[Object]) -> list[tuple[str, str]]:
-    """Of each delta and each whole text what it is, and what its tokens wrote."""
+    """Each delta and each whole text, with the text of its tokens."""
     deltas = ((event["delta"], event) for event in log if event["type"] == events.OUTPUT_TEXT_DELTA)
     whole = ((part["text"], part) for part in parts(log))
     return [(text, shown(holder["logprobs"])) for text, holder in (*deltas, *whole)]
 
 
 def shown(logprobs: Sequence[Object]) -> str:
-    """The text of the tokens in log probabilities; bytes that are no character become U+FFFD as they do in a text."""
+    """The joined text of the tokens. Bytes outside UTF-8 become U+FFFD, as they do in the answer."""
     return b"".join(bytes(each["bytes"]) for each in logprobs).decode("utf-8", "replace")
 
 
@@ -125,7 +125,7 @@ def parts(log: Sequence[Object]) -> Iterator[Object]:
             yield from item["content"]
 
 
-def test_every_event_that_shows_a_text_shows_its_tokens() -> None:
+def test_every_event_with_text_has_its_log_probabilities() -> None:
     log = play([*ids_of(TOKENIZER, "ü!"), END_ID], top_logprobs=1)
     found = {event["type"]: event for event in log}
     (part,) = parts(log)
@@ -143,13 +143,13 @@ def test_every_event_that_shows_a_text_shows_its_tokens() -> None:
     assert found[events.CREATED]["response"]["top_logprobs"] == 1
 
 
-def test_reasoning_markers_calls_and_what_separates_them_have_none() -> None:
+def test_reasoning_markers_calls_and_separators_have_no_log_probabilities() -> None:
     said = ("<think>", "Hm ü.", "</think>", "\n\nJa ☃. \n", *CALL, *CALL, "Ende.\n")
     log = play([*ids_of(TOKENIZER, *said), END_ID], tools=[WEATHER])
     assert [(part["text"], shown(part["logprobs"])) for part in parts(log)] == [("Ja ☃.",) * 2, ("Ende.\n",) * 2]
 
 
-def test_a_token_that_also_wrote_what_is_not_shown_is_listed_whole() -> None:
+def test_token_with_hidden_and_shown_text_is_listed_whole() -> None:
     served = of_pieces("plain", "▁Yes", ".\n\n", "▁No")
     (part,) = parts(play([257, 258], served=served))
     assert (part["text"], shown(part["logprobs"])) == (" Yes.\n\n",) * 2
@@ -166,22 +166,24 @@ def test_incomplete_character_keeps_its_tokens_apart_from_the_next_text(cuts: Se
 
 
 @pytest.mark.parametrize("cuts", [(), range(9)])
-def test_mismatch_of_bytes_and_text_ends_with_the_text(cuts: Sequence[int]) -> None:
-    served = of_pieces("hermes", "<think>", "a", "</think>", "b")  # it makes U+FFFD of each byte, and all at once
+def test_mismatch_of_bytes_and_text_does_not_reach_the_next_text(cuts: Sequence[int]) -> None:
+    served = of_pieces(
+        "hermes", "<think>", "a", "</think>", "b"
+    )  # this vocabulary makes one U+FFFD of each byte, all at once
     first, second = parts(play([0xE2 + 1, 0x98 + 1, 257, 258, 259, 260], cuts, served=served))
     assert (first["text"], [each["bytes"] for each in first["logprobs"]]) == ("��", [[0xE2], [0x98], [*b"<think>"]])
     assert (second["text"], shown(second["logprobs"])) == ("b", "b")
 
 
 @pytest.mark.parametrize("cuts", [(), range(9)])
-def test_tokens_behind_the_end_are_nobodys(cuts: Sequence[int]) -> None:
+def test_tokens_behind_the_end_have_no_log_probabilities(cuts: Sequence[int]) -> None:
     served = of_pieces("plain", "behind")
     (part,) = parts(play([0xE2 + 1, 0x98 + 1, 0, 257], cuts, served=served))
     assert (part["text"], b"behind" in [bytes(each["bytes"]) for each in part["logprobs"]]) == ("��", False)
 
 
 def of_pieces(family: str, *pieces: str) -> ServedModel:
-    """A model with a vocabulary of pieces, of which the last one is a marker by its spelling only."""
+    """A model with a SentencePiece vocabulary, in which the last piece is a marker by its spelling only."""
     vocabulary = fallback_tokenizer(*pieces, "▁", "x", "H", "i")
     return model(
         prompt=PromptEncoder(JinjaTemplate("{{ messages[0].content }}", special_tokens={}), vocabulary),
@@ -191,7 +193,7 @@ def of_pieces(family: str, *pieces: str) -> ServedModel:
     )
 
 
-def test_without_the_include_nothing_is_asked_for() -> None:
+def test_log_probabilities_without_the_include_are_not_requested() -> None:
     made = pipeline_of(reasoning_model(), turn("Hi", top_logprobs=3), controls=ALL_CONTROLS, ids=SequentialIds())
     batches, asked = made.start()
     assert asked.top_logprobs is None
@@ -203,7 +205,7 @@ def test_without_the_include_nothing_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("controls", "field"), [(set(), "include"), ({"logprobs"}, "top_logprobs")])
-def test_an_engine_that_gives_none_refuses(controls: set[str], field: str) -> None:
+def test_logprobs_for_an_engine_without_them_are_rejected(controls: set[str], field: str) -> None:
     given_turn = turn("Hi", include=INCLUDE, top_logprobs=2)
     with pytest.raises(InvalidRequest) as caught:
         pipeline_of(reasoning_model(), given_turn, controls=ALL_CONTROLS | controls, ids=SequentialIds())
@@ -227,7 +229,7 @@ def ids_in(pieces: Sequence[str | bytes]) -> list[int]:
 
 
 @given(pieces=PIECES, cuts=CUTS, tools=st.booleans(), error=st.booleans(), limited=st.booleans())
-def test_tokens_wrote_their_text_and_the_cut_means_nothing(
+def test_log_probabilities_match_their_text_for_any_cut(
     pieces: list[str | bytes], cuts: list[int], tools: bool, error: bool, limited: bool
 ) -> None:
     ids = ids_in(pieces)
@@ -240,7 +242,7 @@ def test_tokens_wrote_their_text_and_the_cut_means_nothing(
 
 
 @given(pieces=PIECES, cuts=CUTS, late=st.integers(0, 5), tools=st.booleans())
-def test_tokens_wrote_their_text_if_the_engine_delivers_text(
+def test_log_probabilities_match_the_text_of_a_text_engine_for_any_cut(
     pieces: list[str | bytes], cuts: list[int], late: int, tools: bool
 ) -> None:
     ids = ids_in(pieces)
@@ -251,7 +253,7 @@ def test_tokens_wrote_their_text_if_the_engine_delivers_text(
 
 
 @given(st.lists(st.integers(3, 49_151) | st.sampled_from([173, 242, 10813, 3, 5]), max_size=40), CUTS)
-def test_tokens_wrote_their_text_with_any_ids_of_a_real_vocabulary(ids: list[int], cuts: list[int]) -> None:
+def test_log_probabilities_match_the_text_of_any_smollm2_ids(ids: list[int], cuts: list[int]) -> None:
     log = play(ids, cuts, served=model())
     (part,) = parts(log)
     assert part == next(parts(play(ids, served=model())))
@@ -268,7 +270,7 @@ def test_bytes_of_the_tokens_join_to_the_text(text: str, cuts: list[int]) -> Non
 
 
 @given(st.lists(st.integers(1, 265), max_size=30), CUTS)
-def test_a_vocabulary_of_pieces_is_cut_alike(ids: list[int], cuts: list[int]) -> None:
+def test_log_probabilities_of_sentencepiece_ids_do_not_depend_on_the_cut(ids: list[int], cuts: list[int]) -> None:
     served = of_pieces("hermes", "▁Yes", "é", ".\n", "<tool_call>")
     more: Object = {"tools": [WEATHER], "served": served}
     assert list(parts(play(ids, cuts, **more))) == list(parts(play(ids, **more)))

@@ -1,4 +1,4 @@
-"""Turns with log probabilities whose answer the request shapes: by stop texts, by a guide, by a call that is forced."""
+"""Turns with log probabilities and with stop texts, a guide or a forced call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.unit.antiphon_translator.test_pipeline_logprobs import (
 
 
 def written(log: Sequence[Object]) -> list[tuple[str, str]]:
-    """Each part of a message, and what its tokens wrote."""
+    """Each part of a message, with the text of its tokens."""
     return [(part["text"], shown(part["logprobs"])) for part in parts(log)]
 
 
@@ -46,29 +46,29 @@ def written(log: Sequence[Object]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("cuts", [(), range(99)])
-def test_the_tokens_of_a_stop_text_are_nobodys(cuts: Sequence[int]) -> None:
+def test_tokens_of_a_stop_text_are_left_out(cuts: Sequence[int]) -> None:
     log = play(ids_of(TOKENIZER, "<think>", "Hm.", "</think>", "Ja ☃. STOP, nein"), cuts, stop="STOP")
     assert written(log) == [("Ja ☃. ",) * 2]
 
 
-def test_what_may_be_a_stop_text_comes_with_its_tokens_when_it_is_none() -> None:
+def test_unfinished_stop_text_is_shown_with_its_tokens() -> None:
     log = play(ids_of(TOKENIZER, "Ja. STO"), range(99), stop=["STOP", "OPS"])
     assert written(log) == [("Ja. STO",) * 2]
     assert all(text == wrote for text, wrote in texts(log))
 
 
-def test_a_token_that_also_began_the_stop_text_is_listed_whole() -> None:
+def test_token_that_also_begins_the_stop_text_is_listed_whole() -> None:
     served = of_pieces("plain", "▁Yes", ".ST", "OP", "!")
     assert written(play([257, 258, 259, 260], served=served, stop="STOP")) == [(" Yes.", " Yes.ST")]
 
 
-def test_also_a_control_token_that_is_only_text() -> None:
+def test_control_token_cut_by_a_stop_text_is_listed_whole() -> None:
     log = play(ids_of(TOKENIZER, "<|im_start|>", "b"), stop="a")
     assert written(log) == [("<|im_st", "<|im_start|>")]
 
 
 @given(PIECES, CUTS, st.sampled_from(["a ", "\n\n", "ü", "</think>", "<|im_start|>", '"name"']))
-def test_with_stop_texts_the_cut_means_nothing_either(pieces: list[str | bytes], cuts: list[int], stop: str) -> None:
+def test_cut_with_stop_texts_does_not_change_the_output(pieces: list[str | bytes], cuts: list[int], stop: str) -> None:
     more: Object = {"tools": [WEATHER], "stop": ["never", stop]}
     log = play(ids_in(pieces), cuts, **more)
     assert log[-1]["response"]["output"] == play(ids_in(pieces), **more)[-1]["response"]["output"]
@@ -79,7 +79,7 @@ def test_with_stop_texts_the_cut_means_nothing_either(pieces: list[str | bytes],
 
 
 class Play:
-    """A guided turn, generation by generation, with the log probabilities of each."""
+    """A guided turn with log probabilities, whose generations are given one by one."""
 
     def __init__(self, served: ServedModel, level: Level = Level.TOKENS, **request: Any) -> None:
         self._tokenizer = served.tokenizer
@@ -88,17 +88,17 @@ class Play:
         controls = CONTROLS | {"guide", "stop"}
         self._turn = pipeline_of(served, given_turn, controls=controls, ids=SequentialIds(), level=level)
         self._batches, first = self._turn.start()
-        self.asked = [first]
+        self.requests = [first]
 
     def say(self, *said: str, cuts: Sequence[int] = ()) -> None:
-        """A generation says this; whatever is asked for next is noted."""
+        """Gives a whole generation with this text and records the follow-up request."""
         ids = ids_of(self._tokenizer, *said)
         for start, end in pieces_at(cuts, len(ids)):
             if not self._turn.done:
                 self._batches += self._turn.receive([self._chunk(ids, start, end)])
         wanted = self._turn.follow_up()
         if wanted is not None:
-            self.asked.append(wanted)
+            self.requests.append(wanted)
 
     def _chunk(self, ids: Sequence[int], start: int, end: int) -> EngineChunk:
         logprobs = scored(ids)[start:end]
@@ -107,7 +107,7 @@ class Play:
         return TextChunk(self._text(ids[:end])[len(self._text(ids[:start])) :], logprobs=logprobs)
 
     def _text(self, ids: Sequence[int]) -> str:
-        """Whole characters."""
+        """The complete characters of the ids."""
         return b"".join(map(self._tokenizer.bytes_of, ids)).decode("utf-8", "ignore")
 
     def end(self) -> list[Object]:
@@ -119,28 +119,28 @@ class Play:
 
 @pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
 @given(cuts=CUTS, again=CUTS)
-def test_a_guided_answer_has_its_own_tokens(level: Level, cuts: list[int], again: list[int]) -> None:
+def test_guided_answer_has_the_tokens_of_its_own_generation(level: Level, cuts: list[int], again: list[int]) -> None:
     play = Play(thinking(), level, top_logprobs=1)
     play.say(*THOUGHT, "7 oder ☃!", cuts=cuts)
     play.say("7 ☃", cuts=again)
-    assert [request.top_logprobs for request in play.asked] == [1, 1]
+    assert [request.top_logprobs for request in play.requests] == [1, 1]
     log = play.end()
     assert written(log) == [("7 ☃",) * 2]
     assert [len(each["top_logprobs"]) for part in parts(log) for each in part["logprobs"]] == [1] * 5
-    assert next(parts(log))["logprobs"][0]["logprob"] == 0.0  # the first one of the second generation
+    assert next(parts(log))["logprobs"][0]["logprob"] == 0.0  # the first token of the second generation
 
 
 @pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
 @pytest.mark.parametrize("cuts", [(), range(99), (3,)])
-def test_what_is_kept_of_the_first_generation_keeps_its_tokens(level: Level, cuts: Sequence[int]) -> None:
+def test_kept_text_of_the_first_generation_keeps_its_tokens(level: Level, cuts: Sequence[int]) -> None:
     play = Play(replace(reasoning_model(), reasons=False), level, tools=[WEATHER])
     play.say("\n\n ", "Sure!", cuts=cuts)
     play.say("7", cuts=cuts)
-    assert len(play.asked) == 2
+    assert len(play.requests) == 2
     assert written(play.end()) == [("\n\n 7",) * 2]
 
 
-def test_a_token_that_also_wrote_the_forgotten_answer_is_forgotten_with_it() -> None:
+def test_token_with_discarded_text_is_discarded() -> None:
     served = replace(of_pieces("hermes", "<think>", "so", "</think>", "\nYes", "7"), reasons=True)
     play = Play(served, Level.TEXT)
     play.say("<think>", "so", "</think>", "\nYes")
@@ -148,7 +148,7 @@ def test_a_token_that_also_wrote_the_forgotten_answer_is_forgotten_with_it() -> 
     assert written(play.end()) == [("7", "7")]
 
 
-def test_commentary_has_tokens_and_the_answer_behind_it_has_others() -> None:
+def test_commentary_and_guided_answer_have_their_own_tokens() -> None:
     play = Play(harmony())
     opening = ("<|channel|>", "commentary", "<|message|>", "I think.", "<|end|>", "<|start|>", "assistant")
     play.say(*opening, "<|channel|>", "final", "<|message|>", "No")
@@ -164,7 +164,7 @@ def test_a_guided_answer_ends_at_a_stop_text() -> None:
 
 
 @pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
-def test_the_second_generation_is_read_without_them_where_it_has_none(level: Level) -> None:
+def test_second_generation_without_log_probabilities_is_read(level: Level) -> None:
     play = Play(thinking(), level)
     play.say(*THOUGHT, "So")
     ids = ids_of(TOKENIZER, "7")
@@ -176,14 +176,14 @@ def test_the_second_generation_is_read_without_them_where_it_has_none(level: Lev
 # ---- calls ----
 
 
-def test_a_call_is_no_answer_and_has_none() -> None:
+def test_call_before_the_answer_has_no_log_probabilities() -> None:
     play = Play(thinking(), tools=[WEATHER])
     play.say(*THOUGHT, *CALL)
     log = play.end()
     assert (kinds(log[-1]["response"]), written(log)) == (["reasoning", "function_call"], [])
 
 
-def test_a_forced_call_that_is_guided_has_none() -> None:
+def test_guided_forced_call_has_no_log_probabilities() -> None:
     play = Play(thinking(), tools=[WEATHER], tool_choice="required")
     play.say('{"city": "Rome"}')
     log = play.end()
@@ -193,7 +193,7 @@ def test_a_forced_call_that_is_guided_has_none() -> None:
 
 
 @pytest.mark.parametrize("cuts", [(), range(99)])
-def test_a_text_behind_a_forced_call_has_its_tokens(cuts: Sequence[int]) -> None:
+def test_text_behind_a_forced_call_has_its_log_probabilities(cuts: Sequence[int]) -> None:
     said = ('{"city": "Rome"}}\n', "</tool_call>", "\nEnde ☃.")
     log = play([*ids_of(TOKENIZER, *said), END_ID], cuts, tools=[WEATHER], tool_choice="required")
     assert kinds(log[-1]["response"]) == ["function_call", "message"]

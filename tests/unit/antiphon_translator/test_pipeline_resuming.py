@@ -1,4 +1,4 @@
-"""A turn that one translator began and another one ends: nobody who reads the stream can tell."""
+"""Resume of a turn by another translator: the events equal those of an uninterrupted turn."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pipeline(resume: Resume | None = None, **request: Any) -> TurnPipeline:
 
 
 def play(made: TurnPipeline, ids: Sequence[int], *, size: int = 1) -> list[Batch]:
-    """Everything that a turn says when the engine says these ids, so many at a time."""
+    """All batches of a turn whose engine sends these ids, `size` at a time."""
     batches, _ = made.start()
     for start in range(0, len(ids), size):
         if not made.done:
@@ -49,7 +49,7 @@ def log_of(batches: Sequence[Batch]) -> list[Object]:
     return [event for batch in batches for event in events.decode(batch.frames)]
 
 
-def told(batches: Sequence[Batch]) -> list[int]:
+def token_ids_of(batches: Sequence[Batch]) -> list[int]:
     return [token_id for batch in batches for token_id in batch.token_ids]
 
 
@@ -57,9 +57,9 @@ WHOLE = play(pipeline(), IDS)
 
 
 @given(st.integers(2, len(WHOLE) - 1), st.integers(1, 7))
-def test_it_goes_on_from_any_batch_as_if_nothing_had_happened(lost_at: int, size: int) -> None:
+def test_turn_resumed_after_any_batch_equals_the_uninterrupted_turn(lost_at: int, size: int) -> None:
     before = WHOLE[:lost_at]
-    ids = told(before)
+    ids = token_ids_of(before)
     next_sequence = before[-1].first_sequence + before[-1].count
     after = play(pipeline(Resume(next_sequence, ids)), IDS[len(ids) :], size=size)
     log = log_of([*before, *after])
@@ -67,7 +67,7 @@ def test_it_goes_on_from_any_batch_as_if_nothing_had_happened(lost_at: int, size
     assert fold(log) == fold(log_of(WHOLE))
 
 
-def test_the_engine_goes_on_behind_the_ids() -> None:
+def test_resumed_prompt_ends_with_the_known_token_ids() -> None:
     made = pipeline(Resume(2, IDS[:5]), max_output_tokens=100)
     batches, asked = made.start()
     assert batches == []
@@ -76,7 +76,7 @@ def test_the_engine_goes_on_behind_the_ids() -> None:
     assert asked.max_tokens == 95
 
 
-def test_a_turn_that_only_lacked_its_end_is_ended() -> None:
+def test_turn_resumed_with_all_token_ids_only_ends() -> None:
     made = pipeline(Resume(50, IDS))
     assert made.start()[0] == []
     assert made.done
@@ -84,25 +84,25 @@ def test_a_turn_that_only_lacked_its_end_is_ended() -> None:
     assert last["response"]["output"] == fold(log_of(WHOLE))["output"]
 
 
-def test_the_first_events_are_not_sent_twice() -> None:
+def test_resumed_turn_does_not_repeat_its_first_events() -> None:
     assert log_of(play(pipeline(Resume(2)), IDS))[0]["sequence_number"] == 2
 
 
-def test_ids_are_told_only_if_asked_for() -> None:
+def test_token_ids_are_sent_only_with_checkpoints() -> None:
     made = pipeline_of(reasoning_model(), turn("Hi"), controls=ALL_CONTROLS, ids=DerivedIds("x"))
-    assert told(play(made, IDS)) == []
-    assert told(WHOLE) == IDS[: len(told(WHOLE))]
+    assert token_ids_of(play(made, IDS)) == []
+    assert token_ids_of(WHOLE) == IDS[: len(token_ids_of(WHOLE))]
 
 
 @pytest.mark.parametrize("request_", [{"nvext": {"guided_regex": "a"}}, {"include": [OUTPUT_LOGPROBS]}])
-def test_with_a_guide_or_log_probabilities_no_ids_are_told_and_none_are_taken(request_: Object) -> None:
-    assert told(pipeline(**request_).start()[0]) == []
+def test_turn_with_a_guide_or_log_probabilities_is_not_resumable(request_: Object) -> None:
+    assert token_ids_of(pipeline(**request_).start()[0]) == []
     with pytest.raises(InvalidRequest) as caught:
         pipeline(Resume(2, [1]), **request_)
     assert caught.value.field == "resume.token_ids"
 
 
-def test_what_comes_as_text_cannot_be_resumed_from_ids() -> None:
+def test_resume_of_a_text_engine_from_token_ids_is_rejected() -> None:
     with pytest.raises(InvalidRequest):
         pipeline_of(
             reasoning_model(),
@@ -114,7 +114,7 @@ def test_what_comes_as_text_cannot_be_resumed_from_ids() -> None:
         )
 
 
-def test_what_a_forced_call_begins_with_is_sent_once() -> None:
+def test_resumed_forced_call_sends_its_beginning_once() -> None:
     forced: dict[str, Any] = {"tool_choice": "required", "tools": [WEATHER | {"strict": False}]}
 
     def calling(resume: Resume | None = None) -> TurnPipeline:

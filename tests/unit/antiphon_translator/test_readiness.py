@@ -9,15 +9,15 @@ from antiphon_translator.readiness import Readiness
 
 
 class CountingEngine(ScriptedEngine):
-    asked = 0
+    probes = 0
 
     async def ready(self) -> None:
-        self.asked += 1
+        self.probes += 1
         await asyncio.sleep(0)
         await super().ready()
 
 
-async def test_an_answer_is_remembered_for_as_long_as_it_lives() -> None:
+async def test_readiness_is_cached_until_its_ttl_ends() -> None:
     engine, clock = CountingEngine([]), ManualClock()
     readiness = Readiness(engine, clock, ttl_s=2)
     assert await readiness.reason() == ""
@@ -26,10 +26,10 @@ async def test_an_answer_is_remembered_for_as_long_as_it_lives() -> None:
     assert await readiness.reason() == ""
     clock.advance(0.1)
     assert await readiness.reason() == "gone"
-    assert engine.asked == 2
+    assert engine.probes == 2
 
 
-async def test_a_doubtful_answer_is_not_given_again() -> None:
+async def test_invalidated_readiness_is_probed_again() -> None:
     engine = CountingEngine([])
     readiness = Readiness(engine, ManualClock(), ttl_s=2)
     assert await readiness.reason() == ""
@@ -42,23 +42,23 @@ async def test_invalidation_during_a_probe_drops_the_result_of_the_probe() -> No
     engine = CountingEngine([])
     readiness = Readiness(engine, ManualClock(), ttl_s=2)
     probed = asyncio.create_task(readiness.reason())
-    while not engine.asked:
+    while not engine.probes:
         await asyncio.sleep(0)
     readiness.invalidate()
     assert await probed == ""
     engine.unavailable = "gone"
     assert await asyncio.gather(*(readiness.reason() for _ in range(3))) == ["gone"] * 3
-    assert engine.asked == 2
+    assert engine.probes == 2
 
 
-async def test_callers_at_the_same_time_share_one_question() -> None:
+async def test_concurrent_callers_share_one_readiness_probe() -> None:
     engine = CountingEngine([])
     readiness = Readiness(engine, ManualClock(), ttl_s=2)
     assert await asyncio.gather(*(readiness.reason() for _ in range(5))) == [""] * 5
-    assert engine.asked == 1
+    assert engine.probes == 1
 
 
-async def test_any_error_of_the_probe_is_a_reason() -> None:
+async def test_error_of_the_readiness_probe_is_its_reason() -> None:
     class Slow(ScriptedEngine):
         async def ready(self) -> None:
             raise EngineTimeout("It did not answer.")

@@ -15,7 +15,7 @@ FINAL = Final(Status.COMPLETED, b"{}", b"[]")
 
 
 def batches(*given: tuple[int, bytes] | tuple[int, bytes, Sequence[int]]) -> list[Batch]:
-    """Batches of so many events with these frames and token ids, one behind the other."""
+    """Consecutive batches, each with an event count, frames and perhaps token ids."""
     made, number = list[Batch](), 0
     for count, frames, *ids in given:
         made.append(Batch(number, count, frames, token_ids=ids[0] if ids else ()))
@@ -24,7 +24,7 @@ def batches(*given: tuple[int, bytes] | tuple[int, bytes, Sequence[int]]) -> lis
 
 
 async def taken(*given: Batch) -> list[Batch]:
-    """The batches that are taken from a queue in which all of these wait."""
+    """The batches that are taken from a queue that holds all of these."""
     queue = SendQueue(Flow())
     for batch in given:
         queue.put(batch)
@@ -35,26 +35,26 @@ async def taken(*given: Batch) -> list[Batch]:
     return result
 
 
-async def test_batches_that_wait_are_joined() -> None:
+async def test_waiting_batches_are_joined() -> None:
     assert await taken(*batches((2, b"a"), (1, b"bc"), (3, b"d"))) == [Batch(0, 6, b"abcd", token_ids=[])]
 
 
-async def test_single_batch_stays_as_it_is() -> None:
+async def test_single_batch_is_passed_on_unchanged() -> None:
     (batch,) = batches((2, b"a", (1, 2)))
     assert (await taken(batch))[0] is batch
 
 
-async def test_token_ids_are_joined_in_order_and_also_behind_events_without() -> None:
+async def test_joined_batches_have_their_token_ids_in_order() -> None:
     given = batches((2, b"a"), (1, b"b", (7,)), (1, b"c", (8, 9)))
     assert await taken(*given) == [Batch(0, 4, b"abc", token_ids=[7, 8, 9])]
 
 
-async def test_events_without_token_ids_do_not_join_those_with() -> None:
+async def test_batch_without_token_ids_is_not_joined_to_one_with_them() -> None:
     given = batches((1, b"a", (7,)), (1, b"b"), (1, b"c", (8,)))
     assert await taken(*given) == [given[0], Batch(1, 2, b"bc", token_ids=[8])]
 
 
-async def test_final_batch_comes_alone() -> None:
+async def test_final_batch_is_not_joined() -> None:
     last = Batch(1, 1, b"b", final=FINAL)
     assert await taken(*batches((1, b"a")), last) == [*batches((1, b"a")), last]
 
@@ -71,7 +71,7 @@ async def test_batch_beyond_the_limits_is_sent_alone() -> None:
     assert await taken(*large) == large
 
 
-async def test_take_waits_for_the_first_batch_and_for_the_end() -> None:
+async def test_take_waits_for_a_batch_or_the_end() -> None:
     queue = SendQueue(Flow())
     taking = asyncio.create_task(queue.take())
     await asyncio.sleep(0)
@@ -87,7 +87,7 @@ async def test_take_waits_for_the_first_batch_and_for_the_end() -> None:
 
 
 @pytest.mark.parametrize("frames_bytes", [BATCH_BYTES_MAX, 3 * BATCH_BYTES_MAX // 4])
-async def test_too_much_that_waits_pauses_the_flow_until_half_of_it_is_taken(frames_bytes: int) -> None:
+async def test_full_queue_pauses_the_flow_until_it_is_half_empty(frames_bytes: int) -> None:
     flow = Flow()
     queue = SendQueue(flow)
     put = 0
@@ -103,7 +103,7 @@ async def test_too_much_that_waits_pauses_the_flow_until_half_of_it_is_taken(fra
     assert left * frames_bytes <= STREAM_WAITING_BYTES_MAX // 2
 
 
-async def test_a_heartbeat_comes_alone_and_never_before_a_batch() -> None:
+async def test_heartbeat_is_sent_only_with_an_empty_queue() -> None:
     queue = SendQueue(Flow())
     queue.beat()
     assert await queue.take() is HEARTBEAT

@@ -40,12 +40,12 @@ class Served:
         return stream  # type: ignore[no-any-return]
 
 
-def test_every_rpc_is_served() -> None:
+def test_every_rpc_has_a_handler() -> None:
     assert set(Served().handlers) == set(TRANSLATOR.methods)
 
 
 @pytest.mark.parametrize("silence_ms", [1, SILENCE_MS_MIN - 1])
-async def test_a_silence_too_short_for_heartbeats_is_refused(silence_ms: int) -> None:
+async def test_silence_ms_below_the_minimum_is_rejected(silence_ms: int) -> None:
     served = Served()
     request = v1.GenerateRequest(turn=wire.turn_message(turn("Hi")), silence_ms=silence_ms)
     with pytest.raises(InvalidRequest, match="silence_ms") as caught:
@@ -91,7 +91,7 @@ async def test_closing_the_stream_stops_the_engine() -> None:
     assert served.engine.stopped.is_set()
 
 
-async def test_engine_is_not_read_while_nobody_takes_the_messages() -> None:
+async def test_engine_is_not_read_while_messages_are_not_taken() -> None:
     served = Served()
     served.engine.script = [Emit([token_id]) for token_id in IDS * 1_000]
     async with aclosing(served.generate()) as messages:

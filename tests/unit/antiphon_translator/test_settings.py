@@ -8,20 +8,20 @@ from antiphon_core.config import SettingsError
 from antiphon_translator.settings import TranslatorSettings
 
 
-def test_every_setting_says_what_it_is() -> None:
+def test_every_setting_has_a_description() -> None:
     assert all(field.metadata["doc"].endswith(".") for field in fields(TranslatorSettings))
 
 
 @pytest.mark.parametrize(("host", "count"), [("127.0.0.1", 0), ("::1", 0), ("0.0.0.0", 1)])
-def test_an_open_address_is_warned_of(host: str, count: int) -> None:
+def test_public_host_with_insecure_is_warned_about(host: str, count: int) -> None:
     assert len(list(TranslatorSettings(host=host, insecure=True).warnings())) == count
 
 
-def test_a_way_into_the_private_network_is_warned_of() -> None:
+def test_private_media_addresses_without_hosts_are_warned_about() -> None:
     assert len(list(TranslatorSettings(media_private_addresses=True).warnings())) == 1
     assert not list(TranslatorSettings(media_private_addresses=True, media_hosts=("images.example",)).warnings())
 
 
-def test_an_open_address_needs_callers_that_are_known() -> None:
+def test_public_host_without_a_token_file_is_rejected() -> None:
     with pytest.raises(SettingsError, match="ANTIPHON_TRANSLATOR_TOKEN_FILE"):
         TranslatorSettings(host="0.0.0.0")

@@ -39,7 +39,7 @@ class Receiver:
         return len(self.texts) < self._wanted
 
 
-async def test_small_chunks_are_passed_on_by_the_call_itself() -> None:
+async def test_small_chunks_are_delivered_immediately() -> None:
     flow, receiver = Flow(), Receiver(wanted=2)
     sliced = SlicedDelivery(receiver, flow)
     async with sliced.running():
@@ -49,7 +49,7 @@ async def test_small_chunks_are_passed_on_by_the_call_itself() -> None:
         assert not flow.is_paused
 
 
-async def test_a_large_chunk_is_passed_on_in_slices_while_the_flow_is_paused() -> None:
+async def test_large_chunk_is_delivered_in_slices_while_the_flow_is_paused() -> None:
     flow, receiver = Flow(), Receiver()
     sliced = SlicedDelivery(receiver, flow)
     async with sliced.running():
@@ -61,7 +61,7 @@ async def test_a_large_chunk_is_passed_on_in_slices_while_the_flow_is_paused() -
     assert not flow.is_paused
 
 
-async def test_many_small_chunks_of_one_read_are_large_together() -> None:
+async def test_many_small_chunks_of_one_read_are_sliced_together() -> None:
     receiver = Receiver()
     sliced = SlicedDelivery(receiver, Flow())
     async with sliced.running():
@@ -71,17 +71,17 @@ async def test_many_small_chunks_of_one_read_are_large_together() -> None:
     assert receiver.calls == 3
 
 
-async def test_a_generation_ends_when_a_slice_completes_what_was_wanted() -> None:
+async def test_generation_ends_with_the_slice_that_completes_the_output() -> None:
     receiver = Receiver(wanted=1)
     sliced = SlicedDelivery(receiver, Flow())
     async with sliced.running():
         sliced.take([LARGE])
-        await asyncio.Event().wait()  # an engine that goes on without end
+        await asyncio.Event().wait()  # an engine without an end
     assert len(receiver.texts) == 1
     assert not sliced.take([TextChunk("d" * ENGINE_SLICE_CHARS_MAX)])
 
 
-async def test_slices_are_passed_on_before_the_failure_of_the_generation() -> None:
+async def test_slices_are_delivered_before_the_failure_of_the_generation() -> None:
     receiver = Receiver()
     sliced = SlicedDelivery(receiver, Flow())
     with pytest.raises(EngineUnavailable):
@@ -91,7 +91,7 @@ async def test_slices_are_passed_on_before_the_failure_of_the_generation() -> No
     assert len(receiver.texts) == 2
 
 
-async def test_an_error_of_a_slice_is_raised_where_the_generation_runs() -> None:
+async def test_error_during_a_slice_is_raised_in_the_generation() -> None:
     sliced = SlicedDelivery(Receiver(error=EngineUnavailable("bad")), Flow())
     with pytest.raises(EngineUnavailable, match="bad"):
         async with sliced.running():
@@ -99,7 +99,7 @@ async def test_an_error_of_a_slice_is_raised_where_the_generation_runs() -> None
             await asyncio.Event().wait()
 
 
-async def test_a_cancelled_generation_leaves_nothing_behind() -> None:
+async def test_cancelled_generation_delivers_no_slices_and_resumes_the_flow() -> None:
     flow, receiver = Flow(), Receiver()
     sliced = SlicedDelivery(receiver, flow)
 
@@ -114,14 +114,14 @@ async def test_a_cancelled_generation_leaves_nothing_behind() -> None:
     assert not flow.is_paused
 
 
-async def test_timeout_of_the_caller_passes_through() -> None:
+async def test_timeout_raised_by_the_generation_is_kept() -> None:
     sliced = SlicedDelivery(Receiver(), Flow())
     with pytest.raises(TimeoutError):
         async with sliced.running():
             raise TimeoutError
 
 
-def test_slices_hold_everything_in_order_and_the_end_last() -> None:
+def test_slices_keep_all_ids_in_order_and_the_finish_reason_last() -> None:
     ids = list(range(2 * ENGINE_SLICE_ITEMS_MAX + 1))
     scores = [TokenLogprob(each, -1.0) for each in ids]
     parts = only(TokenChunk, slices(TokenChunk(ids, FinishReason.STOP, logprobs=scores)))
@@ -131,7 +131,7 @@ def test_slices_hold_everything_in_order_and_the_end_last() -> None:
     assert [part.finish for part in parts] == [None, None, FinishReason.STOP]
 
 
-def test_slices_of_segments() -> None:
+def test_slices_keep_all_segments_and_the_usage_last() -> None:
     segments = [Text(str(each)) for each in range(ENGINE_SLICE_ITEMS_MAX + 1)]
     parts = only(ChatChunk, slices(ChatChunk(segments, usage=Usage(1, 2))))
     assert [each for part in parts for each in part.segments] == segments
@@ -161,12 +161,12 @@ def test_slices_of_text_come_behind_their_log_probabilities() -> None:
     assert [(part.finish, part.usage) for part in parts] == [(None, None)] * 3 + [(FinishReason.STOP, Usage(1, 2))]
 
 
-def test_the_last_slice_has_what_was_counted() -> None:
+def test_only_the_last_slice_has_the_cached_blocks() -> None:
     chunk = TokenChunk(range(2 * ENGINE_SLICE_ITEMS_MAX), cached_blocks=7)
     assert [each.cached_blocks for each in only(TokenChunk, slices(chunk))] == [0, 7]
 
 
-async def test_nothing_is_passed_on_behind_the_error_of_a_slice() -> None:
+async def test_after_an_error_no_slice_is_delivered() -> None:
     receiver = Receiver(error=EngineUnavailable("no"))
     sliced = SlicedDelivery(receiver, Flow())
     with pytest.raises(EngineUnavailable):

@@ -12,39 +12,39 @@ from tests.support.sent import sent
 TURN = Turn(response_id="resp_1", created_at=7, request=b'{"model":"m"}', history=b"[1]", input=b"[2]")
 
 
-def test_a_turn_survives() -> None:
+def test_turn_survives_the_wire() -> None:
     assert wire.turn_value(sent(wire.turn_message(TURN)), "default") == TURN
 
 
-def test_a_turn_without_items_is_one_with_empty_arrays() -> None:
+def test_turn_without_items_has_empty_arrays() -> None:
     turn = wire.turn_value(v1.Turn(response_id="resp_1", request=b"{}"), "acme")
     assert (turn.history, turn.input) == (b"[]", b"[]")
 
 
-def test_a_missing_turn_is_named() -> None:
+def test_missing_turn_is_rejected_with_its_field() -> None:
     with pytest.raises(InvalidRequest) as caught:
         wire.turn_value(None, "default")
     assert caught.value.field == "turn"
 
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.INCOMPLETE, Status.FAILED])
-def test_a_final_batch_survives(status: Status) -> None:
+def test_final_batch_survives_the_wire(status: Status) -> None:
     final = Final(status=status, body=b"{}", output_items=b"[]")
     batch = Batch(first_sequence=3, count=2, frames=b"event", final=final)
     assert wire.batch_value(sent(wire.batch_message(batch))) == batch
 
 
-def test_a_batch_in_the_middle_survives() -> None:
+def test_batch_with_token_ids_survives_the_wire() -> None:
     batch = Batch(first_sequence=0, count=1, frames=b"event", token_ids=(7, 0, 151_643))
     assert wire.batch_value(sent(wire.batch_message(batch))) == batch
 
 
-def test_a_model_survives() -> None:
+def test_model_survives_the_wire() -> None:
     model = Model(id="m", root="r", context_length=8, ready=False, created_at=5, reason="why")
     assert wire.model_value(sent(wire.model_message(model))) == model
 
 
 @pytest.mark.parametrize("resume", [None, Resume(2), Resume(9, (7, 0, 151_643))])
-def test_where_to_resume_survives(resume: Resume | None) -> None:
+def test_resume_position_survives_the_wire(resume: Resume | None) -> None:
     request = v1.GenerateRequest(resume=wire.resume_message(resume))
     assert wire.resume_value(sent(request).resume) == resume

@@ -16,7 +16,7 @@ LATER_S = 60.0
 
 
 class Server(ScriptedEngine):
-    """Says that it can do `controls`, once `is_up`; until then it hangs."""
+    """An engine whose readiness probe waits for `is_up`."""
 
     def __init__(self, controls: str, *, hangs: bool = False) -> None:
         super().__init__([], controls=frozenset(controls))
@@ -56,7 +56,7 @@ async def answered() -> None:
         await asyncio.sleep(0)
 
 
-async def test_all_are_probed_once() -> None:
+async def test_each_endpoint_is_probed_once() -> None:
     fleet = Fleet(Server("xy"), Server("yz"))
     assert fleet.probes.unanswered() == ["a", "b"]
     assert [await fleet.controls() for _ in range(3)] == ["y", "y", "y"]
@@ -87,7 +87,7 @@ async def test_ejected_endpoint_is_probed_when_its_pause_ends_and_returns_with_t
     assert (fleet.ejected(), await fleet.controls()) == ("", "y")
 
 
-async def test_where_all_are_ejected_a_turn_waits_a_moment_and_the_probe_goes_on(
+async def test_with_all_endpoints_ejected_a_turn_fails_and_the_probe_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(endpoint_probes, "DOWN_WAIT_S", 0.01)
@@ -103,7 +103,7 @@ async def test_where_all_are_ejected_a_turn_waits_a_moment_and_the_probe_goes_on
     assert await fleet.controls() == "x"
 
 
-async def test_faults_in_a_row_eject_with_a_log_line_and_a_later_turn_may_be_retried(
+async def test_faults_in_a_row_eject_with_a_log_line_and_a_retryable_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(endpoint_probes, "DOWN_WAIT_S", 0.01)
@@ -132,7 +132,7 @@ async def test_endpoint_that_fails_again_is_ejected_for_longer() -> None:
     assert (fleet.ejected(), pause_s) == ("a", 2 * EJECT_FIRST_S)
 
 
-async def test_when_none_serves_a_turn_waits_for_the_probe() -> None:
+async def test_with_all_endpoints_down_a_turn_probes_before_the_pause_ends() -> None:
     fleet = Fleet(Server("x"), Server("y"))
     for server in fleet.servers:
         server.unavailable = "down"
@@ -140,7 +140,7 @@ async def test_when_none_serves_a_turn_waits_for_the_probe() -> None:
         await fleet.controls()
     assert fleet.ejected() == "ab"
     fleet.servers[0].unavailable = None
-    assert await fleet.controls() == "x", "probed before its time, because there is no other"
+    assert await fleet.controls() == "x", "probed before its pause ends, because there is no other endpoint"
     assert fleet.ejected() == "ab"
     fleet.clock.advance(LATER_S)
     assert (await fleet.controls(), fleet.ejected()) == ("x", "b")

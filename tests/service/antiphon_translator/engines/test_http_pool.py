@@ -14,13 +14,13 @@ HALF = ANSWER[:-1]
 
 
 class Server:
-    """Answers `answers` requests on each connection; the one after that is read, and its connection closed."""
+    """Answers `answers` requests on each connection. It reads one more request and closes the connection."""
 
     def __init__(self, answers: int) -> None:
         self.url = ""
         self.answer = ANSWER
         self.requests: list[tuple[int, bytes]] = []
-        """The number of the connection that each request came on, and its body."""
+        """The connection number and the body of each request."""
         self.heads: list[bytes] = []
         self._answers = answers
         self._connections = 0
@@ -67,21 +67,21 @@ async def post(pool: HttpPool, server: Server, body: bytes) -> bytes:
         return await response.read()
 
 
-async def test_connection_whose_answer_was_read_is_used_again(pool: HttpPool) -> None:
+async def test_connection_is_reused_after_its_answer_was_read(pool: HttpPool) -> None:
     async with served(answers=3) as server:
         for body in (b"1", b"2", b"3"):
             assert await post(pool, server, body) == b"hi"
     assert server.requests == [(0, b"1"), (0, b"2"), (0, b"3")]
 
 
-async def test_post_that_a_used_connection_lost_is_sent_once_more_on_a_new_one(pool: HttpPool) -> None:
+async def test_post_lost_on_a_reused_connection_is_retried_once_on_a_new_one(pool: HttpPool) -> None:
     async with served(answers=1) as server:
         assert await post(pool, server, b"1") == b"hi"
         assert await post(pool, server, b"2") == b"hi"
     assert server.requests == [(0, b"1"), (0, b"2"), (1, b"2")]
 
 
-async def test_second_attempt_is_on_a_new_connection_whatever_else_the_pool_has(pool: HttpPool) -> None:
+async def test_retry_uses_a_new_connection_despite_idle_ones(pool: HttpPool) -> None:
     async with served(answers=1) as server:
         await asyncio.gather(post(pool, server, b"1"), post(pool, server, b"1"))
         assert await post(pool, server, b"2") == b"hi"
@@ -89,14 +89,14 @@ async def test_second_attempt_is_on_a_new_connection_whatever_else_the_pool_has(
     assert [body for _, body in server.requests].count(b"2") == 2
 
 
-async def test_post_that_a_new_connection_lost_has_failed(pool: HttpPool) -> None:
+async def test_post_lost_on_a_new_connection_is_not_retried(pool: HttpPool) -> None:
     async with served(answers=0) as server:
         with pytest.raises(aiohttp.ServerDisconnectedError):
             await post(pool, server, b"1")
     assert server.requests == [(0, b"1")]
 
 
-async def test_post_is_not_sent_a_third_time(pool: HttpPool) -> None:
+async def test_post_lost_twice_is_not_retried_again(pool: HttpPool) -> None:
     async with served(answers=1) as server:
         await post(pool, server, b"1")
         server._answers = 0
@@ -105,7 +105,7 @@ async def test_post_is_not_sent_a_third_time(pool: HttpPool) -> None:
     assert server.requests == [(0, b"1"), (0, b"2"), (1, b"2")]
 
 
-async def test_connection_is_closed_when_its_answer_is_not_wanted(pool: HttpPool) -> None:
+async def test_connection_with_an_unread_answer_is_closed(pool: HttpPool) -> None:
     async with served(answers=2) as server:
         server.answer = HALF
         response = await pool.request("POST", server.url, b"1", {})

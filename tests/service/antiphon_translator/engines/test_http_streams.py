@@ -22,7 +22,7 @@ from tests.support.waiting import WAIT_MAX_S
 
 
 class IdsReader:
-    """Ids of events, complete with any finish reason."""
+    """Reads the ids of events. It is complete with any finish reason."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -63,12 +63,12 @@ async def generated(
     return [number for chunks in deliveries.received for chunk in only(TokenChunk, chunks) for number in chunk.ids]
 
 
-async def test_a_stream_is_delivered_to_its_end_and_then_the_rest(fake: FakeGenerate, server: HttpModelServer) -> None:
+async def test_stream_is_delivered_to_its_end_with_the_final_chunk(fake: FakeGenerate, server: HttpModelServer) -> None:
     fake.script = [ids_event([1]), ids_event([2, 3], "stop"), DONE]
     assert await generated(server) == [1, 2, 3, 99]
 
 
-async def test_a_connection_is_used_again_when_the_last_delivery_was_not_waited_for(
+async def test_connection_is_reused_after_the_client_stopped_reading(
     fake: FakeGenerate, server: HttpModelServer
 ) -> None:
     fake.script = [ids_event([1], "stop"), 0.01, DONE]
@@ -77,7 +77,7 @@ async def test_a_connection_is_used_again_when_the_last_delivery_was_not_waited_
     assert len(set(fake.peers)) == 1
 
 
-async def test_a_goodbye_that_does_not_come_is_waited_for_no_longer_than_its_grace(fake: FakeGenerate) -> None:
+async def test_stream_that_does_not_end_is_closed_after_the_grace_time(fake: FakeGenerate) -> None:
     server = HttpModelServer(profile(fake.endpoint), end_grace_s=0.02)
     fake.script = [ids_event([1], "stop"), Ending.SILENCE]
     assert await generated(server, most=1) == [1]
@@ -96,7 +96,7 @@ async def test_a_connection_that_breaks_after_the_finish_reason_does_not_fail_th
 
 
 @pytest.mark.parametrize("error", [EngineFault, EngineUnavailable])
-async def test_a_stream_that_ends_before_the_generation_raises_the_error_that_was_asked_for(
+async def test_stream_that_ends_before_the_generation_raises_the_given_error(
     fake: FakeGenerate, server: HttpModelServer, error: type[EngineFault | EngineUnavailable]
 ) -> None:
     fake.script = [ids_event([1]), DONE]
@@ -104,7 +104,7 @@ async def test_a_stream_that_ends_before_the_generation_raises_the_error_that_wa
         await generated(server, cut_off=error)
 
 
-async def test_a_route_is_known_by_any_answer_but_404(fake: FakeGenerate, server: HttpModelServer) -> None:
+async def test_route_exists_with_any_status_but_404(fake: FakeGenerate, server: HttpModelServer) -> None:
     root = server.url.removesuffix("/v1")
     assert await server.has_route(root + PATH)
     assert not await server.has_route(root + "/other")
@@ -117,7 +117,7 @@ async def test_models_are_listed_with_their_adapters(fake: FakeGenerate, server:
     assert (adapter.name, adapter.context_length, adapter.parent) == ("pirate", None, "m")
 
 
-async def test_a_server_that_cannot_be_reached_is_unavailable() -> None:
+async def test_unreachable_server_is_unavailable() -> None:
     server = HttpModelServer(profile("http://127.0.0.1:9/v1"))
     for asking in (server.models(), server.has_route("http://127.0.0.1:9/x")):
         with pytest.raises(EngineUnavailable, match="cannot be reached"):

@@ -43,7 +43,7 @@ async def fake() -> AsyncIterator[FakeChat]:
 
 @pytest.fixture
 def profile(fake: FakeChat, tmp_path: Path) -> ModelProfile:
-    """Its time limits end no test; those that have one under test shorten that one."""
+    """Long timeouts, so that none ends a test. Tests of a timeout shorten it."""
     return ModelProfile(
         name="m",
         directory=tmp_path,
@@ -66,7 +66,7 @@ async def chunks_of(engine: OpenAIChatEngine, request: GenerationRequest = REQUE
         return [chunk async for batch in batches for chunk in batch]
 
 
-async def test_a_stream(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+async def test_stream_is_read_with_text_finish_reason_and_usage(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.script = [delta(content="Pa"), b": still here\n\n", delta(content="ris"), *ending()]
     chunks = await chunks_of(engine)
     assert [segment for chunk in only(ChatChunk, chunks) for segment in chunk.segments] == [Text("Pa"), Text("ris")]
@@ -75,14 +75,14 @@ async def test_a_stream(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     assert (asked["model"], asked["messages"]) == ("m", REQUEST.prompt_as(ChatPrompt).messages)
 
 
-async def test_the_server_has_its_own_name_and_wants_a_key(
+async def test_configured_model_name_and_current_api_key_are_sent(
     fake: FakeChat, profile: ModelProfile, tmp_path: Path
 ) -> None:
     key = tmp_path / "key"
     engine = OpenAIChatEngine(replace(profile, chat_model="meta/m", api_key_file=key))
     with pytest.raises(EngineUnavailable, match="API key of model 'm' is unreadable"):
         await engine.ready()
-    for text in ("one\n", "two"):  # replaced in place
+    for text in ("one\n", "two"):  # the key file is replaced in place
         key.write_text(text)
         await engine.ready()
     assert fake.keys == ["Bearer one", "Bearer two"]
@@ -92,7 +92,7 @@ async def test_the_server_has_its_own_name_and_wants_a_key(
     await engine.close()
 
 
-async def test_controls_are_asked_once_and_again_after_a_failure(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+async def test_controls_are_requested_once_and_again_after_a_failure(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.script = ending()
     assert "top_k" in await engine.controls()
     await chunks_of(engine)
@@ -116,7 +116,7 @@ async def test_controls_are_asked_once_and_again_after_a_failure(fake: FakeChat,
         (504, EngineTimeout, "in time"),
     ],
 )
-async def test_errors_by_status(
+async def test_http_error_is_classified_by_its_status(
     fake: FakeChat, engine: OpenAIChatEngine, status: int, error: type[Exception], words: str
 ) -> None:
     fake.refusal = (status, {"error": {"message": "secret words"}})
@@ -132,9 +132,7 @@ async def test_all_models_of_the_server_are_listed(fake: FakeChat, engine: OpenA
         await engine.listed()
 
 
-async def test_a_refused_request_is_no_reason_to_ask_anew_what_the_server_takes(
-    fake: FakeChat, engine: OpenAIChatEngine
-) -> None:
+async def test_rejected_request_does_not_refresh_the_controls(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.refusal, fake.retry_after = (400, {"error": {"message": "Not so."}}), "7"
     for _ in range(2):
         with pytest.raises(InvalidRequest, match="rejects the request: Not so."):
@@ -147,7 +145,9 @@ async def test_a_refused_request_is_no_reason_to_ask_anew_what_the_server_takes(
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "rejects the API key"), (503, "is not ready")])
-async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, words: str) -> None:
+async def test_engine_is_not_ready_when_the_server_answers_an_error(
+    fake: FakeChat, engine: OpenAIChatEngine, status: int, words: str
+) -> None:
     await engine.ready()
     fake.refusal = (status, {"message": "no"})
     with pytest.raises(EngineUnavailable, match=words):
@@ -164,7 +164,7 @@ async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, 
         ({"object": "error", "message": "x", "code": 429}, EngineUnavailable, "overloaded"),
     ],
 )
-async def test_errors_in_band(
+async def test_error_within_the_stream_is_classified_by_its_body(
     fake: FakeChat, engine: OpenAIChatEngine, told: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     fake.script = [delta(content="a"), event(told)]
@@ -173,19 +173,19 @@ async def test_errors_in_band(
 
 
 @pytest.mark.parametrize("garbage", [b"data: {\n\n", b"data: 7\n\n", event({"choices": 7})])
-async def test_garbage_is_a_fault(fake: FakeChat, engine: OpenAIChatEngine, garbage: bytes) -> None:
+async def test_malformed_event_is_a_fault(fake: FakeChat, engine: OpenAIChatEngine, garbage: bytes) -> None:
     fake.script = [garbage]
     with pytest.raises(EngineFault, match="cannot be read"):
         await chunks_of(engine)
 
 
-async def test_a_stream_that_just_ends_is_a_fault(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+async def test_stream_without_a_finish_reason_is_a_fault(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.script = [delta(content="a")]
     with pytest.raises(EngineFault, match="ended the stream before"):
         await chunks_of(engine)
 
 
-async def test_the_first_token_has_a_time_limit(fake: FakeChat, profile: ModelProfile) -> None:
+async def test_silence_before_the_first_token_is_a_timeout(fake: FakeChat, profile: ModelProfile) -> None:
     engine = OpenAIChatEngine(replace(profile, first_token_timeout_s=0.3))
     fake.script = [Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no first token within 0\.3 s"):
@@ -193,7 +193,7 @@ async def test_the_first_token_has_a_time_limit(fake: FakeChat, profile: ModelPr
     await engine.close()
 
 
-async def test_next_token_has_a_time_limit_that_keep_alives_do_not_reset(fake: FakeChat, profile: ModelProfile) -> None:
+async def test_keep_alives_do_not_reset_the_token_timeout(fake: FakeChat, profile: ModelProfile) -> None:
     engine = OpenAIChatEngine(replace(profile, token_timeout_s=0.2))
     fake.script = [delta(content="a"), *(step for _ in range(300) for step in (b": ping\n\n", 0.1)), *ending()]
     with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
@@ -201,7 +201,7 @@ async def test_next_token_has_a_time_limit_that_keep_alives_do_not_reset(fake: F
     await engine.close()
 
 
-async def test_a_server_that_is_down(profile: ModelProfile) -> None:
+async def test_unreachable_server_is_unavailable(profile: ModelProfile) -> None:
     engine = OpenAIChatEngine(replace(profile, endpoint="http://127.0.0.1:9/v1"))
     for asking in (engine.ready(), engine.controls(), chunks_of(engine)):
         with pytest.raises(EngineUnavailable, match="cannot be reached"):
@@ -209,7 +209,7 @@ async def test_a_server_that_is_down(profile: ModelProfile) -> None:
     await engine.close()
 
 
-async def test_a_server_that_never_answers() -> None:
+async def test_probe_of_a_silent_server_times_out_and_closes_its_connection() -> None:
     asked, gone = asyncio.Event(), asyncio.Event()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -222,15 +222,15 @@ async def test_a_server_that_never_answers() -> None:
     port = server.sockets[0].getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"
     engine = OpenAIChatEngine(ModelProfile(name="m", directory=Path(), endpoint=url, probe_timeout_s=0.2))
-    while not asked.is_set():  # a busy machine may need all the time for the connection
+    while not asked.is_set():  # on a busy machine the connection alone can take the whole timeout
         with pytest.raises(EngineTimeout, match="did not answer in time"):
             await engine.ready()
-    await asyncio.wait_for(gone.wait(), WAIT_MAX_S)  # we hung up
+    await asyncio.wait_for(gone.wait(), WAIT_MAX_S)  # the client closed the connection
     await engine.close()
     server.close()
 
 
-async def test_turns_that_end_by_themselves_share_a_connection(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+async def test_completed_turns_share_a_connection(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.script = ending()
     for _ in range(3):
         await chunks_of(engine)
@@ -244,7 +244,7 @@ async def test_events_of_one_read_are_one_delivery(fake: FakeChat, engine: OpenA
     assert [len(chunks) for chunks in deliveries.received] == [5, 1]
 
 
-async def test_the_time_of_a_paused_flow_is_not_the_servers(fake: FakeChat, profile: ModelProfile) -> None:
+async def test_token_timeout_is_suspended_while_the_flow_is_paused(fake: FakeChat, profile: ModelProfile) -> None:
     engine = OpenAIChatEngine(replace(profile, token_timeout_s=0.2))
     fake.script = [delta(content="a"), Ending.SILENCE]
     flow, came = Flow(), asyncio.Event()
@@ -264,7 +264,7 @@ async def test_the_time_of_a_paused_flow_is_not_the_servers(fake: FakeChat, prof
     await engine.close()
 
 
-async def test_the_server_is_told_the_request_and_the_trace(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+async def test_request_id_and_trace_are_sent_to_the_server(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.script = [delta(content="Paris"), *ending()]
     correlation.begin(Correlation("req_1", trace=TraceContext("1" * 32, "2" * 16, is_sampled=True)))
     await chunks_of(engine)

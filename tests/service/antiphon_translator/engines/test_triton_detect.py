@@ -12,7 +12,7 @@ from antiphon_translator.models.profiles import ModelProfile
 from tests.support.fake_triton import VLLM, fake_triton
 
 
-async def test_the_level_is_known_once_the_server_was_asked() -> None:
+async def test_level_is_known_only_after_the_first_request_to_the_server() -> None:
     async with fake_triton(VLLM) as fake:
         found = engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), TritonChannels())
         with pytest.raises(EngineUnavailable, match="not asked yet"):

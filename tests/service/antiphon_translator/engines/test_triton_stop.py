@@ -46,7 +46,7 @@ async def fake() -> AsyncIterator[FakeTriton]:
 
 @pytest.fixture
 def profile(fake: FakeTriton) -> ModelProfile:
-    """Its time limits end no test; the one about a time limit shortens that."""
+    """Long timeouts, so that none ends a test. The test of a timeout shortens it."""
     timeout_s = 2 * WAIT_MAX_S
     return ModelProfile(
         name="m", directory=Path(), endpoint=fake.endpoint, token_timeout_s=timeout_s, probe_timeout_s=timeout_s
@@ -76,42 +76,44 @@ async def all_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> 
         return "".join(chunk.text for chunk in only(TextChunk, chunks))
 
 
-async def told(fake: FakeTriton, count: int) -> list[str]:
-    """The models that were asked something, once there are so many."""
+async def requested_models(fake: FakeTriton, count: int) -> list[str]:
+    """Waits for `count` requests and returns their models."""
     async with asyncio.timeout(WAIT_MAX_S):
         while len(fake.requests) < count:
             await asyncio.sleep(0.01)
     return [request.model_name for request in fake.requests]
 
 
-async def test_giving_up_stops_the_step_that_generates(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_cancellation_stops_the_generating_step_of_an_ensemble(fake: FakeTriton, engine: TritonEngine) -> None:
     await first_of(engine)
-    assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+    assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
     stop = fake.requests[1]
     assert stop.id == "resp_1"
     assert sent(stop)["stop"] == ([1, 1], [True])
     assert sent(stop)["input_lengths"] == sent(stop)["request_output_len"] == ([1, 1], [0])
 
 
-async def test_stop_text_found_here_stops_the_generation(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_stop_text_found_by_the_engine_stops_the_generating_step(fake: FakeTriton, engine: TritonEngine) -> None:
     asked = replace(REQUEST, stop=(" END",))
     assert await all_of(engine, asked) == "Hello"
-    assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+    assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
 
 
-async def test_timeout_stops_the_generation(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
+async def test_timeout_stops_the_generating_step(
+    fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
+) -> None:
     engine = triton_text.engine(replace(profile, token_timeout_s=0.1), channels)
     with pytest.raises(EngineTimeout, match="no next token"):
         await all_of(engine)
-    assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+    assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
     await engine.close()
 
 
-async def test_and_an_error_which_may_be_that_of_another_step(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_error_of_an_ensemble_stops_the_generating_step(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [HELLO, error_response("broken"), Ending.SILENCE]
     with pytest.raises(EngineFault):
         await all_of(engine)
-    assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+    assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
 
 
 async def test_generation_that_ended_by_itself_is_not_stopped(fake: FakeTriton, engine: TritonEngine) -> None:
@@ -121,22 +123,24 @@ async def test_generation_that_ended_by_itself_is_not_stopped(fake: FakeTriton, 
     assert [request.model_name for request in fake.requests] == ["tensorrt_llm"]
 
 
-async def test_a_step_that_cannot_be_stopped_is_left_alone(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_step_without_a_stop_input_gets_no_stop_request(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.steps = STEPS | {"middle": INPUTS}
     await first_of(engine)
     await engine.close()
     assert [request.model_name for request in fake.requests] == ["tensorrt_llm"]
 
 
-async def test_nobody_waits_for_the_answer(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_cancellation_does_not_wait_for_the_answer_to_the_stop_request(
+    fake: FakeTriton, engine: TritonEngine
+) -> None:
     fake.stop_is_heard = False
     async with asyncio.timeout(WAIT_MAX_S):
         await first_of(engine)
-        assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+        assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
         await engine.close()
 
 
-def test_only_a_model_of_ids_that_knows_stop_can_be_stopped() -> None:
+def test_only_a_token_model_with_a_stop_input_can_be_stopped() -> None:
     names = ("input_ids", "input_lengths", "request_output_len", "stop")
     step = TritonModel(name="s", batched=True, inputs=dict.fromkeys(names, "INT32"))
     assert can_be_stopped(step)

@@ -49,7 +49,7 @@ async def fake() -> AsyncIterator[FakeTriton]:
 
 @pytest.fixture
 def profile(fake: FakeTriton) -> ModelProfile:
-    """Its time limits end no test; those that have one under test shorten that one."""
+    """Long timeouts, so that none ends a test. Tests of a timeout shorten it."""
     return ModelProfile(
         name="m",
         directory=Path(),
@@ -80,7 +80,7 @@ async def ids_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> 
     return ids
 
 
-async def test_the_models_configuration_is_asked_for_once_and_again_after_a_failure(
+async def test_model_configuration_is_requested_once_and_again_after_a_failure(
     fake: FakeTriton, engine: TritonEngine
 ) -> None:
     fake.script = [token_response([5]), final_response()]
@@ -104,7 +104,9 @@ async def test_generation_sends_one_request_on_its_stream(fake: FakeTriton, engi
     assert "runtime_top_p" in [tensor.name for tensor in asked.inputs]
 
 
-async def test_no_first_token_in_time(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
+async def test_silence_before_the_first_token_is_a_timeout(
+    fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
+) -> None:
     short = triton_tokens.engine(replace(profile, first_token_timeout_s=0.3), channels)
     fake.script = [Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no first token within 0\.3 s"):
@@ -114,7 +116,9 @@ async def test_no_first_token_in_time(fake: FakeTriton, profile: ModelProfile, c
     await short.close()
 
 
-async def test_no_next_token_in_time(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
+async def test_silence_after_a_token_is_a_timeout(
+    fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
+) -> None:
     short = triton_tokens.engine(replace(profile, token_timeout_s=0.2), channels)
     fake.script = [0.3, token_response([5]), token_response([]), Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
@@ -134,7 +138,7 @@ async def test_a_lost_backend_is_unavailable(fake: FakeTriton, engine: TritonEng
         await ids_of(engine)
 
 
-async def test_a_server_that_is_down(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_unreachable_server_is_unavailable(fake: FakeTriton, engine: TritonEngine) -> None:
     await engine.controls()
     await fake.server.stop(None)
     with pytest.raises(EngineUnavailable, match="cannot be reached"):
@@ -145,7 +149,7 @@ async def test_a_server_that_is_down(fake: FakeTriton, engine: TritonEngine) -> 
         await engine.controls()
 
 
-async def test_a_server_that_dies_in_mid_stream(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_server_that_dies_in_mid_stream_is_unavailable(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
     async with aclosing(pushed.chunks(engine, REQUEST)) as batches:
         await anext(batches)
@@ -154,7 +158,9 @@ async def test_a_server_that_dies_in_mid_stream(fake: FakeTriton, engine: Triton
             await anext(batches)
 
 
-async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_closing_the_engine_raises_an_error_in_running_generations(
+    fake: FakeTriton, engine: TritonEngine
+) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
     async with asyncio.timeout(WAIT_MAX_S), aclosing(pushed.chunks(engine, REQUEST)) as batches:
         await anext(batches)
@@ -163,7 +169,7 @@ async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(fake: FakeTr
             await anext(batches)
 
 
-async def test_readiness(
+async def test_engine_is_not_ready_without_its_server_or_its_model(
     fake: FakeTriton, engine: TritonEngine, profile: ModelProfile, channels: TritonChannels
 ) -> None:
     await engine.ready()
@@ -215,7 +221,7 @@ async def test_finished_stream_that_does_not_end_is_cancelled(fake: FakeTriton, 
         await fake.stopped.wait()
 
 
-async def test_error_behind_a_finished_stream_is_none(
+async def test_error_behind_a_finished_stream_is_ignored(
     fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
 ) -> None:
     engine = with_long_timeouts(profile, channels, end_grace_s=2 * WAIT_MAX_S)
@@ -242,7 +248,7 @@ async def test_cancellation_during_the_grace_cancels_at_once(
     await engine.close()
 
 
-async def test_time_of_a_paused_flow_is_not_the_servers(
+async def test_token_timeout_is_suspended_while_the_flow_is_paused(
     fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
 ) -> None:
     engine = triton_tokens.engine(replace(profile, token_timeout_s=0.2), channels)
@@ -264,7 +270,7 @@ async def test_time_of_a_paused_flow_is_not_the_servers(
     await engine.close()
 
 
-async def test_a_stop_text_that_was_found_here_ends_the_generation_there(channels: TritonChannels) -> None:
+async def test_stop_text_found_by_the_engine_cancels_the_rpc(channels: TritonChannels) -> None:
     async with fake_triton(ENSEMBLE) as fake:
         engine = triton_text.engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), channels)
         fake.script = [response({"text_output": "One END"}), Ending.SILENCE]

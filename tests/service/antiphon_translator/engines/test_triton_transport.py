@@ -46,7 +46,7 @@ class Received:
         self.came.set()
 
 
-async def test_all_messages_of_an_rpc_and_its_end(fake: FakeTriton, streams: InferStreams) -> None:
+async def test_rpc_delivers_all_messages_and_ends(fake: FakeTriton, streams: InferStreams) -> None:
     said = [token_response([5]), final_response()]
     fake.script = said
     received = Received()
@@ -57,7 +57,7 @@ async def test_all_messages_of_an_rpc_and_its_end(fake: FakeTriton, streams: Inf
     assert call.cancel() is False
 
 
-async def test_rpc_that_is_cancelled_had_not_ended(fake: FakeTriton, streams: InferStreams) -> None:
+async def test_cancel_of_a_running_rpc_returns_true_and_stops_it(fake: FakeTriton, streams: InferStreams) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
     received = Received()
     call = await streams.start(INFER_PATH, REQUEST, received, flow=Flow())
@@ -71,7 +71,7 @@ async def test_rpc_that_is_cancelled_had_not_ended(fake: FakeTriton, streams: In
         await fake.stopped.wait()
 
 
-async def test_failed_rpc_raises_its_error_and_has_ended(fake: FakeTriton, streams: InferStreams) -> None:
+async def test_cancel_of_a_failed_rpc_returns_false(fake: FakeTriton, streams: InferStreams) -> None:
     fake.script = [Ending.LOST]
     call = await streams.start(INFER_PATH, REQUEST, Received(), flow=Flow())
     with pytest.raises((grpc.aio.AioRpcError, GrpcError)):
@@ -92,7 +92,9 @@ async def test_nothing_is_read_while_the_flow_is_paused(fake: FakeTriton, stream
     assert len(received.messages) == 3
 
 
-async def test_messages_are_received_with_the_ids_of_their_own_turn(fake: FakeTriton, streams: InferStreams) -> None:
+async def test_messages_are_received_with_the_correlation_of_their_own_turn(
+    fake: FakeTriton, streams: InferStreams
+) -> None:
     fake.script = [token_response([5]), final_response()]
     seen: list[str] = []
 

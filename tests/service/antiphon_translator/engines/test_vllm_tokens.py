@@ -48,7 +48,7 @@ async def chunks_of(engine: VllmTokensEngine, request: GenerationRequest = REQUE
     return [chunk async for batch in pushed.chunks(engine, request) for chunk in batch]
 
 
-async def test_ids_go_in_and_come_out(fake: FakeGenerate, engine: VllmTokensEngine) -> None:
+async def test_token_ids_are_sent_and_received(fake: FakeGenerate, engine: VllmTokensEngine) -> None:
     fake.next_id = lambda ids: ids[-1] + 1
     chunks = await chunks_of(engine)
     assert engine.level is Level.TOKENS
@@ -58,15 +58,15 @@ async def test_ids_go_in_and_come_out(fake: FakeGenerate, engine: VllmTokensEngi
     assert (asked["token_ids"], asked["model"], asked["stream"]) == ([10, 11], "m", True)
 
 
-async def test_an_end_without_a_reason_is_that_of_an_aborted_generation(
-    fake: FakeGenerate, engine: VllmTokensEngine
-) -> None:
+async def test_stream_without_a_finish_reason_is_unavailable(fake: FakeGenerate, engine: VllmTokensEngine) -> None:
     fake.script = [ids_event([12]), DONE]
     with pytest.raises(EngineUnavailable, match="ended the stream before the generation"):
         await chunks_of(engine)
 
 
-async def test_the_model_has_to_be_listed(fake: FakeGenerate, engine: VllmTokensEngine, profile: ModelProfile) -> None:
+async def test_engine_is_not_ready_without_its_model_in_the_list(
+    fake: FakeGenerate, engine: VllmTokensEngine, profile: ModelProfile
+) -> None:
     await engine.ready()
     other = VllmTokensEngine(replace(profile, chat_model="meta/m"))
     with pytest.raises(EngineUnavailable, match="has no model 'meta/m'; it lists m"):
@@ -74,7 +74,7 @@ async def test_the_model_has_to_be_listed(fake: FakeGenerate, engine: VllmTokens
     await other.close()
 
 
-async def test_an_adapter_is_found_in_the_servers_list(fake: FakeGenerate, profile: ModelProfile) -> None:
+async def test_engine_is_ready_only_with_its_adapter_in_the_list(fake: FakeGenerate, profile: ModelProfile) -> None:
     engine = VllmTokensEngine(replace(profile, lora="pirate"))
     with pytest.raises(EngineUnavailable, match="has no model 'pirate'; it lists m"):
         await engine.ready()
@@ -84,7 +84,7 @@ async def test_an_adapter_is_found_in_the_servers_list(fake: FakeGenerate, profi
     await engine.close()
 
 
-async def test_a_server_without_the_route_is_told_with_the_engine_to_use() -> None:
+async def test_server_without_the_route_is_unavailable_with_a_remedy() -> None:
     async with fake_chat() as chat:
         engine = VllmTokensEngine(ModelProfile(name="m", directory=Path(), endpoint=chat.endpoint))
         for asking in (engine.ready(), engine.controls(), chunks_of(engine)):
@@ -93,7 +93,9 @@ async def test_a_server_without_the_route_is_told_with_the_engine_to_use() -> No
         await engine.close()
 
 
-async def test_a_refused_request_is_the_callers(fake: FakeGenerate, engine: VllmTokensEngine) -> None:
+async def test_rejected_request_is_classified_by_status_and_message(
+    fake: FakeGenerate, engine: VllmTokensEngine
+) -> None:
     fake.refusal = (400, {"error": {"message": "top_k must be -1 or more.", "code": 400}})
     with pytest.raises(InvalidRequest, match="rejects the request: top_k"):
         await chunks_of(engine)

@@ -1,4 +1,4 @@
-"""Tests of fetching send nothing beyond this machine: no connection to another address, and no look-up of a name."""
+"""Fails a test of fetching that connects to another machine or resolves a host name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _is_address(host: Any) -> bool:
-    """Whether no name server is asked: an address, in any spelling that the C library knows, or this machine."""
+    """Whether the host needs no name server: an address in any spelling of the C library, or this machine."""
     text = host.decode() if isinstance(host, bytes) else str(host)
     if text in ("None", "localhost") or ":" in text:
         return True

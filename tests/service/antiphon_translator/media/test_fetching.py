@@ -35,7 +35,7 @@ async def web() -> AsyncIterator[Web]:
 
 
 def rules(**changes: Any) -> FetchRules:
-    """For these tests the address of the server is public, and no other one is."""
+    """Rules that permit only the address of the test server."""
     return replace(FetchRules(permits=lambda address: address == HERE, schemes=("https", "http")), **changes)
 
 
@@ -54,28 +54,28 @@ async def fetch(url: str, given: FetchRules | None = None, names: Names | None =
 
 
 @contextmanager
-def nobody_listens() -> Iterator[int]:
-    """A port that refuses connections."""
+def unused_port() -> Iterator[int]:
+    """A port that rejects connections."""
     with socket.socket() as bound:
         bound.bind((HERE, 0))
         yield bound.getsockname()[1]
 
 
-# ---- What is fetched ----
+# ---- Downloads ----
 
 
-async def test_what_is_behind_a_url_is_fetched(web: Web) -> None:
+async def test_url_is_fetched_with_its_media_type(web: Web) -> None:
     web.pages["/a"] = Page([PNG[:9], PNG[9:]], {"Content-Type": "Image/PNG; charset=x"})
     assert await fetch(web.url("/a?b=c")) == Download(PNG, "image/png")
     assert web.requests[0].query_string == "b=c"
 
 
-async def test_a_type_that_nobody_told_is_none(web: Web) -> None:
+async def test_missing_media_type_is_empty(web: Web) -> None:
     web.pages["/a"] = Page([b"x"], {"Content-Type": ""})
     assert await fetch(web.url("/a")) == Download(b"x", "")
 
 
-async def test_several_are_fetched_side_by_side_and_each_has_its_own_outcome(web: Web) -> None:
+async def test_several_urls_are_fetched_with_one_outcome_each(web: Web) -> None:
     web.pages |= {f"/{n}": Page([b"%d" % n]) for n in range(9)}
     wanted = {web.url(f"/{n}"): MOST for n in range(10)}
     async with fetcher() as made:
@@ -85,7 +85,7 @@ async def test_several_are_fetched_side_by_side_and_each_has_its_own_outcome(web
     assert contents == [b"%d" % n for n in range(9)]
 
 
-async def test_redirects_are_followed_and_may_be_relative(web: Web) -> None:
+async def test_absolute_and_relative_redirects_are_followed(web: Web) -> None:
     web.pages |= {
         "/a/b": redirect("../c", 301),
         "/c": redirect(web.url("/d", "b.example"), 307),
@@ -98,8 +98,10 @@ async def test_redirects_are_followed_and_may_be_relative(web: Web) -> None:
     assert set(names.asked) == {"a.example", "b.example"}
 
 
-async def test_nothing_is_told_about_us(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No cookies kept from the first answer, no proxy, no credentials of the environment."""
+async def test_request_has_no_cookies_and_ignores_the_environment_proxy(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sends no cookies of the first answer and uses no proxy of the environment."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     web.pages |= {"/a": Page(headers={"Set-Cookie": "a=b", "Location": "/b"}, status=302), "/b": Page([b"x"])}
@@ -111,7 +113,7 @@ async def test_nothing_is_told_about_us(web: Web, monkeypatch: pytest.MonkeyPatc
     ] * 3
 
 
-async def test_certificates_are_checked(tmp_path: Path) -> None:
+async def test_server_with_an_untrusted_or_wrong_certificate_is_a_failure(tmp_path: Path) -> None:
     trusted = authority(tmp_path, "trusted")
     shown = signed_by(trusted, tmp_path, "server")
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -132,13 +134,13 @@ async def test_certificates_are_checked(tmp_path: Path) -> None:
             assert isinstance(found, Download) is fetched, host
 
 
-async def test_nothing_is_decompressed(web: Web) -> None:
+async def test_compressed_content_is_not_decompressed(web: Web) -> None:
     bomb = zlib.compress(b"\0" * 10 * MOST)
     web.pages["/a"] = Page([bomb], {"Content-Encoding": "deflate"})
     assert await fetch(web.url("/a")) == Download(bomb, "application/octet-stream")
 
 
-# ---- Where nothing is fetched from ----
+# ---- Rejected URLs ----
 
 URLS: list[tuple[str, str]] = [
     ("ftp://a.example/", "must begin with https or http, or with data:"),
@@ -159,7 +161,7 @@ URLS: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("url", "words"), URLS)
-async def test_urls_that_are_refused_as_they_stand(url: str, words: str) -> None:
+async def test_invalid_url_is_rejected_with_a_reason(url: str, words: str) -> None:
     names = Names({url: ["127.0.0.2"]})
     found = await fetch(url, rules(permits=lambda _: False), names)
     assert isinstance(found, Failure)
@@ -173,8 +175,8 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize("host", PRIVATE)
-async def test_no_spelling_of_an_address_is_a_way_in(web: Web, host: str) -> None:
-    """With the rules that hold unless an operator says otherwise, and the system's own look-up."""
+async def test_private_address_in_any_spelling_is_rejected(web: Web, host: str) -> None:
+    """Uses the rules of the default settings with http, and the system resolver."""
     given = FetchRules.of(TranslatorSettings(media_http=True))
     made = Fetcher(given)
     url = web.url("/", host)
@@ -186,14 +188,14 @@ async def test_no_spelling_of_an_address_is_a_way_in(web: Web, host: str) -> Non
     assert web.requests == []
 
 
-async def test_a_name_that_leads_inside_is_not_followed(web: Web) -> None:
+async def test_host_name_of_a_private_address_is_rejected(web: Web) -> None:
     names = Names({"rebind.example": ["127.0.0.2"]})
     assert isinstance(await fetch(web.url(host="rebind.example"), names=names), Failure)
     assert web.requests == []
 
 
-async def test_a_name_is_looked_up_once_for_each_connection(web: Web) -> None:
-    """The connection goes to the address that was checked: a second look-up could lead elsewhere, and is never made."""
+async def test_host_name_is_resolved_once_for_each_connection(web: Web) -> None:
+    """The connection uses the checked address. A second lookup could return another one (DNS rebinding)."""
     web.pages["/"] = Page([b"x"])
     names = Names({"rebind.example": [HERE, "127.0.0.2", "127.0.0.2"]})
     assert isinstance(await fetch(web.url(host="rebind.example"), names=names), Download)
@@ -201,7 +203,7 @@ async def test_a_name_is_looked_up_once_for_each_connection(web: Web) -> None:
 
 
 @pytest.mark.parametrize("target", ["http://127.0.0.2/", f"http://{METADATA}/latest/", "http://inside.example/"])
-async def test_a_redirect_to_the_inside_is_not_followed(web: Web, target: str) -> None:
+async def test_redirect_to_a_private_address_is_not_followed(web: Web, target: str) -> None:
     web.pages["/a"] = redirect(target)
     found = await fetch(web.url("/a"), names=Names({"inside.example": ["10.0.0.1"]}))
     assert found == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
@@ -209,20 +211,20 @@ async def test_a_redirect_to_the_inside_is_not_followed(web: Web, target: str) -
 
 
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://a.example/", "http://u:p@a.example/", "data:,x"])
-async def test_a_redirect_is_a_url_with_the_same_rules(web: Web, target: str) -> None:
+async def test_redirect_to_an_invalid_url_is_rejected(web: Web, target: str) -> None:
     web.pages["/a"] = redirect(target)
     found = await fetch(web.url("/a"))
     assert isinstance(found, Failure)
     assert found.problem is Problem.URL
 
 
-async def test_a_redirect_leads_not_from_https_to_http(web: Web) -> None:
+async def test_http_url_is_rejected_when_only_https_is_permitted(web: Web) -> None:
     found = await fetch(web.url("/a"), rules(schemes=("https",)))
     assert found == Failure(Problem.URL, "its URL must begin with https, or with data:")
     assert web.requests == []
 
 
-async def test_redirects_are_few(web: Web) -> None:
+async def test_more_than_three_redirects_are_a_failure(web: Web) -> None:
     web.pages |= {f"/{n}": redirect(f"/{n + 1}") for n in range(9)} | {"/9": Page([b"x"])}
     assert isinstance(await fetch(web.url("/6")), Download)
     found = await fetch(web.url("/5"))
@@ -244,7 +246,7 @@ async def test_redirects_are_few(web: Web) -> None:
         (("b.example", "a.example"), "a.example", True),
     ],
 )
-async def test_the_operator_may_say_which_hosts(web: Web, hosts: tuple[str, ...], host: str, allowed: bool) -> None:
+async def test_only_configured_hosts_are_fetched(web: Web, hosts: tuple[str, ...], host: str, allowed: bool) -> None:
     web.pages["/"] = Page([b"x"])
     found = await fetch(web.url(host=host), rules(hosts=hosts))
     assert isinstance(found, Download) is allowed
@@ -252,35 +254,35 @@ async def test_the_operator_may_say_which_hosts(web: Web, hosts: tuple[str, ...]
         assert found == Failure(Problem.URL, "this server does not fetch from that host")
 
 
-async def test_a_redirect_leads_to_no_other_host_either(web: Web) -> None:
+async def test_redirect_to_a_host_that_is_not_configured_is_rejected(web: Web) -> None:
     web.pages["/"] = redirect(web.url("/x", "b.example"))
     found = await fetch(web.url(), rules(hosts=("a.example",)))
     assert found == Failure(Problem.URL, "this server does not fetch from that host")
 
 
-async def test_the_operator_may_say_that_nothing_is_fetched(web: Web) -> None:
+async def test_url_is_rejected_when_fetching_is_disabled(web: Web) -> None:
     assert await fetch(web.url(), rules(fetches=False)) == Failure(Problem.URL, "this server takes data: URLs only")
 
 
-# ---- What does not come as it should ----
+# ---- Failures ----
 
 
 @pytest.mark.parametrize("status", [204, 206, 304, 404, 500])
-async def test_any_answer_but_200_is_a_failure(web: Web, status: int) -> None:
+async def test_any_status_but_200_is_a_failure(web: Web, status: int) -> None:
     web.pages["/a"] = Page(status=status)
     found = await fetch(web.url("/a"))
     assert found == Failure(Problem.DOWNLOAD, f"its server answered with the status {status}")
 
 
-async def test_too_much_is_refused_by_the_length_it_promises(web: Web) -> None:
+async def test_content_length_over_the_limit_is_rejected(web: Web) -> None:
     web.pages["/a"] = Page([b"x"], {"Content-Length": str(MOST + 1)}, breaks_off=True)
     found = await fetch(web.url("/a"))
     assert isinstance(found, Failure)
     assert (found.problem, "more than" in found.why) == (Problem.SIZE, True)
 
 
-async def test_too_much_is_refused_while_it_comes(web: Web) -> None:
-    """A stream without a promise, which would never end."""
+async def test_endless_content_is_cut_off_at_the_limit(web: Web) -> None:
+    """The stream has no Content-Length and never ends."""
     endless: list[bytes | float] = [b"x" * 100, 0.001]
     web.pages["/a"] = Page([*endless * 1000, 600.0])
     async with asyncio.timeout(30):
@@ -289,12 +291,14 @@ async def test_too_much_is_refused_while_it_comes(web: Web) -> None:
     assert found.problem is Problem.SIZE
 
 
-async def test_exactly_as_much_as_may_be_is_fine(web: Web) -> None:
+async def test_content_of_exactly_the_limit_is_accepted(web: Web) -> None:
     web.pages["/a"] = Page([b"x" * MOST])
     assert isinstance(await fetch(web.url("/a")), Download)
 
 
-async def test_a_turn_has_a_limit_for_all_together(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_downloads_of_a_turn_over_their_common_limit_are_rejected(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "MEDIA_BYTES_MAX", 1500)
     web.pages |= {"/a": Page([b"x" * MOST]), "/b": Page([b"x" * MOST])}
     async with fetcher() as made:
@@ -303,8 +307,8 @@ async def test_a_turn_has_a_limit_for_all_together(web: Web, monkeypatch: pytest
         assert isinstance((await made.fetch({web.url("/a"): MOST}))[web.url("/a")], Download)
 
 
-async def test_a_slow_server_holds_up_nothing_but_itself(web: Web) -> None:
-    """There is a time within which the fast one is there; on a busy machine it is longer."""
+async def test_slow_server_times_out_without_delaying_other_downloads(web: Web) -> None:
+    """Tries longer timeouts, because on a busy machine the fast server takes longer too."""
     web.pages |= {"/slow": Page([b"x", 600.0]), "/fast": Page([b"x"])}
     found: Mapping[str, Download | Failure] = {}
     for timeout_s in (0.15, 1.0, 20.0):
@@ -318,24 +322,24 @@ async def test_a_slow_server_holds_up_nothing_but_itself(web: Web) -> None:
     }
 
 
-async def test_an_answer_that_breaks_off_is_a_failure(web: Web) -> None:
+async def test_truncated_answer_is_a_failure(web: Web) -> None:
     web.pages["/a"] = Page([b"x"], {"Content-Length": "9"}, breaks_off=True)
     found = await fetch(web.url("/a"))
     assert found == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
 
 
-async def test_a_server_that_is_not_there_is_not_told_from_one_that_may_not_be_asked(
+async def test_absent_and_forbidden_servers_have_equal_errors(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    with nobody_listens() as port:
+    with unused_port() as port:
         absent = await fetch(f"http://a.example:{port}/")
     forbidden = await fetch("http://b.example/", names=Names({"b.example": ["10.0.0.1"]}))
     assert absent == forbidden == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
     assert "nothing may be fetched from the address 10.0.0.1" in caplog.text
 
 
-async def test_a_name_that_leads_nowhere_is_told_like_that() -> None:
+async def test_unresolvable_host_name_is_reported_as_unreachable() -> None:
     class Nowhere(Names):
         async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> Any:
             raise OSError("no such name")
@@ -344,7 +348,7 @@ async def test_a_name_that_leads_nowhere_is_told_like_that() -> None:
     assert found == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
 
 
-async def test_a_caller_who_leaves_takes_the_fetches_along(web: Web) -> None:
+async def test_cancellation_of_the_caller_cancels_its_fetches(web: Web) -> None:
     web.pages["/a"] = Page([b"x", 600.0])
     async with fetcher() as made:
         running = asyncio.create_task(made.fetch({web.url("/a"): MOST}))
@@ -356,7 +360,7 @@ async def test_a_caller_who_leaves_takes_the_fetches_along(web: Web) -> None:
         assert [task for task in asyncio.all_tasks() if "fetch_one" in repr(task)] == []
 
 
-# ---- Rules by settings ----
+# ---- Settings ----
 
 
 @pytest.mark.parametrize(
@@ -371,16 +375,18 @@ async def test_a_caller_who_leaves_takes_the_fetches_along(web: Web) -> None:
         ("100.64.0.1", {"media_private_addresses": True}, False),
     ],
 )
-def test_which_addresses_the_settings_permit(address: str, settings: dict[str, bool], permitted: bool) -> None:
+def test_settings_permit_public_or_also_private_addresses(
+    address: str, settings: dict[str, bool], permitted: bool
+) -> None:
     assert FetchRules.of(TranslatorSettings(**settings)).permits(address) is permitted  # type: ignore[arg-type]
 
 
-def test_the_other_settings() -> None:
+def test_fetch_rules_take_hosts_schemes_and_timeout_from_the_settings() -> None:
     careful = FetchRules.of(TranslatorSettings())
     assert (careful.fetches, careful.hosts, careful.schemes) == (True, (), ("https",))
     open_minded = FetchRules.of(TranslatorSettings(media_http=True, media_hosts=("A.Example",), media_timeout_s=3))
     assert (open_minded.hosts, open_minded.schemes, open_minded.timeout_s) == (("a.example",), ("https", "http"), 3)
 
 
-def test_the_time_to_connect_is_less_than_that_of_a_turn() -> None:
+def test_connect_timeout_is_shorter_than_the_media_timeout() -> None:
     assert TranslatorSettings().media_timeout_s > fetching.CONNECT_TIMEOUT_S

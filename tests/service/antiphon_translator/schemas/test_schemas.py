@@ -22,7 +22,7 @@ def guidable(schema: Object) -> Outline:
     return outline
 
 
-class Asked:
+class RecordingServer:
     """A server that lists the paths of its requests."""
 
     def __init__(self, url: str) -> None:
@@ -31,8 +31,8 @@ class Asked:
 
 
 @pytest.fixture
-def server() -> Iterator[Asked]:
-    """A server that gives everybody a schema, and remembers."""
+def server() -> Iterator[RecordingServer]:
+    """A server that answers every request with a schema and records the path."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -47,7 +47,7 @@ def server() -> Iterator[Asked]:
             pass
 
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    asked = Asked(f"http://127.0.0.1:{listening.server_port}")
+    asked = RecordingServer(f"http://127.0.0.1:{listening.server_port}")
     thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield asked
@@ -57,7 +57,7 @@ def server() -> Iterator[Asked]:
 
 
 def reaching_out(url: str) -> list[Object]:
-    """Every way in which the library, left alone, asks for something."""
+    """Schemas with which the library by itself would fetch the URL."""
     return [
         {"$ref": url},
         {"properties": {"a": {"$ref": f"{url}#/a"}}},
@@ -71,22 +71,22 @@ def reaching_out(url: str) -> list[Object]:
     ]
 
 
-def test_nothing_is_fetched_from_the_network(server: Asked) -> None:
+def test_schema_references_are_not_fetched_from_the_network(server: RecordingServer) -> None:
     for schema in reaching_out(f"{server.url}/schema"):
         with suppress(InvalidSchema):
             strict_schemas.require(guidable(schema))
     assert server.paths == []
 
 
-def test_nothing_would_be_fetched_even_if_nobody_had_looked_before(server: Asked) -> None:
+def test_schema_compiler_fetches_nothing_without_the_earlier_checks(server: RecordingServer) -> None:
     for schema in reaching_out(f"{server.url}/schema"):
         with suppress(InvalidSchema):
             schemas.compiled(Outline(schema))
     assert server.paths == []
 
 
-def test_nothing_is_read_from_the_disk(server: Asked, tmp_path: Path) -> None:
-    # Whoever opened the file would go on to the server: that is how it shows.
+def test_schema_references_are_not_read_from_the_disk(server: RecordingServer, tmp_path: Path) -> None:
+    # A library that reads the file follows its reference to the server, where the request is recorded.
     trap = tmp_path / "schema.json"
     trap.write_bytes(dumps({"$ref": f"{server.url}/from-the-file"}))
     for schema in reaching_out(trap.as_uri()):

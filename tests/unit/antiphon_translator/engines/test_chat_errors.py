@@ -35,7 +35,7 @@ def error(told: object, status: int = 400, retry_after: str | None = None) -> An
         ({"error": {"message": "Roles must alternate.", "code": 400}}, 200),
     ],
 )
-def test_a_refused_request_is_the_callers_with_the_servers_reason(told: object, status: int) -> None:
+def test_request_rejected_by_the_server_is_invalid_with_the_servers_reason(told: object, status: int) -> None:
     found = error(told, status)
     assert type(found) is InvalidRequest
     assert found.message == "The server rejects the request: Roles must alternate."
@@ -57,7 +57,7 @@ def test_a_refused_request_is_the_callers_with_the_servers_reason(told: object, 
         ({"message": "max_tokens must be at least 1, got -186.", "code": 400}, 400),
     ],
 )
-def test_a_prompt_that_is_too_long_has_the_code_that_clients_act_on(told: object, status: int) -> None:
+def test_too_long_prompt_is_a_context_length_exceeded_error(told: object, status: int) -> None:
     found = error(told, status)
     assert isinstance(found, ContextLengthExceeded)
     assert (found.code, found.field) == ("context_length_exceeded", "input")
@@ -68,7 +68,7 @@ def test_a_prompt_that_is_too_long_has_the_code_that_clients_act_on(told: object
     [("7", "7000"), ("0.25", "250"), ("1e9", "3600000"), ("soon", None), ("-1", None), (None, None)],
 )
 @pytest.mark.parametrize(("status", "kind"), [(429, EngineOverloaded), (503, EngineUnavailable)])
-def test_a_server_that_is_busy_says_when_to_come_back(
+def test_busy_server_error_has_the_retry_after_time(
     status: int, kind: type[AntiphonError], given: str | None, wait_ms: str | None
 ) -> None:
     found = error({"error": {"message": "secret"}}, status, given)
@@ -88,7 +88,7 @@ def test_a_server_that_is_busy_says_when_to_come_back(
         (504, EngineTimeout),
     ],
 )
-def test_an_error_of_the_servers_is_told_in_our_words(status: int, kind: type[AntiphonError]) -> None:
+def test_server_error_does_not_show_the_servers_message(status: int, kind: type[AntiphonError]) -> None:
     found = error({"error": {"message": "secret words"}}, status)
     assert type(found) is kind
     assert "secret" not in found.message
@@ -109,7 +109,7 @@ def test_an_error_of_the_servers_is_told_in_our_words(status: int, kind: type[An
         ("", "it gives no reason."),
     ],
 )
-def test_addresses_paths_and_traces_stay_here(reason: str, left: str) -> None:
+def test_addresses_paths_and_traces_are_removed_from_the_reason(reason: str, left: str) -> None:
     assert chat_errors.readable(reason, URL) == left
 
 
@@ -136,9 +136,9 @@ def test_address_in_a_row_of_words_is_removed() -> None:
 
 
 @pytest.mark.parametrize(("body", "told"), [(b'{"a": 1}', {"a": 1}), (b"\xffno", "\ufffdno")])
-def test_a_body_that_is_no_json_is_text(body: bytes, told: Any) -> None:
+def test_body_without_json_is_read_as_text(body: bytes, told: Any) -> None:
     assert chat_errors.parsed(body) == told
 
 
-def test_a_guide_that_cannot_be_followed_is_named() -> None:
+def test_grammar_that_cannot_be_parsed_is_an_error_of_text_format() -> None:
     assert error({"error": {"message": "failed to parse grammar", "code": 400}}).field == "text.format"

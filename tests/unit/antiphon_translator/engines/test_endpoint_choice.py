@@ -24,14 +24,14 @@ def chosen(choice: EndpointChoice, cache_key: str | None = None) -> str:
     return endpoint.name
 
 
-def test_without_a_key_the_fewest_running_then_in_turn() -> None:
+def test_without_a_cache_key_the_least_loaded_endpoint_is_chosen_in_rotation() -> None:
     choice = of("a", "b", "c")
     assert [chosen(choice) for _ in range(6)] == ["a", "b", "c", "a", "b", "c"]
     choice.endpoints[0].in_flight = choice.endpoints[1].in_flight = 1
     assert [chosen(choice) for _ in range(2)] == ["c", "c"]
 
 
-def test_a_key_stays_where_it_is_and_keys_are_spread() -> None:
+def test_cache_keys_are_spread_and_keep_their_endpoint_when_another_leaves() -> None:
     homes = {key: chosen(of("a", "b", "c"), cache_key=key) for key in KEYS}
     assert homes == {key: chosen(of("c", "a", "b"), cache_key=key) for key in KEYS}
     assert min(Counter(homes.values()).values()) > len(KEYS) / 3 * 0.7
@@ -39,7 +39,7 @@ def test_a_key_stays_where_it_is_and_keys_are_spread() -> None:
     assert all(fewer[key] == home for key, home in homes.items() if home != "c")
 
 
-def test_a_key_does_not_overload_its_endpoint() -> None:
+def test_popular_cache_key_does_not_overload_its_endpoint() -> None:
     choice = of("a", "b", "c", "d")
     for _ in range(80):
         endpoint = choice.choose(cache_key="all the same")
@@ -50,7 +50,7 @@ def test_a_key_does_not_overload_its_endpoint() -> None:
     assert loads[-1] > loads[0]
 
 
-def test_an_endpoint_that_fails_is_left_out_for_longer_each_time() -> None:
+def test_repeated_ejections_back_off_up_to_a_maximum() -> None:
     endpoint, now, pauses = Endpoint("a"), 0.0, []
     for _ in range(9):
         pauses.append(endpoint.eject(now))
@@ -78,7 +78,7 @@ def test_ejected_endpoint_is_due_when_its_pause_ends() -> None:
     assert (chosen(choice), first.is_due(EJECT_FIRST_S)) == ("a", False)
 
 
-def test_when_all_are_left_out_the_one_that_is_due_first_is_taken() -> None:
+def test_with_all_endpoints_ejected_the_one_due_first_is_chosen() -> None:
     choice = of("a", "b")
     choice.endpoints[0].eject(0.5)
     choice.endpoints[1].eject(0.0)
@@ -87,7 +87,7 @@ def test_when_all_are_left_out_the_one_that_is_due_first_is_taken() -> None:
     assert choice.choose(without=("a", "b")) is None
 
 
-def test_a_fault_may_be_the_requests_own_but_many_in_a_row_are_not() -> None:
+def test_endpoint_is_ejected_only_after_many_faults_in_a_row() -> None:
     endpoint = Endpoint("a")
     before = [endpoint.fault() for _ in range(FAULTS_TO_EJECT - 1)]
     endpoint.succeeded()

@@ -52,13 +52,13 @@ class Fleet:
             return [chunk async for batch in batches for chunk in batch]
 
     async def settle(self) -> None:
-        """Endpoints whose time is over are asked in the background, and answer."""
+        """Lets the background probes of endpoints finish whose pause has ended."""
         with suppress(EngineUnavailable):
             await self.engine.controls()
         await asyncio.sleep(0)
 
-    def asked(self) -> list[int]:
-        """How many generations each engine got."""
+    def request_counts(self) -> list[int]:
+        """The number of generations of each engine."""
         return [len(engine.requests) for engine in self.engines]
 
     def serves_text(self) -> None:
@@ -66,7 +66,7 @@ class Fleet:
             engine.level = Level.TEXT
 
 
-async def test_a_generation_that_loses_its_endpoint_goes_on_behind_what_came() -> None:
+async def test_generation_that_loses_its_endpoint_resumes_behind_its_last_token() -> None:
     fleet = Fleet([Emit([5], [6, 7]), GONE], [Emit([8], [0])])
     assert await fleet.ids() == [5, 6, 7, 8, 0]
     (moved,) = fleet.engines[1].requests
@@ -74,7 +74,7 @@ async def test_a_generation_that_loses_its_endpoint_goes_on_behind_what_came() -
     assert fleet.engine.migrations == 1
 
 
-async def test_log_probabilities_go_on_with_the_ids() -> None:
+async def test_generation_that_moves_keeps_its_log_probabilities() -> None:
     scored = [TokenChunk([number], logprobs=(TokenLogprob(number, -number / 8),)) for number in (5, 6, 0)]
     fleet = Fleet([Emit(*scored[:2]), GONE], [Emit(scored[2])])
     asked = replace(REQUEST, top_logprobs=0)
@@ -84,7 +84,7 @@ async def test_log_probabilities_go_on_with_the_ids() -> None:
     assert moved == replace(asked, prompt=TokenPrompt((1, 2, 5, 6)), max_tokens=8)
 
 
-async def test_text_with_log_probabilities_is_not_over_before_its_engine_says_so() -> None:
+async def test_text_with_a_stop_token_is_not_complete_without_a_finish_reason() -> None:
     stop = TextChunk("a", logprobs=(TokenLogprob(REQUEST.stop_ids[0], -0.5),))
     fleet = Fleet([Emit(stop), GONE], [Emit([6])])
     fleet.serves_text()
@@ -92,37 +92,37 @@ async def test_text_with_log_probabilities_is_not_over_before_its_engine_says_so
         await fleet.ids(replace(REQUEST, top_logprobs=0))
 
 
-async def test_generation_that_times_out_goes_on_at_another_endpoint() -> None:
+async def test_generation_that_times_out_resumes_at_another_endpoint() -> None:
     fleet = Fleet([Emit([5]), Break(EngineTimeout("silence"))], [Emit([6], [0])])
     assert await fleet.ids() == [5, 6, 0]
 
 
-async def test_an_error_of_the_model_is_not_tried_elsewhere() -> None:
+async def test_engine_fault_is_not_retried_at_another_endpoint() -> None:
     fleet = Fleet([Emit([5]), Break(EngineFault("out of paper"))], [Emit([6], [0])])
     with pytest.raises(EngineFault):
         await fleet.ids()
-    assert fleet.asked() == [1, 0]
+    assert fleet.request_counts() == [1, 0]
 
 
 @pytest.mark.parametrize("last", [[0], [6, 7, 8, 9, 5, 6, 7, 8, 9]], ids=["a stop id", "all tokens"])
-async def test_a_generation_that_was_through_needs_no_other_endpoint(last: list[int]) -> None:
+async def test_error_behind_the_last_token_needs_no_other_endpoint(last: list[int]) -> None:
     fleet = Fleet([Emit([5]), Emit(last), GONE], [Emit([6], [0])])
     assert await fleet.ids() == [5, *last]
-    assert fleet.asked() == [1, 0]
+    assert fleet.request_counts() == [1, 0]
 
 
 async def test_the_number_of_moves_is_bounded() -> None:
     fleet = Fleet(*((Emit([number]), GONE) for number in range(1, 9)))
     with pytest.raises(EngineUnavailable, match="gone"):
         await fleet.ids()
-    assert sum(fleet.asked()) == MOVES_MAX + 1
+    assert sum(fleet.request_counts()) == MOVES_MAX + 1
 
 
 async def test_no_endpoint_is_tried_twice() -> None:
     fleet = Fleet([Emit([5]), GONE], [Emit([6]), GONE])
     with pytest.raises(EngineUnavailable, match="gone"):
         await fleet.ids()
-    assert fleet.asked() == [1, 1]
+    assert fleet.request_counts() == [1, 1]
 
 
 async def test_guided_generation_moves_only_before_its_first_token() -> None:
@@ -152,32 +152,32 @@ async def test_failed_endpoint_is_ejected_until_its_pause_ends() -> None:
     fleet = Fleet([GONE], [Emit([0])])
     for _ in range(3):
         await fleet.ids()
-    assert fleet.asked() == [1, 3]
+    assert fleet.request_counts() == [1, 3]
     fleet.clock.advance(EJECT_FIRST_S)
     fleet.engines[0].script = [Emit([0])]
     await fleet.ids()
-    assert fleet.asked() == [2, 3]
+    assert fleet.request_counts() == [2, 3]
 
 
-async def test_a_key_goes_to_one_endpoint() -> None:
+async def test_requests_with_one_cache_key_go_to_one_endpoint() -> None:
     fleet = Fleet([Emit([0])], [Emit([0])], [Emit([0])])
     for _ in range(5):
         await fleet.ids(replace(REQUEST, cache_key="k"))
-    assert sorted(fleet.asked()) == [0, 0, 5]
+    assert sorted(fleet.request_counts()) == [0, 0, 5]
 
 
-async def test_generation_in_flight_counts_until_it_is_closed() -> None:
+async def test_generation_counts_as_in_flight_until_it_is_closed() -> None:
     fleet = Fleet([Emit([5]), Hang()], [Emit([5]), Hang()])
     first, second = pushed.chunks(fleet.engine, REQUEST), pushed.chunks(fleet.engine, REQUEST)
     await anext(first)
     await anext(second)
-    assert fleet.asked() == [1, 1]
+    assert fleet.request_counts() == [1, 1]
     await second.aclose()
     async with asyncio.timeout(30):
         await fleet.engines[1].stopped.wait()
     third = pushed.chunks(fleet.engine, REQUEST)
     await anext(third)
-    assert fleet.asked() == [1, 2]
+    assert fleet.request_counts() == [1, 2]
     await third.aclose()
     await first.aclose()
 
@@ -191,7 +191,7 @@ async def test_endpoints_of_different_kinds_are_named_to_the_operator_only(caplo
     assert "triton-a:8001, triton-b:8001" in caplog.text
 
 
-async def test_controls_are_what_all_have_in_common() -> None:
+async def test_only_controls_of_all_endpoints_are_controls_of_the_fleet() -> None:
     engines = {name: ScriptedEngine([], controls=frozenset(given)) for name, given in (("a", "xy"), ("b", "yz"))}
     fleet = EndpointsEngine(engines, ManualClock())
     assert await fleet.controls() == {"y"}
@@ -205,13 +205,13 @@ async def test_engine_is_ready_while_one_endpoint_is_ready() -> None:
     fleet.engines[0].unavailable = "a is down"
     await fleet.engine.ready()
     await fleet.ids()
-    assert fleet.asked() == [0, 1]
+    assert fleet.request_counts() == [0, 1]
     fleet.engines[1].unavailable = "b is down"
     with pytest.raises(EngineUnavailable, match="a is down"):
         await fleet.engine.ready()
 
 
-async def test_closing_closes_all() -> None:
+async def test_close_closes_all_endpoints() -> None:
     fleet = Fleet([], [])
     await fleet.engine.close()
     assert [engine.unavailable for engine in fleet.engines] == ["The engine is closed."] * 2
@@ -224,13 +224,13 @@ async def test_many_faults_in_a_row_eject_an_endpoint_with_a_log_line(caplog: py
             await fleet.ids()
     await fleet.ids()
     await fleet.ids()
-    assert fleet.asked() == [FAULTS_TO_EJECT, FAULTS_TO_EJECT + 2]
+    assert fleet.request_counts() == [FAULTS_TO_EJECT, FAULTS_TO_EJECT + 2]
     assert [line for line in caplog.messages if "ejected" in line] == [
         "a is ejected for 1.0 s: The engine answered with 5 errors in a row; the last one: out of paper"
     ]
 
 
-async def test_endpoint_that_is_lost_when_nothing_more_is_wanted_needs_no_other() -> None:
+async def test_endpoint_lost_after_the_client_stopped_reading_is_not_replaced() -> None:
     class Losing(ScriptedEngine):
         async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
             await super().generate(request, deliver, flow)
@@ -242,7 +242,7 @@ async def test_endpoint_that_is_lost_when_nothing_more_is_wanted_needs_no_other(
     await fleet.settle()
     deliveries = pushed.Deliveries(most=1)
     await fleet.engine.generate(REQUEST, deliveries, Flow())
-    assert (deliveries.ids, fleet.asked()) == ([5], [1, 0])
+    assert (deliveries.ids, fleet.request_counts()) == ([5], [1, 0])
 
 
 async def test_client_that_stops_reading_counts_as_a_success() -> None:
@@ -255,13 +255,13 @@ async def test_client_that_stops_reading_counts_as_a_success() -> None:
         await anext(batches)
     fleet.engines[0].script = [GONE]
     await fleet.ids(replace(REQUEST, cache_key=key_of(fleet, 0)))
-    fleet.clock.advance(EJECT_FIRST_S)  # as long as for a first failure
+    fleet.clock.advance(EJECT_FIRST_S)  # the pause after a first failure
     await fleet.ids(replace(REQUEST, cache_key=key_of(fleet, 0)))
-    assert fleet.asked()[0] == 4
+    assert fleet.request_counts()[0] == 4
 
 
 def key_of(fleet: Fleet, number: int) -> str:
-    """A key that goes to this endpoint first."""
+    """A cache key whose first choice is this endpoint."""
     ranked = (f"key-{n}" for n in range(99))
     choice = EndpointChoice("abcdefgh"[: len(fleet.engines)])
     return next(key for key in ranked if choice.choose(cache_key=key) is choice.endpoints[number])

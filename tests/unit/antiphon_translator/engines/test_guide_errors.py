@@ -22,7 +22,7 @@ OTHERS = ("", "out of paper", "unexpected inference input 'x' for model 'y'", "m
 
 
 @pytest.mark.parametrize("text", NOT_SET_UP)
-def test_a_server_without_guided_decoding(text: str) -> None:
+def test_guide_on_a_server_without_guided_decoding_is_unsupported(text: str) -> None:
     error = of_text(text, server=SERVER)
     assert error is not None
     assert (error.field, error.code) == ("text.format", "unsupported_parameter")

@@ -15,10 +15,10 @@ from antiphon_translator.engines.images import base64, data_url
         (b"RIFF....WEBP", "image/webp"),
     ],
 )
-def test_an_image_is_told_by_its_first_bytes(image: bytes, media_type: str) -> None:
+def test_media_type_is_detected_from_the_first_bytes(image: bytes, media_type: str) -> None:
     assert data_url(image) == f"data:{media_type};base64,{base64(image)}"
 
 
-def test_anything_else_is_no_image() -> None:
+def test_bytes_of_an_unknown_image_format_are_a_fault() -> None:
     with pytest.raises(EngineFault, match="neither PNG"):
         data_url(b"<svg>")

@@ -1,4 +1,4 @@
-"""Streams are written here as vLLM, SGLang and llama.cpp write theirs."""
+"""The chunks have the forms of vLLM, SGLang and llama.cpp."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def entry(token: str | bytes, logprob: float | None = -0.5, **members: Any) -> O
 
 
 def delta(*tokens: str | bytes | Object, **members: Any) -> Object:
-    """A chunk in which these tokens came."""
+    """A chunk with these tokens."""
     chunk = plain(**members)
     entries = [entry(token) if isinstance(token, str | bytes) else token for token in tokens]
     chunk["choices"][0]["logprobs"] = {"content": entries}
@@ -44,7 +44,7 @@ def delta(*tokens: str | bytes | Object, **members: Any) -> Object:
 
 
 def read(*chunks: Object, top: int = 0) -> list[Segment]:
-    """All segments that the chunks are read as."""
+    """All segments that are read from the chunks."""
     made = ScoredChunkReader(top)
     segments = [segment for chunk in chunks if (one := made.read(chunk)) for segment in one.segments]
     last = made.finish()
@@ -61,12 +61,12 @@ def written(segments: list[Segment]) -> list[tuple[str, list[bytes]]]:
     ]
 
 
-def test_a_stream_gets_a_reader_of_its_kind() -> None:
+def test_reader_depends_on_the_wish_for_log_probabilities() -> None:
     assert type(reader(REQUEST)) is ChunkReader
     assert type(reader(replace(REQUEST, top_logprobs=0))) is ScoredChunkReader
 
 
-def test_texts_come_with_their_tokens() -> None:
+def test_text_deltas_have_their_scored_tokens() -> None:
     first = plain(role="assistant", content="")
     first["choices"][0]["logprobs"] = None
     segments = read(first, delta("The", content="The"), delta(" cap", "ital", content=" capital"), end("stop"))
@@ -76,7 +76,7 @@ def test_texts_come_with_their_tokens() -> None:
     ]
 
 
-def test_alternatives_are_as_many_as_were_asked_for() -> None:
+def test_alternatives_are_cut_to_the_requested_number() -> None:
     token = entry("a", -0.5, top_logprobs=[entry("a", -0.5), entry("b", None), entry("c", -3)])
     (text,) = read(delta(token, content="a"), end("stop"), top=2)
     assert text == ScoredText("a", (ScoredToken(b"a", -0.5, (Candidate(b"a", -0.5), Candidate(b"b", -inf))),))
@@ -84,22 +84,22 @@ def test_alternatives_are_as_many_as_were_asked_for() -> None:
     assert text == ScoredText("a", (ScoredToken(b"a", -0.5),))
 
 
-def test_a_server_may_leave_out_the_bytes() -> None:
+def test_token_without_bytes_has_the_bytes_of_its_text() -> None:
     tokens = [entry("ü", bytes=None), {"token": "b", "logprob": -1}]
     assert written(read(delta(*tokens, content="üb"), end("stop"))) == [("üb", ["ü".encode(), b"b"])]
 
 
-def test_tokens_of_a_character_wait_for_its_last() -> None:
+def test_tokens_of_a_split_character_are_kept_until_it_is_complete() -> None:
     chunks = (delta(b"\xe2", content=""), delta(b"\x98", content=""), delta(b"\x83", content="☃"), end("stop"))
     assert written(read(*chunks)) == [("☃", [b"\xe2", b"\x98", b"\x83"])]
 
 
-def test_a_server_that_knows_no_bytes_of_parts_of_a_character() -> None:
+def test_tokens_with_replacement_characters_go_with_the_completed_text() -> None:
     chunks = (delta("�", content=""), delta("�", "!", content="é!"), delta("b", content="b"), end("stop"))
     assert written(read(*chunks)) == [("é!", ["�".encode(), "�".encode(), b"!"]), ("b", [b"b"])]
 
 
-def test_tokens_of_reasoning_calls_and_markers_are_nobodys() -> None:
+def test_tokens_of_reasoning_calls_and_markers_are_left_out() -> None:
     segments = read(
         delta("<think>"),
         delta("Hm", reasoning_content="Hm"),
@@ -117,7 +117,7 @@ def test_tokens_of_reasoning_calls_and_markers_are_nobodys() -> None:
     ]
 
 
-def test_tokens_of_a_call_are_not_those_of_a_text_that_says_the_same() -> None:
+def test_text_equal_to_a_call_does_not_get_the_tokens_of_the_call() -> None:
     call_of_f = call(0, '{"a": 1}', name="f", id="1")
     tokens = delta("<tool_call>", '{"a', '": 1}')["choices"][0]["logprobs"]
     call_of_f["choices"][0]["logprobs"] = tokens
@@ -125,13 +125,13 @@ def test_tokens_of_a_call_are_not_those_of_a_text_that_says_the_same() -> None:
     assert written(segments) == [('{"a', [b'I said {"a'])]
 
 
-def test_what_was_held_back_comes_with_the_tokens_that_are_left() -> None:
+def test_text_that_was_held_back_gets_the_remaining_tokens() -> None:
     chunks = (delta("a", content="a"), plain(role="assistant"), delta("b", content="<b"), end("stop"))
     assert written(read(*chunks)) == [("a", [b"a"]), ("<b", [b"b"])]
 
 
 @pytest.mark.parametrize("logprobs", [None, {"content": None}, {"content": []}])
-def test_a_server_that_leaves_them_out_is_read_without(
+def test_missing_log_probabilities_are_logged_once_and_left_out(
     logprobs: Object | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     chunk = plain(content="a")
@@ -151,7 +151,7 @@ def test_a_server_that_leaves_them_out_is_read_without(
         entry("a") | {"logprob": "x"},
     ],
 )
-def test_what_cannot_be_read_is_a_fault(wrong: Any) -> None:
+def test_malformed_log_probabilities_are_a_fault(wrong: Any) -> None:
     chunk = plain(content="a")
     chunk["choices"][0]["logprobs"] = {"content": [wrong]}
     with pytest.raises(EngineFault, match="cannot be read"):
@@ -159,9 +159,9 @@ def test_what_cannot_be_read_is_a_fault(wrong: Any) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", " ", "\n", "☃", "ü b", "</think>"]), st.booleans()), max_size=12))
-def test_all_tokens_of_an_answer_are_told_once(said: list[tuple[str, bool]]) -> None:
+def test_each_token_of_an_answer_appears_once(said: list[tuple[str, bool]]) -> None:
     chunks, held = [], ""
-    for text, told in said:  # a server tells some texts late
+    for text, told in said:  # a server sends some texts late
         held += text
         chunks.append(delta(text, content=held if told else ""))
         held = "" if told else held

@@ -1,4 +1,4 @@
-"""Streams are written here as vLLM, SGLang and llama.cpp write theirs."""
+"""The chunks have the forms of vLLM, SGLang and llama.cpp."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=ChatPrompt(MES
 VLLM = DIALECTS["vllm"]
 
 
-def test_a_plain_body() -> None:
+def test_body_of_a_plain_request_has_only_the_required_members() -> None:
     assert body(REQUEST, "m", VLLM) == {
         "model": "m",
         "messages": MESSAGES,
@@ -50,11 +50,11 @@ def test_a_plain_body() -> None:
     }
 
 
-def test_a_length_that_the_server_limits_is_not_sent() -> None:
+def test_unlimited_length_sends_no_max_tokens() -> None:
     assert "max_tokens" not in body(replace(REQUEST, max_tokens=UNLIMITED), "m", VLLM)
 
 
-def test_models_are_listed_with_what_their_server_says_of_their_length() -> None:
+def test_listed_models_have_the_context_length_of_the_server() -> None:
     models: Object = {"data": [{"id": "a", "max_model_len": 4096}, {"id": "b"}, {"id": "c", "max_model_len": "x"}]}
     assert listed(models) == [ListedModel("a", 4096), ListedModel("b"), ListedModel("c")]
     assert listed({"data": []}) == []
@@ -64,7 +64,7 @@ def test_models_are_listed_with_what_their_server_says_of_their_length() -> None
             listed(unreadable)
 
 
-def test_a_body_with_everything() -> None:
+def test_body_has_all_sampling_tools_and_template_arguments() -> None:
     chat = ChatPrompt(MESSAGES, [TOOL], "required", {"enable_thinking": False})
     sampling = Sampling(temperature=0.0, top_p=0.5, top_k=3, min_p=0.1, repetition_penalty=1.5, seed=7)
     asked = replace(REQUEST, prompt=chat, sampling=sampling, stop=("END",), lora="mine")
@@ -79,12 +79,12 @@ def test_a_body_with_everything() -> None:
 
 
 @pytest.mark.parametrize(("asked", "sent"), [(0, 1), (1, 1), (20, 20)])
-def test_log_probabilities_are_never_asked_for_without_an_alternative(asked: int, sent: int) -> None:
+def test_log_probabilities_are_requested_with_at_least_one_alternative(asked: int, sent: int) -> None:
     written = body(replace(REQUEST, top_logprobs=asked), "m", PLAIN)
     assert (written["logprobs"], written["top_logprobs"]) == (True, sent)
 
 
-def test_each_server_has_names_of_its_own() -> None:
+def test_controls_are_sent_under_the_names_of_the_dialect() -> None:
     asked = replace(REQUEST, sampling=Sampling(repetition_penalty=1.5))
     assert body(asked, "m", DIALECTS["llamacpp"])["repeat_penalty"] == 1.5
     with pytest.raises(EngineFault, match="cannot be told repetition_penalty"):
@@ -123,7 +123,7 @@ def test_each_server_has_names_of_its_own() -> None:
         (Guide(GuideKind.EBNF, "g"), DIALECTS["sglang"], {"ebnf": "g"}),
     ],
 )
-def test_guides(guide: Guide, dialect: Dialect, written: Object) -> None:
+def test_guide_is_sent_in_the_form_of_the_dialect(guide: Guide, dialect: Dialect, written: Object) -> None:
     assert written.items() <= body(replace(REQUEST, guide=guide), "m", dialect).items()
 
 
@@ -132,7 +132,7 @@ def test_guide_without_a_name_on_the_server_is_a_fault() -> None:
         body(replace(REQUEST, guide=Guide(GuideKind.EBNF, "g")), "m", PLAIN)
 
 
-def test_the_list_of_models_says_which_server_it_is() -> None:
+def test_dialect_is_detected_from_the_list_of_models() -> None:
     models = {"data": [{"id": "a", "owned_by": "sglang"}, {"id": "m", "owned_by": "vllm"}]}
     assert dialect_of(models, "m") is VLLM
     assert dialect_of(models, "adapter") is DIALECTS["sglang"]
@@ -163,7 +163,7 @@ def read(*chunks: Object) -> tuple[list[Segment], EngineChunk]:
     return [*segments, *last.segments], last
 
 
-def test_reasoning_then_text_under_either_name() -> None:
+def test_reasoning_is_read_under_either_member_name() -> None:
     for name in ("reasoning_content", "reasoning"):
         chunks = (
             delta(role="assistant", content=""),
@@ -178,7 +178,7 @@ def test_reasoning_then_text_under_either_name() -> None:
         assert last.finish is FinishReason.STOP
 
 
-def test_calls_in_pieces_as_vllm_sends_them() -> None:
+def test_calls_in_pieces_of_vllm_are_assembled() -> None:
     segments, last = read(
         delta(content="One moment. "),
         call(0, id="call_a", name="f", type="function"),
@@ -201,7 +201,7 @@ def test_calls_in_pieces_as_vllm_sends_them() -> None:
     assert last.finish is FinishReason.STOP
 
 
-def test_whole_calls_in_one_chunk_and_without_an_index() -> None:
+def test_whole_calls_without_an_index_are_read() -> None:
     segments, _ = read(call(None, '{"x":1}', name="f"), call(None, '{"y":2}', name="g"), end("stop"))
     assert segments == [
         CallBegin("f"),
@@ -224,7 +224,7 @@ TWO_CALLS = [
 
 
 @pytest.mark.parametrize("index", [{}, {"index": None}, {"index": 0}], ids=["absent", "null", "zero"])
-def test_a_new_id_with_a_name_begins_a_call_under_any_index(index: Object) -> None:
+def test_new_id_with_a_name_begins_a_call_under_any_index(index: Object) -> None:
     pieces = (("call_a", '{"x":1}'), ("call_b", '{"y":2}'))
     calls = [{"id": id_, "function": {"name": "f", "arguments": text}} | index for id_, text in pieces]
     assert read(*(delta(tool_calls=[each]) for each in calls), end("stop"))[0] == TWO_CALLS
@@ -255,7 +255,7 @@ def test_two_whole_calls_of_one_function_without_ids_stay_two_calls() -> None:
         ("f", {"id": "call_a", "index": 0}),
     ],
 )
-def test_a_piece_that_repeats_or_lacks_what_its_call_said_belongs_to_it(name: str, following: Object) -> None:
+def test_piece_that_repeats_or_omits_id_and_name_continues_its_call(name: str, following: Object) -> None:
     first = {"id": "call_a", "function": {"name": "f", "arguments": '{"x":'}, "index": 0}
     piece = following | {"function": {"name": name, "arguments": "1}"}}
     segments, _ = read(delta(tool_calls=[first]), delta(tool_calls=[piece]), end("stop"))
@@ -271,19 +271,19 @@ def test_arguments_without_a_call_are_a_fault(index: Object) -> None:
         read(call(None, "{", name="f"), delta(content="text"), delta(tool_calls=[piece]))
 
 
-def test_a_piece_without_name_and_arguments_says_nothing() -> None:
+def test_piece_without_name_and_arguments_is_ignored() -> None:
     metadata = delta(tool_calls=[{"index": 1, "extra_content": {"google": {"thought_signature": "x"}}}])
     segments, _ = read(metadata, call(0, "{}", id="call_a", name="f"), metadata, end("stop"))
     assert segments == [CallBegin("f", "call_a"), Arguments("{}"), CallEnd(is_complete=True)]
 
 
-def test_a_call_that_the_length_cut_off_is_not_complete() -> None:
+def test_call_cut_off_by_the_length_is_incomplete() -> None:
     segments, last = read(call(0, '{"x": ', name="f"), end("length"))
     assert segments[-1] == CallEnd(is_complete=False)
     assert last.finish is FinishReason.LENGTH
 
 
-def test_arguments_of_a_call_that_is_over_are_a_fault() -> None:
+def test_arguments_for_a_finished_call_are_a_fault() -> None:
     reader = ChunkReader()
     reader.read(call(0, "{", name="f"))
     reader.read(call(1, "{", name="g"))
@@ -291,7 +291,7 @@ def test_arguments_of_a_call_that_is_over_are_a_fault() -> None:
         reader.read(call(0, "}"))
 
 
-def test_counts_in_a_chunk_of_their_own() -> None:
+def test_usage_chunk_is_read_in_all_dialects() -> None:
     usage = {
         "prompt_tokens": 5,
         "completion_tokens": 7,
@@ -311,12 +311,12 @@ def test_counts_in_a_chunk_of_their_own() -> None:
     "chunk",
     [{"choices": [7]}, {"choices": [{"delta": 7}]}, {"usage": {"prompt_tokens": 5}}, {"usage": 7}, {"choices": 7}],
 )
-def test_a_chunk_that_cannot_be_read_is_a_fault(chunk: Object) -> None:
+def test_malformed_chunk_is_a_fault(chunk: Object) -> None:
     with pytest.raises(EngineFault, match="cannot be read"):
         ChunkReader().read(chunk)
 
 
-def test_a_generation_that_was_broken_off_is_a_fault() -> None:
+def test_finish_reason_abort_is_a_fault() -> None:
     with pytest.raises(EngineFault, match="broke off the generation: abort"):
         ChunkReader().read(end("abort"))
 

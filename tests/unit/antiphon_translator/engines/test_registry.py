@@ -27,18 +27,18 @@ def profile(engine: str, *endpoints: str) -> ModelProfile:
 
 
 def inner(engine: Engine) -> Engine:
-    """The engine that operators watch."""
+    """The engine inside the watched engine."""
     assert isinstance(engine, WatchedEngine)
     return engine._inner
 
 
-def test_a_profile_gets_the_engine_that_it_names() -> None:
+def test_profile_gets_its_configured_engine() -> None:
     assert {name: create(profile(name), TritonChannels()).level for name in LEVELS} == LEVELS
     assert isinstance(inner(create(profile("triton_tokens"), TritonChannels())), TritonEngine)
     assert isinstance(inner(create(profile("openai_chat"), TritonChannels())), OpenAIChatEngine)
     assert set(ENGINES) == set(profiles.ENGINES) == {"auto", *LEVELS}
 
 
-def test_several_endpoints_are_one_engine() -> None:
+def test_several_endpoints_make_one_endpoints_engine() -> None:
     assert isinstance(create(profile("triton_tokens", "t:1", "t:2"), TritonChannels()), EndpointsEngine)
     assert isinstance(inner(create(profile("triton_tokens", "t:1"), TritonChannels())), TritonEngine)

@@ -23,14 +23,14 @@ async def test_each_generation_plays_the_script_and_is_recorded() -> None:
     assert not engine.stopped.is_set()
 
 
-async def test_an_error_is_no_early_stop() -> None:
+async def test_script_that_breaks_is_not_recorded_as_stopped() -> None:
     engine = ScriptedEngine([Break(EngineFault("x"))])
     with pytest.raises(EngineFault):
         await anext(pushed.chunks(engine, REQUEST))
     assert not engine.stopped.is_set()
 
 
-async def test_closing_while_it_hangs_is_an_early_stop() -> None:
+async def test_closing_a_hanging_generation_is_recorded_as_stopped() -> None:
     engine = ScriptedEngine([Emit([1]), Hang()])
     async with aclosing(pushed.chunks(engine, REQUEST)) as batches:
         await anext(batches)
@@ -40,7 +40,7 @@ async def test_closing_while_it_hangs_is_an_early_stop() -> None:
     assert engine.stopped.is_set()
 
 
-async def test_it_is_ready_until_it_is_closed() -> None:
+async def test_scripted_engine_is_ready_until_it_is_closed() -> None:
     engine = ScriptedEngine([], controls=frozenset({"top_p"}))
     await engine.ready()
     assert await engine.controls() == {"top_p"}

@@ -13,13 +13,13 @@ EVENTS = [b'{"a":1}', b"two\nlines", b"[DONE]"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, len(STREAM)])
-def test_the_data_of_each_event_however_it_is_cut(size: int) -> None:
+def test_event_data_does_not_depend_on_how_the_stream_is_cut(size: int) -> None:
     events = EventData()
     pieces = [STREAM[at : at + size] for at in range(0, len(STREAM), size)]
     assert [data for piece in pieces for data in events.feed(piece)] == EVENTS
 
 
-def test_a_line_without_an_end_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_over_the_size_limit_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "ENGINE_TEXT_BYTES_MAX", 10)
     with pytest.raises(EngineFault, match="too long"):
         EventData().feed(b"data: 12345")

@@ -15,11 +15,11 @@ def told(growth: Growth, messages: list[str] | list[bytes]) -> list[str]:
     return [*pieces, text.finish()]
 
 
-def test_messages_of_new_text() -> None:
+def test_delta_messages_are_passed_on_as_they_are() -> None:
     assert told(Growth.DELTA, WORDS) == [*WORDS, ""]
 
 
-def test_messages_of_all_text_so_far() -> None:
+def test_cumulative_messages_yield_only_their_new_text() -> None:
     assert told(Growth.CUMULATIVE, SO_FAR) == [*WORDS, ""]
     assert told(Growth.CUMULATIVE, ["a", "a", "ab"]) == ["a", "", "b", ""]
 
@@ -37,7 +37,7 @@ def finished(growth: Growth, messages: list[bytes], *, cut_off: bool) -> str:
         (Growth.UNKNOWN, [b"a", b"ab", b"ab\xef\xbf\xbd"]),
     ],
 )
-def test_a_character_that_the_length_cut_off_is_left_out(growth: Growth, messages: list[bytes]) -> None:
+def test_character_cut_off_by_the_length_is_left_out(growth: Growth, messages: list[bytes]) -> None:
     assert finished(growth, messages, cut_off=True) == "ab"
     assert finished(growth, messages, cut_off=False) == "ab\ufffd"
 
@@ -61,18 +61,18 @@ def test_unknown_growth_is_detected_from_the_messages(messages: list[str], count
         ([], ""),
     ],
 )
-def test_ambiguous_messages_make_their_whole_text(messages: list[str], text: str) -> None:
+def test_ambiguous_messages_yield_their_whole_text(messages: list[str], text: str) -> None:
     assert "".join(told(Growth.UNKNOWN, messages)) == text
 
 
-def test_the_first_message_is_told_at_once_if_it_is_whole() -> None:
+def test_first_message_is_passed_on_at_once_if_its_characters_are_complete() -> None:
     assert told(Growth.UNKNOWN, ["The", " cap"])[:2] == ["The", " cap"]
     assert told(Growth.UNKNOWN, ["The", "The cap", "The cap is"]) == ["The", "", " cap is", ""]
     assert told(Growth.UNKNOWN, ["a\ufffd", "aü", "aü!"]) == ["", "", "aü!", ""]
     assert told(Growth.UNKNOWN, [b"a\xc3", b"\xbc", b"!"]) == ["", "aü", "!", ""]
 
 
-def test_a_character_is_told_when_it_is_complete() -> None:
+def test_split_character_is_passed_on_when_it_is_complete() -> None:
     data = "aü\U0001f600".encode()
     singles = [data[at : at + 1] for at in range(len(data))]
     assert "".join(told(Growth.DELTA, singles)) == "aü\U0001f600"
@@ -91,6 +91,6 @@ def test_deltas_of_a_server_configured_as_cumulative_are_read() -> None:
     assert "".join(told(Growth.CUMULATIVE, WORDS)) == SO_FAR[-1]
 
 
-def test_text_that_is_taken_back_is_a_fault() -> None:
+def test_cumulative_message_that_drops_text_is_a_fault() -> None:
     with pytest.raises(EngineFault, match="took back"):
         told(Growth.CUMULATIVE, ["Hello ,", "Hello, you"])

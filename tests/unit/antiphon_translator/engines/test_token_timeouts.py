@@ -21,20 +21,20 @@ def limits(*, first_s: float = LONG_S, next_s: float = LONG_S) -> TokenTimeouts:
     return TokenTimeouts("The server", first_s=first_s, next_s=next_s)
 
 
-async def test_silence_before_the_first_token_is_an_error() -> None:
+async def test_silence_before_the_first_token_is_a_timeout() -> None:
     with pytest.raises(EngineTimeout, match=r"^The server sent no first token within 0\.05 s\.$"):
         async with timed(limits(first_s=0.05), Flow()):
             await for_ever()
 
 
-async def test_silence_after_a_token_is_an_error() -> None:
+async def test_silence_after_a_token_is_a_timeout() -> None:
     with pytest.raises(EngineTimeout, match=r"^The server sent no next token within 0\.05 s\.$"):
         async with timed(limits(next_s=0.05), Flow()) as timer:
             timer.token_came()
             await for_ever()
 
 
-async def test_each_token_begins_the_wait_anew() -> None:
+async def test_each_token_restarts_the_timeout() -> None:
     async with timed(limits(next_s=WAIT_MAX_S), Flow()) as timer:
         timer.token_came()
         timer._last -= 2 * WAIT_MAX_S  # as if it were long ago
@@ -43,7 +43,7 @@ async def test_each_token_begins_the_wait_anew() -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_timer_that_fires_late_finds_the_silence() -> None:
+async def test_timer_check_after_the_limit_raises_the_timeout() -> None:
     with pytest.raises(EngineTimeout):
         async with timed(limits(next_s=WAIT_MAX_S), Flow()) as timer:
             timer.token_came()
@@ -52,20 +52,20 @@ async def test_timer_that_fires_late_finds_the_silence() -> None:
             await for_ever()
 
 
-async def test_timer_stands_still_while_the_flow_is_paused() -> None:
+async def test_timeout_is_suspended_while_the_flow_is_paused() -> None:
     flow = Flow()
     with pytest.raises(EngineTimeout, match="no next token"):
         async with timed(limits(next_s=0.05), flow) as timer:
             timer.token_came()
             flow.pause(timer)
             await asyncio.sleep(0.1)
-            timer.token_came()  # of the read that was under way
+            timer.token_came()  # from the read that was in progress
             await asyncio.sleep(0.1)
             flow.resume(timer)
             await for_ever()
 
 
-async def test_first_token_of_a_paused_flow_arms_no_timer() -> None:
+async def test_first_token_of_a_paused_flow_starts_no_timeout() -> None:
     flow = Flow()
     flow.pause(flow)
     async with timed(limits(next_s=0.01), flow) as timer:
@@ -73,7 +73,7 @@ async def test_first_token_of_a_paused_flow_arms_no_timer() -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_block_that_is_told_to_end_ends_without_an_error() -> None:
+async def test_end_within_leaves_the_block_without_an_error() -> None:
     async with timed(limits(), Flow()) as timer:
         timer.end_within(0)
         await for_ever()
@@ -85,7 +85,7 @@ async def test_block_that_is_told_to_end_ends_without_an_error() -> None:
     assert time.monotonic() - began < WAIT_MAX_S
 
 
-async def test_no_token_is_waited_for_after_the_end() -> None:
+async def test_after_end_within_no_token_timeout_is_raised() -> None:
     flow, came_through = Flow(), False
     async with timed(limits(next_s=0.01), flow) as timer:
         timer.token_came()
@@ -110,13 +110,13 @@ async def test_cancellation_of_the_task_stays_a_cancellation() -> None:
         await running
 
 
-async def test_timeout_of_the_block_itself_is_not_the_servers() -> None:
+async def test_timeout_error_raised_in_the_block_is_kept() -> None:
     with pytest.raises(TimeoutError, match="mine"):
         async with timed(limits(), Flow()):
             raise TimeoutError("mine")
 
 
-async def test_a_process_that_was_frozen_does_not_blame_the_server() -> None:
+async def test_timer_after_a_process_freeze_raises_no_timeout() -> None:
     async with timed(limits(next_s=WAIT_MAX_S), Flow()) as timer:
         timer.token_came()
         timer._last -= 2 * WAIT_MAX_S

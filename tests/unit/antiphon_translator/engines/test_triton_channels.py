@@ -9,7 +9,7 @@ from antiphon_translator.engines.triton_channels import Transport, TritonChannel
 from antiphon_translator.engines.triton_transport import GrpcAioStreams
 
 
-async def test_an_endpoint_has_one_connection_until_its_last_user_lets_go() -> None:
+async def test_endpoint_has_one_connection_until_its_last_release() -> None:
     channels = TritonChannels()
     first = channels.acquire("127.0.0.1:1")
     assert channels.acquire("127.0.0.1:1") is first
@@ -31,6 +31,6 @@ async def test_configured_transport_is_used(transport: Transport, streams: type)
     await channels.release("127.0.0.1:1")
 
 
-async def test_endpoint_that_is_none_is_unavailable() -> None:
+async def test_malformed_endpoint_is_unavailable() -> None:
     with pytest.raises(EngineUnavailable, match="not an endpoint"):
         TritonChannels().acquire("one:two:3")

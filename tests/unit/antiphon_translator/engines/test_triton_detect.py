@@ -26,6 +26,6 @@ def test_model_kind_is_detected_from_its_inputs(kind: Kind, signature: type) -> 
         assert found.names is LLM_API_NAMES
 
 
-def test_a_model_that_is_none_of_them() -> None:
+def test_model_without_known_inputs_is_unavailable() -> None:
     with pytest.raises(EngineUnavailable, match="none of the inputs input_ids, "):
         describe(replace(read_config(FakeTriton().config()), inputs={"image": "BYTES"}))

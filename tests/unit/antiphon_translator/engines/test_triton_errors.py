@@ -42,13 +42,13 @@ IN_BAND = [
 
 
 @pytest.mark.parametrize(("text", "expected"), IN_BAND)
-def test_errors_in_band_are_told_apart_by_their_text(text: str, expected: type[AntiphonError]) -> None:
+def test_in_band_error_is_classified_by_its_text(text: str, expected: type[AntiphonError]) -> None:
     error = from_text(text, model="m")
     assert type(error) is expected
     assert "'m'" in error.message
 
 
-def test_the_raw_text_goes_neither_to_the_log_nor_to_the_caller(caplog: pytest.LogCaptureFixture) -> None:
+def test_raw_error_text_is_neither_logged_nor_in_the_error(caplog: pytest.LogCaptureFixture) -> None:
     error = from_text("Error: /models/secret/path", model="m")
     assert "secret" not in error.message
     assert "/models/secret/path" not in caplog.text
@@ -73,7 +73,7 @@ CODES = [
 
 
 @pytest.mark.parametrize(("code", "expected"), CODES)
-def test_a_failed_rpc_is_told_by_its_code(code: grpc.StatusCode, expected: type[AntiphonError]) -> None:
+def test_failed_rpc_is_classified_by_its_status_code(code: grpc.StatusCode, expected: type[AntiphonError]) -> None:
     with pytest.raises(expected) as caught, translated("m"):
         raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details="secret")
     assert type(caught.value) is expected
@@ -90,7 +90,7 @@ def test_a_closed_connection_is_unavailable(error: Exception) -> None:
         raise error
 
 
-async def test_a_cancelled_rpc_is_not_taken_for_a_cancelled_task() -> None:
+async def test_cancelled_rpc_is_unavailable_and_no_task_cancellation() -> None:
     with pytest.raises(EngineUnavailable), translated("m"):
         raise asyncio.CancelledError
 

@@ -26,10 +26,10 @@ def test_text_model_is_read_by_its_tensor_names() -> None:
     assert not model.batched
 
 
-def test_a_model_that_cannot_stream_is_told_what_to_set() -> None:
+def test_model_that_is_not_decoupled_is_unavailable_with_a_remedy() -> None:
     with pytest.raises(EngineUnavailable, match="decoupled: true"):
         read_config(FakeTriton(decoupled=False).config())
 
 
-def test_an_ensemble_is_decoupled_by_its_steps() -> None:
+def test_ensemble_does_not_need_to_be_decoupled() -> None:
     assert read_config(FakeTriton(ENSEMBLE, decoupled=False).config()).is_ensemble

@@ -28,7 +28,7 @@ REQUEST = GenerationRequest("r", TokenPrompt((1,)), max_tokens=10, stop_ids=(2,)
 
 
 class Timer:
-    """Notes what it is told."""
+    """A token timer that records its calls."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -42,7 +42,7 @@ class Timer:
 
 
 class Generation:
-    """The responses of a generation, and where they lead."""
+    """The responses of a generation, with their deliveries and timer."""
 
     def __init__(self, *, most: int = 100, reader: Any = None) -> None:
         self.deliveries, self.timer = Deliveries(most), Timer()
@@ -55,7 +55,7 @@ class Generation:
         )
 
     def texts(self) -> list[list[TextChunk]]:
-        """The deliveries of a reader of text."""
+        """The deliveries as text chunks."""
         return [only(TextChunk, chunks) for chunks in self.deliveries.received]
 
     def receive(self, *messages: Any) -> None:
@@ -70,13 +70,13 @@ def test_messages_of_one_read_are_one_delivery() -> None:
     assert (generation.timer.tokens, generation.timer.ended_within) == (2, [])
 
 
-def test_read_without_tokens_is_no_delivery_and_no_sign_of_life() -> None:
+def test_read_without_tokens_delivers_nothing_and_restarts_no_timeout() -> None:
     generation = Generation()
     generation.receive(token_response([]))
     assert (generation.deliveries.received, generation.timer.tokens) == ([], 0)
 
 
-def test_final_response_then_the_end_is_a_whole_generation() -> None:
+def test_end_after_the_final_response_is_no_error() -> None:
     generation = Generation()
     generation.receive(token_response([5]), final_response())
     generation.responses.finish()
@@ -101,8 +101,8 @@ def test_text_that_was_held_back_is_delivered_at_the_end() -> None:
     ]
 
 
-@pytest.mark.parametrize(("last", "seconds"), [(9, 0), (2, GRACE_S)], ids=["in the middle", "at a stop id"])
-def test_rpc_gets_time_for_its_goodbye_when_nothing_is_left_to_say(last: int, seconds: float) -> None:
+@pytest.mark.parametrize(("last", "seconds"), [(9, 0), (2, GRACE_S)], ids=["before the end", "at a stop id"])
+def test_after_the_last_token_only_a_complete_generation_gets_grace_time(last: int, seconds: float) -> None:
     generation = Generation(most=1)
     generation.receive(token_response([last]))
     assert generation.timer.ended_within == [seconds]
@@ -111,7 +111,7 @@ def test_rpc_gets_time_for_its_goodbye_when_nothing_is_left_to_say(last: int, se
     assert generation.deliveries.ids == [last]
 
 
-def test_chunk_that_finishes_is_the_last() -> None:
+def test_chunk_with_a_finish_reason_is_the_last_delivered() -> None:
     generation = Generation(reader=TextReader(REQUEST, Growth.DELTA))
     generation.receive(response({"text_output": "One END"}), response({"text_output": " Two"}))
     assert [[(chunk.text, chunk.finish) for chunk in chunks] for chunks in generation.texts()] == [
@@ -120,7 +120,7 @@ def test_chunk_that_finishes_is_the_last() -> None:
     assert (generation.responses.is_over, generation.timer.ended_within) == (True, [0])
 
 
-def test_tokens_before_an_error_are_delivered_with_it_kept() -> None:
+def test_tokens_before_an_error_are_delivered_and_the_error_is_kept() -> None:
     generation = Generation()
     generation.receive(token_response([5]), error_response("Stub process 'm' is not healthy."), token_response([6]))
     assert generation.deliveries.ids == [5]
@@ -128,21 +128,21 @@ def test_tokens_before_an_error_are_delivered_with_it_kept() -> None:
     assert (generation.responses.is_over, generation.timer.ended_within) == (True, [0])
 
 
-def test_error_behind_the_last_token_that_was_wanted_is_none() -> None:
+def test_error_after_the_last_requested_token_is_ignored() -> None:
     generation = Generation(most=1)
     generation.receive(token_response([2]), error_response("broken"))
     assert (generation.responses.error, generation.timer.ended_within) == (None, [GRACE_S])
 
 
 @pytest.mark.parametrize("garbage", [b"\xff", b"\x0a\x05ab"])
-def test_bytes_that_are_no_message_are_a_fault(garbage: bytes) -> None:
+def test_malformed_message_is_a_fault(garbage: bytes) -> None:
     generation = Generation()
     generation.responses.receive([token_response([5]).SerializeToString(), garbage])
     assert generation.deliveries.ids == [5]
     assert isinstance(generation.responses.error, EngineFault)
 
 
-def test_error_of_deliver_is_kept() -> None:
+def test_exception_of_the_deliver_callback_is_kept() -> None:
     def deliver(chunks: Sequence[EngineChunk]) -> bool:
         raise ZeroDivisionError
 

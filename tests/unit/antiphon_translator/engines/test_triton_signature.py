@@ -23,7 +23,7 @@ def model(**inputs: str) -> TritonModel:
     return TritonModel("m", batched=True, inputs=inputs)
 
 
-def test_the_newest_name_that_the_model_has_is_used() -> None:
+def test_control_is_sent_under_the_newest_name_of_the_model() -> None:
     old = model(random_seed="UINT64", top_k="INT32")
     assert named_controls(old, NAMES) == {"seed", "top_k"}
     assert sampling_tensors(Sampling(seed=7), old, NAMES) == [one("random_seed", 7)]
@@ -33,7 +33,7 @@ def test_the_newest_name_that_the_model_has_is_used() -> None:
         sampling_tensors(Sampling(top_p=0.5), old, NAMES)
 
 
-def test_temperature_zero_is_the_best_token() -> None:
+def test_temperature_zero_is_sent_as_top_k_1() -> None:
     assert chosen(Sampling(temperature=0, top_p=0.5, seed=7)) == {"top_k": 1}
     assert chosen(Sampling(temperature=0.5, seed=0)) == {"temperature": 0.5, "seed": 0}
 
@@ -44,7 +44,7 @@ def test_greedy_sampling_keeps_the_penalties() -> None:
     assert chosen(sampling) == {"top_k": 1} | penalties
 
 
-def test_a_guide_is_its_kind_and_its_text() -> None:
+def test_guide_is_sent_as_its_kind_and_its_text() -> None:
     assert guide_tensors(None, model()) == []
     assert guide_tensors(Guide(GuideKind.JSON), model(**GUIDED)) == [
         one("guided_decoding_guide_type", "json"),
@@ -55,7 +55,7 @@ def test_a_guide_is_its_kind_and_its_text() -> None:
         guide_tensors(Guide(GuideKind.JSON), model())
 
 
-def test_an_adapter_is_a_task_id() -> None:
+def test_adapter_is_sent_as_a_numeric_task_id() -> None:
     assert lora_tensors(None, model()) == []
     assert lora_tensors("12", model(lora_task_id="UINT64")) == [one("lora_task_id", 12)]
     with pytest.raises(EngineFault, match="no input for lora"):

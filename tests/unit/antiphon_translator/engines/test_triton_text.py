@@ -34,7 +34,7 @@ def model_of(kind: Kind) -> Any:
     return read_config(FakeTriton(kind).config())
 
 
-def test_a_request_to_an_ensemble() -> None:
+def test_request_to_an_ensemble_has_its_tensors() -> None:
     guide = Guide(GuideKind.REGEX, "[a-z]+")
     asked = replace(REQUEST, sampling=Sampling(temperature=0.5, seed=7), guide=guide)
     assert sent(describe(model_of(ENSEMBLE)).request(asked)) == {
@@ -53,7 +53,7 @@ def test_a_request_to_an_ensemble() -> None:
     }
 
 
-def test_a_request_to_the_llm_api_model() -> None:
+def test_request_to_the_llm_api_model_has_its_tensors() -> None:
     assert sent(describe(model_of(LLM_API)).request(replace(REQUEST, sampling=GREEDY))) == {
         "text_input": ([1], ["Hi ü"]),
         "sampling_param_max_tokens": ([1], [40]),
@@ -65,7 +65,7 @@ def test_a_request_to_the_llm_api_model() -> None:
     }
 
 
-def test_the_controls_are_those_that_the_model_declares() -> None:
+def test_only_declared_inputs_are_controls() -> None:
     assert describe(model_of(ENSEMBLE)).controls == {
         *("temperature", "top_p", "top_k", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed"),
         *("stop", "guide", "ignore_eos"),
@@ -74,7 +74,7 @@ def test_the_controls_are_those_that_the_model_declares() -> None:
     assert describe(model_of(LLM_API)).level is Level.TEXT
 
 
-def test_images_and_adapters_where_the_model_has_them() -> None:
+def test_images_and_adapters_are_sent_to_a_model_with_their_inputs() -> None:
     plain = model_of(ENSEMBLE)
     bls = replace(plain, inputs={**plain.inputs, "image_url_input": "BYTES", "lora_task_id": "UINT64"})
     asked = replace(REQUEST, prompt=TextPrompt("Hi", images=(b"\xff\xd8\xff",)), lora="3")
@@ -115,7 +115,7 @@ def test_model_of_another_kind_is_rejected_with_the_missing_tensor() -> None:
         (ENSEMBLE, "${accumulate_tokens}", False, Growth.UNKNOWN),
     ],
 )
-def test_the_configuration_says_how_the_text_grows(
+def test_text_growth_is_read_from_the_model_configuration(
     kind: Kind, accumulate_tokens: str, is_ensemble: bool, growth: Growth
 ) -> None:
     parameters = {"accumulate_tokens": accumulate_tokens} if accumulate_tokens else {}
@@ -139,7 +139,7 @@ def test_counts_become_usage_and_the_finish_reason() -> None:
     assert not reader.is_complete
 
 
-def test_as_many_tokens_as_asked_for_is_the_length() -> None:
+def test_generation_of_max_tokens_finishes_with_length() -> None:
     reader = TextReader(replace(REQUEST, max_tokens=2), Growth.DELTA)
     read(reader, counted("One", 2))
     assert reader.is_complete
@@ -152,20 +152,20 @@ def test_a_stop_text_ends_the_reading_and_is_cut_off() -> None:
     assert read(reader, counted("One END of")) == TextChunk("", finish=FinishReason.STOP, usage=Usage(5, 2))
 
 
-def test_what_may_begin_a_stop_text_is_told_at_the_end() -> None:
+def test_unfinished_stop_text_is_passed_on_at_the_end() -> None:
     reader = TextReader(REQUEST, Growth.DELTA)
     read(reader, counted("One E"))
     assert reader.finish() == TextChunk("E", finish=FinishReason.STOP, usage=Usage(5, 1))
 
 
-def test_a_stop_text_that_the_end_completes() -> None:
+def test_stop_text_is_cut_off_in_text_that_was_held_until_the_end() -> None:
     reader = TextReader(REQUEST, Growth.UNKNOWN)
     read(reader, counted("One"))
     read(reader, counted("One END"))
     assert reader.finish() == TextChunk(" ", finish=FinishReason.STOP, usage=Usage(5, 2))
 
 
-def test_the_models_own_finish_reason() -> None:
+def test_finish_reason_of_the_model_is_used() -> None:
     reader = TextReader(REQUEST, Growth.CUMULATIVE)
     read(reader, {"text_output": "One", "finish_reason": "None"})
     assert not reader.is_complete
@@ -175,14 +175,14 @@ def test_the_models_own_finish_reason() -> None:
 
 
 @pytest.mark.parametrize(("reason", "error"), [("timeout", EngineTimeout), ("cancelled", EngineFault)])
-def test_a_generation_that_was_broken_off(reason: str, error: type[Exception]) -> None:
+def test_finish_reason_timeout_or_cancelled_is_an_error(reason: str, error: type[Exception]) -> None:
     reader = TextReader(REQUEST, Growth.CUMULATIVE)
     read(reader, {"text_output": "One", "finish_reason": reason})
     with pytest.raises(error):
         reader.finish()
 
 
-def test_a_model_that_neither_says_nor_counts() -> None:
+def test_model_without_counts_and_finish_reason_ends_without_them() -> None:
     reader = TextReader(REQUEST, Growth.DELTA)
     read(reader, {"text_output": "One"})
     assert reader.finish() == TextChunk()

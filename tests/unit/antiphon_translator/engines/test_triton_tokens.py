@@ -37,7 +37,7 @@ def read(message: Any, request: GenerationRequest = REQUEST) -> list[int]:
     return [] if chunk is None else list(chunk.ids)
 
 
-def test_a_plain_request() -> None:
+def test_plain_request_has_only_the_required_tensors() -> None:
     assert sent() == {
         "input_ids": ([1, 3], [5, 6, 7]),
         "input_lengths": ([1, 1], [3]),
@@ -48,7 +48,7 @@ def test_a_plain_request() -> None:
     }
 
 
-def test_the_envelope_of_a_request() -> None:
+def test_request_has_the_model_name_and_id_and_wants_a_final_response() -> None:
     message = describe(MODEL).request(REQUEST)
     assert (message.model_name, message.id) == ("tensorrt_llm", "resp_1")
     assert message.parameters["triton_enable_empty_final_response"].bool_param
@@ -66,7 +66,7 @@ def test_the_first_stop_id_is_the_end_id_and_the_others_are_stop_words() -> None
     assert not {"end_id", "stop_words_list"} & set(sent(replace(REQUEST, stop_ids=())))
 
 
-def test_sampling_goes_where_the_model_has_it() -> None:
+def test_sampling_is_sent_under_the_input_names_of_the_model() -> None:
     sampling = Sampling(
         temperature=0.5,
         top_p=0.25,
@@ -85,13 +85,13 @@ def test_sampling_goes_where_the_model_has_it() -> None:
     assert inputs["seed"] == [2**63]
 
 
-def test_temperature_zero_is_sent_as_the_best_token() -> None:
+def test_temperature_zero_is_sent_as_top_k_1() -> None:
     inputs = sent(replace(REQUEST, sampling=Sampling(temperature=0.0, top_p=0.9, seed=7)))
     assert inputs["runtime_top_k"] == ([1, 1], [1])
     assert not {"temperature", "runtime_top_p", "seed"} & set(inputs)
 
 
-def test_nothing_is_sent_that_the_model_does_not_declare() -> None:
+def test_undeclared_inputs_are_not_sent() -> None:
     few = {name: MODEL.inputs[name] for name in ("input_ids", "input_lengths", "request_output_len")}
     assert set(sent(model=replace(MODEL, inputs=few))) == set(few)
     with pytest.raises(EngineFault, match="no input for top_p"):
@@ -123,12 +123,12 @@ def broken(change: str) -> Any:
 
 
 @pytest.mark.parametrize("change", ["odd bytes", "no contents", "two lengths", "another output"])
-def test_a_response_that_cannot_be_read_is_a_fault(change: str) -> None:
+def test_malformed_response_is_a_fault(change: str) -> None:
     with pytest.raises(EngineFault, match="cannot be read"):
         TokensReader(REQUEST).read(broken(change))
 
 
-def test_the_server_is_through_after_the_last_token_or_a_stop_id() -> None:
+def test_reader_is_complete_after_the_last_token_or_a_stop_id() -> None:
     reader = TokensReader(replace(REQUEST, max_tokens=2))
     reader.read(token_response([5]).infer_response)
     assert not reader.is_complete
@@ -144,7 +144,7 @@ def with_inputs(**more: str) -> TritonModel:
     return replace(MODEL, inputs={**MODEL.inputs, **more}, outputs=MODEL.outputs | {"output_log_probs"})
 
 
-def test_guides_adapters_and_log_probabilities_go_where_the_model_has_them() -> None:
+def test_guides_adapters_and_logprobs_are_sent_to_a_model_with_their_inputs() -> None:
     model = with_inputs(
         guided_decoding_guide_type="BYTES",
         guided_decoding_guide="BYTES",
@@ -169,7 +169,7 @@ def test_guides_adapters_and_log_probabilities_go_where_the_model_has_them() -> 
     ("changes", "control"),
     [({"guide": Guide(GuideKind.JSON)}, "guide"), ({"lora": "7"}, "lora"), ({"top_logprobs": 0}, "logprobs")],
 )
-def test_what_the_model_cannot_be_told_is_a_fault(changes: dict[str, Any], control: str) -> None:
+def test_control_without_an_input_is_a_fault(changes: dict[str, Any], control: str) -> None:
     with pytest.raises(EngineFault, match=f"no input for {control}"):
         sent(replace(REQUEST, **changes))
 
@@ -188,7 +188,7 @@ def test_log_probabilities_belong_to_the_new_ids() -> None:
 
 
 @pytest.mark.parametrize("missing", ["input_ids", "input_lengths", "request_output_len"])
-def test_another_kind_of_model_is_told_by_what_it_lacks(missing: str) -> None:
+def test_model_of_another_kind_is_rejected_with_the_missing_tensor(missing: str) -> None:
     rest = {name: kind for name, kind in MODEL.inputs.items() if name != missing}
     with pytest.raises(EngineUnavailable, match=f"has no {missing}"):
         describe(replace(MODEL, inputs=rest))
@@ -196,7 +196,7 @@ def test_another_kind_of_model_is_told_by_what_it_lacks(missing: str) -> None:
         describe(replace(MODEL, outputs=frozenset(["text_output"])))
 
 
-def test_an_older_model_has_older_names_and_fewer_controls() -> None:
+def test_older_model_has_older_input_names_and_fewer_controls() -> None:
     older = {name: kind for name, kind in MODEL.inputs.items() if name not in ("seed", "presence_penalty")}
     signature = describe(replace(MODEL, inputs=older | {"random_seed": "UINT64"}))
     assert "seed" in signature.controls
@@ -205,7 +205,7 @@ def test_an_older_model_has_older_names_and_fewer_controls() -> None:
     assert isinstance(signature, TokensSignature)
 
 
-def test_blocks_that_were_reused_are_asked_for_where_the_model_tells_them() -> None:
+def test_reused_blocks_are_requested_only_from_a_model_that_reports_them() -> None:
     inputs = {**MODEL.inputs, "return_perf_metrics": "BOOL"}
     able = replace(MODEL, inputs=inputs, outputs=MODEL.outputs | {"kv_cache_reused_blocks"})
     asking = replace(REQUEST, asks_cached=True)
@@ -214,14 +214,14 @@ def test_blocks_that_were_reused_are_asked_for_where_the_model_tells_them() -> N
     assert "return_perf_metrics" not in sent(REQUEST, able)
 
 
-def test_blocks_that_were_reused_come_with_the_ids() -> None:
+def test_reused_blocks_are_read_with_the_ids_if_requested() -> None:
     told = response({"sequence_length": [1], "output_ids": [7], "kv_cache_reused_blocks": [3]})
     reader = TokensReader(replace(REQUEST, asks_cached=True))
     assert reader.read(told.infer_response) == TokenChunk([7], cached_blocks=3)
     assert TokensReader(REQUEST).read(told.infer_response) == TokenChunk([7])
 
 
-def test_alternatives_are_asked_for_where_the_model_has_them() -> None:
+def test_alternatives_are_requested_only_from_a_model_that_has_them() -> None:
     outputs = MODEL.outputs | {"top_log_prob_ids", "top_log_prob_values"}
     inputs = {**MODEL.inputs, "return_log_probs": "BOOL", "top_log_probs": "INT32"}
     able = replace(MODEL, inputs=inputs, outputs=outputs | {"output_log_probs"})
@@ -233,7 +233,7 @@ def test_alternatives_are_asked_for_where_the_model_has_them() -> None:
         sent(asking)
 
 
-def test_alternatives_come_with_their_place() -> None:
+def test_alternatives_are_assigned_to_their_tokens() -> None:
     top: dict[str, Any] = {"top_log_prob_ids": [7, 1, 8, 2], "top_log_prob_values": [-0.5, -1.5, -0.25, -2.5]}
     said: dict[str, Any] = {"sequence_length": [2], "output_ids": [7, 8], "output_log_probs": [-0.5, -0.25]}
     reader = TokensReader(replace(REQUEST, top_logprobs=2))

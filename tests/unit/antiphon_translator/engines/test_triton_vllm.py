@@ -32,7 +32,7 @@ REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=TextPrompt("Hi
 PLAIN = {"max_tokens": 40, "skip_special_tokens": False, "spaces_between_special_tokens": False}
 
 
-def test_a_request() -> None:
+def test_request_with_image_and_log_probabilities_has_their_tensors() -> None:
     prompt = TextPrompt("Hi", images=(b"\x00\x01",))
     inputs = sent(describe(MODEL).request(replace(REQUEST, prompt=prompt, top_logprobs=2)))
     (sampling,) = inputs.pop("sampling_parameters")[1]
@@ -49,7 +49,7 @@ def test_a_request() -> None:
     }
 
 
-def test_sampling_is_written_in_vllms_words() -> None:
+def test_sampling_is_written_with_the_names_of_vllm() -> None:
     every = Sampling(0.5, 0.25, 7, 0.125, 1.5, -1.0, 2.0, 9)
     asked = replace(REQUEST, stop_ids=(), stop=(), sampling=every, lora="mine")
     assert sampling_parameters(asked) == PLAIN | {
@@ -80,7 +80,7 @@ def test_a_guide_is_json_inside_the_json(guide: Guide, written: dict[str, Any]) 
     assert json.loads(sampling_parameters(replace(REQUEST, guide=guide))["structured_outputs"]) == written
 
 
-def test_controls_and_what_an_older_backend_lacks() -> None:
+def test_older_backend_has_no_controls_for_images_and_log_probabilities() -> None:
     signature = describe(MODEL)
     assert {"min_p", "guide", "stop", "lora", "logprobs", "top_logprobs", "images"} <= signature.controls
     assert signature.level is Level.TEXT
@@ -102,7 +102,7 @@ def read(reader: VllmReader, **outputs: Any) -> EngineChunk | None:
     return reader.read(response(outputs).infer_response)
 
 
-def test_text_counts_and_the_finish_reason() -> None:
+def test_text_counts_and_finish_reason_are_read() -> None:
     reader = VllmReader(REQUEST)
     counts = {"num_input_tokens": 5, "num_output_tokens": 2}
     assert read(reader, text_output=b"caf\xc3", finish_reason="None", **counts) == TextChunk("caf")
@@ -113,13 +113,13 @@ def test_text_counts_and_the_finish_reason() -> None:
     assert reader.finish() == TextChunk(finish=FinishReason.LENGTH, usage=Usage(5, 6))
 
 
-def test_a_model_that_does_not_count() -> None:
+def test_model_without_counts_ends_without_usage() -> None:
     reader = VllmReader(REQUEST)
     read(reader, text_output="a")
     assert reader.finish() == TextChunk()
 
 
-def test_log_probabilities_come_with_their_ids() -> None:
+def test_log_probabilities_are_read_with_their_ids() -> None:
     reader = VllmReader(replace(REQUEST, top_logprobs=2))
     place = {
         "7": {"logprob": -3.0, "rank": 9, "decoded_token": "a"},

@@ -15,7 +15,7 @@ from tests.support.triton_requests import sent
 MODEL = TritonModel("m", batched=True, inputs={"ids": "INT32", "words": "BYTES", "seed": "UINT64", "top_p": "FP32"})
 
 
-def test_numbers_and_texts_are_packed_by_the_types_that_the_model_declares() -> None:
+def test_tensors_are_packed_in_the_declared_types() -> None:
     tensors = [row("ids", (5, 6)), row("words", ("é", "")), one("seed", 2**63), one("top_p", 0.25)]
     assert sent(build(MODEL, "r", tensors)) == {
         "ids": ([1, 2], [5, 6]),
@@ -25,18 +25,18 @@ def test_numbers_and_texts_are_packed_by_the_types_that_the_model_declares() -> 
     }
 
 
-def test_a_shape_of_two_dimensions_and_no_batching() -> None:
+def test_tensor_of_two_dimensions_keeps_its_shape_without_batching() -> None:
     unbatched = TritonModel("m", batched=False, inputs=MODEL.inputs)
     assert sent(build(unbatched, "r", [Tensor("ids", (1, 2, 3, 4), (2, 2))])) == {"ids": ([2, 2], [1, 2, 3, 4])}
 
 
-def test_the_envelope_of_a_request() -> None:
+def test_request_has_the_model_name_and_id_and_wants_a_final_response() -> None:
     message = build(MODEL, "resp_1", [])
     assert (message.model_name, message.id) == ("m", "resp_1")
     assert message.parameters["triton_enable_empty_final_response"].bool_param
 
 
-def test_outputs_are_read_wherever_they_are() -> None:
+def test_outputs_are_found_in_any_order() -> None:
     outputs = Outputs()
     first = response({"a": [1], "b": [2, 3]}).infer_response
     turned = response({"b": [4], "a": [5]}).infer_response
@@ -47,7 +47,7 @@ def test_outputs_are_read_wherever_they_are() -> None:
     assert outputs.numbers(first, "c") is None
 
 
-def test_texts_and_fractions() -> None:
+def test_text_and_float_outputs_are_read() -> None:
     answer = response({"text": "für", "p": [0.5]}).infer_response
     assert Outputs().text(answer, "text") == "für".encode()
     assert Outputs().numbers(answer, "p", "f") == [0.5]
@@ -66,18 +66,18 @@ def test_malformed_tensor_is_a_fault() -> None:
         Outputs().raw(bare, "a")
 
 
-def test_the_last_response_says_so() -> None:
+def test_only_the_last_response_is_final() -> None:
     assert is_final(final_response().infer_response)
     assert is_final(token_response([5], final=True).infer_response)
     assert not is_final(token_response([5]).infer_response)
 
 
-def test_packed_ids_are_sent_like_others() -> None:
+def test_ids_in_an_array_are_sent_in_the_declared_type() -> None:
     assert sent(build(MODEL, "r", [row("ids", array("I", (5, 2**31 - 1)))])) == {"ids": ([1, 2], [5, 2**31 - 1])}
     assert sent(build(MODEL, "r", [row("seed", array("I", (5, 6)))])) == {"seed": ([1, 2], [5, 6])}
 
 
-def test_a_text_that_is_too_long_for_one_message_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_over_the_message_limit_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_wire, "ENGINE_TEXT_BYTES_MAX", 3)
     answer = response({"text_output": "four"}).infer_response
     with pytest.raises(EngineFault, match="4 bytes in one message"):

@@ -34,7 +34,7 @@ def read(event: bytes, **changes: Any) -> Any:
     return TokensReader(replace(REQUEST, **changes)).read(loads(event.removeprefix(b"data: ")))
 
 
-def test_the_body_has_the_ids_and_what_ends_the_generation() -> None:
+def test_body_has_the_token_ids_the_limit_and_the_stop_ids() -> None:
     assert vllm_wire.body(REQUEST, "meta/m") == {
         "request_id": "resp_1",
         "model": "meta/m",
@@ -44,39 +44,39 @@ def test_the_body_has_the_ids_and_what_ends_the_generation() -> None:
     }
 
 
-def test_an_adapter_is_asked_for_by_its_name() -> None:
+def test_adapter_is_sent_as_the_model_name() -> None:
     assert vllm_wire.body(replace(REQUEST, lora="pirate"), "m")["model"] == "pirate"
 
 
-def test_sampling_is_sent_under_its_own_names_and_greedy_stays_temperature_0() -> None:
+def test_sampling_keeps_its_names_and_greedy_is_sent_as_temperature_0() -> None:
     sampling = Sampling(temperature=0, top_k=3, repetition_penalty=1.1, seed=7)
     expected = {"temperature": 0, "top_k": 3, "repetition_penalty": 1.1, "seed": 7}
     assert expected.items() <= params_of(sampling=sampling).items()
 
 
-def test_ignore_eos_and_guides_are_told() -> None:
+def test_ignore_eos_and_guides_are_sent() -> None:
     assert params_of(ignore_eos=True, stop_ids=()).keys() == {"max_tokens", "detokenize", "ignore_eos"}
     schema = Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}')
     assert params_of(guide=schema)["structured_outputs"] == {"json": '{"type":"object"}'}
 
 
 @pytest.mark.parametrize(("top", "asked"), [(0, 0), (1, 2), (5, 6), (20, 20)])
-def test_one_alternative_more_is_asked_for_as_far_as_a_server_gives_it(top: int, asked: int) -> None:
+def test_one_more_alternative_is_requested_up_to_the_server_limit(top: int, asked: int) -> None:
     assert params_of(top_logprobs=top)["logprobs"] == asked
 
 
-def test_prompt_of_another_level_is_a_mistake() -> None:
+def test_prompt_of_another_level_raises_a_type_error() -> None:
     with pytest.raises(TypeError, match="takes a TokenPrompt, and was given a TextPrompt"):
         vllm_wire.body(replace(REQUEST, prompt=TextPrompt("Hi")), "m")
 
 
-def test_every_control_of_sampling_is_named() -> None:
+def test_every_sampling_parameter_is_a_control() -> None:
     assert Sampling.__dataclass_fields__.keys() < vllm_wire.CONTROLS
     assert not {"stop", "images"} & vllm_wire.CONTROLS
 
 
 @pytest.mark.parametrize(("reason", "finish"), [("stop", FinishReason.STOP), ("length", FinishReason.LENGTH)])
-def test_the_last_event_says_why(reason: str, finish: FinishReason) -> None:
+def test_last_event_has_the_finish_reason(reason: str, finish: FinishReason) -> None:
     chunk = read(ids_event([8, 2], reason))
     assert (list(chunk.ids), chunk.finish) == ([8, 2], finish)
 
@@ -111,12 +111,12 @@ def test_an_aborted_generation_is_unavailable_and_an_unknown_reason_a_fault() ->
         {"choices": [{"token_ids": [[1]]}]},
     ],
 )
-def test_an_event_that_cannot_be_read_is_a_fault(event: Any) -> None:
+def test_malformed_event_is_a_fault(event: Any) -> None:
     with pytest.raises(EngineFault, match="cannot be read"):
         TokensReader(REQUEST).read(event)
 
 
-def test_alternatives_are_the_likeliest_also_where_the_chosen_token_is_none_of_them() -> None:
+def test_unlikely_chosen_token_does_not_replace_an_alternative() -> None:
     among = scored((8, -0.5, {8: -0.5, 9: -1.5, 10: -2.5}))
     apart = scored((11, -9.0, {11: -9.0, 8: -0.5, 9: -1.5}))
     likeliest = (Alternative(8, -0.5), Alternative(9, -1.5))
@@ -133,7 +133,7 @@ def test_alternatives_are_the_likeliest_also_where_the_chosen_token_is_none_of_t
         {"content": [{"token": "x", "logprob": 0, "top_logprobs": [{"token": "Paris", "logprob": 0}]}]},
     ],
 )
-def test_log_probabilities_that_were_asked_for_must_be_there(logprobs: Any) -> None:
+def test_missing_log_probabilities_are_a_fault(logprobs: Any) -> None:
     with pytest.raises(EngineFault, match="cannot be read"):
         read(ids_event([8], logprobs=logprobs), top_logprobs=1)
 

@@ -32,7 +32,7 @@ def is_up(name: str) -> float:
     return metrics.ENGINE_UP.of(name, "t:1").value
 
 
-async def test_a_generation_is_a_span_of_its_endpoint() -> None:
+async def test_generation_is_recorded_as_a_span_of_its_endpoint() -> None:
     engine = watched("w1", Emit([5]))
     with recorded() as tracer:
         await generate(engine)
@@ -43,7 +43,7 @@ async def test_a_generation_is_a_span_of_its_endpoint() -> None:
     assert (is_up("w1"), engine.level) == (1, Level.TOKENS)
 
 
-async def test_an_endpoint_that_is_gone_is_down_until_it_answers() -> None:
+async def test_unavailable_endpoint_is_down_until_it_answers() -> None:
     engine = watched("w2", Break(EngineUnavailable("gone")))
     evictions = metrics.ENGINE_EVICTIONS.of("w2", "t:1")
     for _ in range(2):
@@ -56,7 +56,7 @@ async def test_an_endpoint_that_is_gone_is_down_until_it_answers() -> None:
 
 
 class Hanging(ScriptedEngine):
-    """Fails each generation, and answers questions when it `is_back`."""
+    """An engine whose generations fail and whose controls wait for `is_back`."""
 
     def __init__(self) -> None:
         super().__init__([Break(EngineTimeout("silence"))], controls=frozenset({"x"}))
@@ -69,7 +69,7 @@ class Hanging(ScriptedEngine):
         return await super().controls()
 
 
-async def test_nobody_waits_long_for_an_endpoint_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_call_to_an_endpoint_that_is_down_fails_after_a_short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched_module, "DOWN_WAIT_S", 0.01)
     hanging = Hanging()
     engine = WatchedEngine(hanging, ModelProfile(name="w4", directory=FILES, endpoint="t:1", engine="triton_tokens"))
@@ -84,7 +84,7 @@ async def test_nobody_waits_long_for_an_endpoint_that_is_down(monkeypatch: pytes
     await engine.close()
 
 
-async def test_an_error_of_a_model_does_not_mean_that_its_server_is_down() -> None:
+async def test_engine_fault_does_not_mark_the_server_down() -> None:
     engine = watched("w3", Break(EngineFault("out of paper")))
     with pytest.raises(EngineFault):
         await generate(engine)
@@ -92,7 +92,7 @@ async def test_an_error_of_a_model_does_not_mean_that_its_server_is_down() -> No
     assert metrics.ENGINE_ERRORS.of("w3", "t:1", "EngineFault").value == 1
 
 
-async def test_an_engine_that_is_closed_is_not_shown_any_more() -> None:
+async def test_closed_engine_has_no_up_metric() -> None:
     engine = watched("w4", Emit([5]))
     await engine.close()
     assert ("w4", "t:1") not in metrics.ENGINE_UP.children()

@@ -15,7 +15,7 @@ T = TypeVar("T", str, bytes)
 
 
 class Aligned:
-    """An alignment of which every text is shown, unless it is said to be hidden."""
+    """An alignment, with methods that add shown and hidden text."""
 
     def __init__(self) -> None:
         self.alignment = Alignment()
@@ -49,16 +49,16 @@ def test_tokens_go_with_the_text_that_they_wrote() -> None:
     assert made.shown("Hello there") == [b"Hel", b"lo", b" there"]
 
 
-def test_text_that_is_late_gets_the_tokens_that_waited() -> None:
+def test_late_text_gets_the_tokens_that_were_kept() -> None:
     made = Aligned()
     made.tokens(b"\xe2")
     made.tokens(b"\x98", b"\x83 ", b"b")
     assert made.shown("☃") == [b"\xe2", b"\x98", b"\x83 "]
-    assert made.shown(" ") == []  # its token was told with its first character
+    assert made.shown(" ") == []  # the token came with its first character
     assert made.shown("b") == [b"b"]
 
 
-def test_a_token_goes_with_the_first_of_its_characters_that_is_shown() -> None:
+def test_token_goes_with_its_first_shown_character() -> None:
     made = Aligned()
     made.tokens(b"a.\n\n", b"\n", b"b")
     made.hidden("a.\n\n\nb")
@@ -73,7 +73,7 @@ def test_token_without_shown_text_is_left_out() -> None:
     assert made.at("ab", (0, 1), (3, 4)) == [b"a", b"b"]
 
 
-def test_a_character_that_is_broken_off_is_that_of_its_own_tokens() -> None:
+def test_broken_character_has_only_its_own_tokens() -> None:
     made = Aligned()
     made.tokens(b"\xe2", b"\x98", b"\xe2", b"A")
     made.hidden("��A")
@@ -86,13 +86,13 @@ def test_a_character_that_is_broken_off_is_that_of_its_own_tokens() -> None:
     assert made.shown("�<x>") == [b"\xe2", b"<x>"]
 
 
-def test_a_character_that_is_left_out_takes_its_tokens_along() -> None:
+def test_tokens_of_a_left_out_character_are_left_out() -> None:
     made = Aligned()
     made.tokens(b"a\xe2", b"\x98")
     assert made.shown("a") == [b"a\xe2"]
 
 
-def test_text_without_tokens_has_none_and_shifts_no_others() -> None:
+def test_text_without_tokens_does_not_shift_the_next_tokens() -> None:
     made = Aligned()
     assert made.shown("begun") == []
     made.tokens(b"a")
@@ -103,7 +103,7 @@ def test_text_without_tokens_has_none_and_shifts_no_others() -> None:
     assert made.shown("c") == [b"c"]
 
 
-def test_tokens_that_wrote_nothing_of_the_text_are_passed_over() -> None:
+def test_tokens_of_other_text_are_skipped() -> None:
     made = Aligned()
     made.tokens(b"</think>", b"\n\n", b"So")
     assert made.shown("So") == [b"So"]
@@ -118,7 +118,7 @@ def test_exact_token_wins_over_one_that_contains_the_text() -> None:
     assert made.shown("think") == [b"think"]
 
 
-def test_a_text_that_no_token_explains_has_all_that_wait() -> None:
+def test_text_that_matches_no_token_gets_all_kept_tokens() -> None:
     made = Aligned()
     made.tokens(b"\xff", b"\xfe")
     assert made.shown("???") == [b"\xff", b"\xfe"]
@@ -128,7 +128,7 @@ def test_a_text_that_no_token_explains_has_all_that_wait() -> None:
     assert made.shown("d") == [b"d"]  # and the next ones are exact again
 
 
-def test_bytes_of_a_character_that_was_given_up_are_no_part_of_the_next() -> None:
+def test_bytes_of_an_abandoned_character_are_no_part_of_the_next() -> None:
     made = Aligned()
     made.tokens(b"\xe2")
     assert made.shown("�") == [b"\xe2"]
@@ -136,7 +136,7 @@ def test_bytes_of_a_character_that_was_given_up_are_no_part_of_the_next() -> Non
     assert [made.shown(text) for text in ("�", "�x")] == [[b"\x98"], [b"\x83x"]]
 
 
-def test_tokens_can_be_forgotten() -> None:
+def test_forgotten_tokens_are_left_out() -> None:
     made = Aligned()
     made.tokens(b"ab", b'{"a":', b" 1}", b"\xe2")
     made.hidden("a")
@@ -145,7 +145,7 @@ def test_tokens_can_be_forgotten() -> None:
     assert made.shown("So") == [b"So"]
 
 
-def test_neighbouring_texts_are_one_and_other_segments_stay() -> None:
+def test_neighbouring_texts_are_merged_and_other_segments_stay() -> None:
     made = Aligned()
     made.tokens(b"a", b"b", b"c")
     made.hidden("abc")
@@ -170,7 +170,7 @@ EDGES = st.lists(st.integers(0, 1000), max_size=8)
 
 
 @given(st.text(st.characters(codec="utf-8")), EDGES, EDGES)
-def test_however_tokens_and_text_are_cut_each_token_is_told_once(text: str, some: list[int], others: list[int]) -> None:
+def test_each_token_appears_once_however_tokens_and_text_are_cut(text: str, some: list[int], others: list[int]) -> None:
     made = Aligned()
     tokens = cut(text.encode(), some)
     made.tokens(*tokens)

@@ -31,7 +31,7 @@ def asked(**members: Any) -> Parameters:
         (INCLUDED | {"top_logprobs": 20}, 20),
     ],
 )
-def test_they_are_wanted_where_they_are_included(members: dict[str, Any], count: int | None) -> None:
+def test_log_probabilities_are_requested_only_if_included(members: dict[str, Any], count: int | None) -> None:
     assert wanted(asked(**members), BOTH) == count
 
 
@@ -49,12 +49,12 @@ def test_logprobs_that_the_engine_lacks_are_rejected(controls: set[str], top: in
     assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
 
 
-def test_an_engine_without_alternatives_gives_the_chosen_ones() -> None:
+def test_without_alternatives_only_chosen_tokens_can_be_requested() -> None:
     assert wanted(asked(**INCLUDED, top_logprobs=0), frozenset({"logprobs"})) == 0
     assert wanted(asked(top_logprobs=5), frozenset()) is None
 
 
-def test_a_token_has_its_text_and_its_bytes() -> None:
+def test_token_object_has_its_text_bytes_and_alternatives() -> None:
     token = ScoredToken(" ü".encode(), -0.5, (Candidate(b"\xe2\x98", -1.5), Candidate(b"", -inf)))
     (shown,) = as_objects([token])
     assert shown == {
@@ -69,7 +69,7 @@ def test_a_token_has_its_text_and_its_bytes() -> None:
     LogProb.model_validate(shown)
 
 
-def test_numbers_that_json_does_not_have_are_the_lowest() -> None:
+def test_infinite_and_nan_logprobs_become_the_lowest_number() -> None:
     assert [each["logprob"] for each in as_objects(ScoredToken(b"", one) for one in (nan, -inf, -1e9, 0.0))] == [
         *(-9999.0, -9999.0, -9999.0, 0.0)
     ]

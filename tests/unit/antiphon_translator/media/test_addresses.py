@@ -16,18 +16,18 @@ NEITHER = [
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_public_addresses(address: str) -> None:
+def test_public_address_is_public_and_not_internal(address: str) -> None:
     assert is_public(address)
     assert not is_internal(address)
 
 
 @pytest.mark.parametrize("address", INTERNAL)
-def test_internal_addresses(address: str) -> None:
+def test_internal_address_is_internal_and_not_public(address: str) -> None:
     assert not is_public(address)
     assert is_internal(address)
 
 
 @pytest.mark.parametrize("address", NEITHER)
-def test_addresses_for_nobody(address: str) -> None:
+def test_special_or_malformed_address_is_neither_public_nor_internal(address: str) -> None:
     assert not is_public(address)
     assert not is_internal(address)

@@ -34,17 +34,17 @@ def test_data_url_is_decoded(url: str, data: Data) -> None:
         ("data:text/plain;base64,ä", "not base64"),
     ],
 )
-def test_nothing_is_repaired(url: str, why: str) -> None:
+def test_malformed_data_url_is_rejected(url: str, why: str) -> None:
     with pytest.raises(NotData, match=why):
         data_url.read(url, bytes_max=100)
 
 
 @pytest.mark.parametrize("encoded", ["AAECAw==", "AAEC" * 1000, "A" * 4001])
-def test_too_much_is_refused_even_where_it_is_no_base64(encoded: str) -> None:
+def test_data_over_the_limit_is_rejected_before_it_is_decoded(encoded: str) -> None:
     with pytest.raises(TooMuchData):
         data_url.read("data:;base64," + encoded, bytes_max=3)
 
 
-def test_a_data_url_is_known_by_its_beginning() -> None:
+def test_data_url_is_detected_by_its_scheme() -> None:
     assert data_url.is_data("Data:,x")
     assert not data_url.is_data("https://data:1/")

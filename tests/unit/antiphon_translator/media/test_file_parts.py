@@ -36,7 +36,7 @@ def read(**members: object) -> str:
         ({"file_url": "https://a.example/"}, '<file name="file">\n# A\n</file>'),
     ],
 )
-def test_a_file_becomes_text_that_names_it(members: Object, shown: str) -> None:
+def test_file_is_shown_as_text_with_its_name(members: Object, shown: str) -> None:
     assert read(**members) == shown
 
 
@@ -70,7 +70,7 @@ def test_a_file_becomes_text_that_names_it(members: Object, shown: str) -> None:
         ({"file_url": data_url(b"x", "text/plain")}, ".file_url", "invalid_value", "could not be fetched"),
     ],
 )
-def test_each_refusal_has_its_code_and_its_place(members: Object, member: str, code: str, words: str) -> None:
+def test_invalid_file_part_is_rejected_with_code_and_field(members: Object, member: str, code: str, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words) as caught:
         read(**members)
     assert (caught.value.field, caught.value.code) == (PATH + member, code)

@@ -27,8 +27,8 @@ def test_images_of_real_encoders_are_read(image: bytes, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("image", "kind"), REAL)
-def test_an_image_that_was_cut_off_is_told_from_one_that_was_not(image: bytes, kind: str) -> None:
-    """Up to where the size stands it is broken, behind that nobody looks, and never does anything else happen."""
+def test_truncated_image_is_rejected_or_read_with_its_true_size(image: bytes, kind: str) -> None:
+    """A cut in front of the size is an error. A cut behind the size is not detected."""
     for length in range(len(image)):
         try:
             assert image_format.read(image[:length]) == Header(kind, 3, 2)
@@ -39,7 +39,7 @@ def test_an_image_that_was_cut_off_is_told_from_one_that_was_not(image: bytes, k
 @pytest.mark.parametrize(
     "content", [b"", b"%PDF-1.7", b"RIFF____WAVE", b"BM", b"<svg/>", b"\x89PNG", b"GIF", b"\xff\xd8"]
 )
-def test_everything_else_is_no_image(content: bytes) -> None:
+def test_unknown_image_format_is_rejected(content: bytes) -> None:
     with pytest.raises(UnknownFormat):
         image_format.read(content)
     with pytest.raises(UnknownFormat):
@@ -57,7 +57,7 @@ def test_everything_else_is_no_image(content: bytes) -> None:
         (GIF_HEADER + b"\x80\0\0" + b"!" * 6 + b"!\xf9\1x\0" + b"!\xfe\2ab\1c\0,\0\0\0\0\4\0\4\0\0", (4, 4)),
     ],
 )
-def test_sizes_that_stand_elsewhere(image: bytes, size: tuple[int, int]) -> None:
+def test_size_is_found_behind_other_segments(image: bytes, size: tuple[int, int]) -> None:
     header = image_format.read(image)
     assert (header.width, header.height) == size
 

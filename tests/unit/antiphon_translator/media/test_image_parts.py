@@ -33,7 +33,7 @@ def read(part: Object, sight: Sight = Sight.NATIVE) -> str | Image:
         (image_part("https://a.example/jpeg", detail=None), Image(JPEG, "jpeg", 3, 2)),
     ],
 )
-def test_an_image_is_what_its_bytes_say(part: Object, image: Image) -> None:
+def test_image_type_is_detected_from_the_bytes(part: Object, image: Image) -> None:
     assert read(part) == image
 
 
@@ -55,13 +55,13 @@ REFUSED: list[tuple[Object, str, str, str]] = [
 
 
 @pytest.mark.parametrize(("part", "member", "code", "words"), REFUSED)
-def test_each_refusal_has_its_code_and_its_place(part: Object, member: str, code: str, words: str) -> None:
+def test_invalid_image_part_is_rejected_with_code_and_field(part: Object, member: str, code: str, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words) as caught:
         read(part)
     assert (caught.value.field, caught.value.code) == (PATH + member, code)
 
 
-def test_an_image_may_be_as_large_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_an_image_over_a_size_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(read(image_part(data_url(png(8192, 8192)))), Image)
     monkeypatch.setattr(limits, "IMAGE_BYTES_MAX", len(PNG) - 1)
     with pytest.raises(InvalidRequest) as caught:
@@ -69,14 +69,14 @@ def test_an_image_may_be_as_large_as_the_limit(monkeypatch: pytest.MonkeyPatch) 
     assert caught.value.code == "image_file_too_large"
 
 
-def test_a_model_without_sight_is_given_none_whatever_it_is() -> None:
+def test_image_for_a_model_without_vision_is_rejected_unread() -> None:
     for url in (data_url(PNG), "nonsense"):
         with pytest.raises(InvalidRequest, match="sees no images") as caught:
             read(image_part(url), Sight.REFUSE)
         assert (caught.value.field, caught.value.code) == (PATH, "unsupported_value")
 
 
-def test_an_image_can_be_described_instead() -> None:
+def test_placeholder_replaces_an_image_of_a_model_without_vision() -> None:
     assert read(image_part(), Sight.PLACEHOLDER) == "[image: 3x2 png, not shown to this model]"
     assert read(image_part("https://a.example/jpeg"), Sight.PLACEHOLDER) == "[image, not shown to this model]"
     with pytest.raises(InvalidRequest):

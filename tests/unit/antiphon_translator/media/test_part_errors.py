@@ -21,7 +21,7 @@ def test_error_for_a_large_part_names_the_limit(size: int, words: str) -> None:
 
 
 @pytest.mark.parametrize("part", [{}, {"image_url": None}, {"image_url": {"url": "u"}}])
-def test_a_member_that_must_be_text(part: dict[str, object]) -> None:
+def test_text_member_that_is_no_string_is_an_invalid_type(part: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest) as caught:
         text_member(part, "image_url", "input[0]")
     assert (caught.value.field, caught.value.code) == ("input[0].image_url", "invalid_type")

@@ -8,7 +8,7 @@ import pytest
 from antiphon_translator.media.resolver import Resolver
 
 
-async def test_names_are_looked_up_as_the_system_does_it() -> None:
+async def test_resolver_answers_like_the_system_resolver() -> None:
     resolver = Resolver()
     try:
         found = await resolver.resolve("127.0.0.1", 80)
@@ -17,7 +17,7 @@ async def test_names_are_looked_up_as_the_system_does_it() -> None:
     assert [(one["host"], one["port"], one["family"]) for one in found] == [("127.0.0.1", 80, socket.AF_INET)]
 
 
-async def test_a_look_up_has_a_thread_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dns_lookup_runs_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[str] = []
 
     def look_up(*_: object) -> list[object]:

@@ -14,5 +14,5 @@ from antiphon_translator.media.sight import Sight
         (Sight.REFUSE, {"images"}, Sight.REFUSE),
     ],
 )
-def test_a_model_sees_as_far_as_its_engine_does(sight: Sight, controls: set[str], left: Sight) -> None:
+def test_images_are_native_only_with_an_engine_that_takes_them(sight: Sight, controls: set[str], left: Sight) -> None:
     assert sight.with_controls(controls) is left

@@ -22,7 +22,7 @@ from antiphon_translator.media.text_files import NotText
         ("", "deploy/Dockerfile"),
     ],
 )
-def test_text_is_known_by_its_type_or_else_its_name(media_type: str, name: str) -> None:
+def test_text_file_is_detected_by_its_media_type_or_name(media_type: str, name: str) -> None:
     assert text_files.read(b"x\r\n\ty\x1b[0m", media_type=media_type, name=name) == "x\r\n\ty\x1b[0m"
 
 
@@ -41,12 +41,14 @@ def test_text_is_known_by_its_type_or_else_its_name(media_type: str, name: str) 
         (b"a\0b", "text/csv", "a.csv", "control characters"),
     ],
 )
-def test_all_else_is_refused(content: bytes, media_type: str, name: str, why: str) -> None:
+def test_file_that_is_not_text_is_rejected_with_the_reason(
+    content: bytes, media_type: str, name: str, why: str
+) -> None:
     with pytest.raises(NotText, match=why):
         text_files.read(content, media_type=media_type, name=name)
 
 
-def test_a_mark_of_the_byte_order_is_no_text() -> None:
+def test_byte_order_mark_is_removed() -> None:
     assert text_files.read(b"\xef\xbb\xbfx", media_type="text/plain", name="a") == "x"
 
 
@@ -58,5 +60,5 @@ def test_a_mark_of_the_byte_order_is_no_text() -> None:
         ("", "a", '<file name="a">\n\n</file>'),
     ],
 )
-def test_the_model_reads_where_a_file_begins_and_ends(text: str, name: str, shown: str) -> None:
+def test_shown_file_has_tags_around_its_text(text: str, name: str, shown: str) -> None:
     assert text_files.shown(text, name) == shown

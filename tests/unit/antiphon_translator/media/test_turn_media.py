@@ -23,14 +23,14 @@ def turn(history: Any, given: Any) -> Turn:
     return Turn("resp_1", 0, b'{"model": "m"}', dumps(history), dumps(given))
 
 
-def test_a_part_is_media_by_its_type() -> None:
+def test_only_images_and_files_are_media() -> None:
     assert turn_media.is_media({"type": "input_image"})
     assert turn_media.is_media({"type": "input_file"})
     for other in ({"type": "input_text"}, {"type": ["input_file"]}, {}, "input_file", None):
         assert not turn_media.is_media(other)
 
 
-def test_parts_become_images_and_texts() -> None:
+def test_media_parts_become_images_and_texts() -> None:
     media = TurnMedia(Sight.NATIVE, {URLS[0]: Download(JPEG)})
     assert media.read(image_part(), "p") == Image(PNG, "png", 3, 2)
     assert media.read(image_part(URLS[0]), "p") == Image(JPEG, "jpeg", 3, 2)
@@ -39,13 +39,13 @@ def test_parts_become_images_and_texts() -> None:
 
 
 @pytest.mark.parametrize("part", [image_part(file_id="file_1"), {"type": "input_file", "file_id": "file_1"}])
-def test_nothing_has_a_file_id_here(part: Object) -> None:
+def test_part_with_a_file_id_is_rejected(part: Object) -> None:
     with pytest.raises(InvalidRequest, match="no Files API") as caught:
         TurnMedia(Sight.NATIVE).read(part, "input[0].content[0]")
     assert (caught.value.field, caught.value.code) == ("input[0].content[0].file_id", "unsupported_parameter")
 
 
-def test_images_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_over_the_number_limit_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "IMAGES_ITEMS_MAX", 2)
     media = TurnMedia(Sight.NATIVE)
     for _ in range(2):
@@ -55,7 +55,7 @@ def test_images_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.field == "q"
 
 
-def test_images_and_files_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_and_files_over_their_common_size_limit_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MEDIA_BYTES_MAX", len(PNG) + 10)
     media = TurnMedia(Sight.NATIVE)
     media.read(image_part(), "p")
@@ -64,7 +64,7 @@ def test_images_and_files_have_a_limit_together(monkeypatch: pytest.MonkeyPatch)
     assert caught.value.field == "q"
 
 
-def test_urls_are_wanted_wherever_parts_stand() -> None:
+def test_urls_are_found_in_history_outputs_and_input() -> None:
     result = {"type": "function_call_output", "call_id": "c", "output": [image_part(URLS[1])]}
     given = turn([user(image_part(URLS[0])), result], [user("Hi", FILE, image_part(), image_part(URLS[0]))])
     assert turn_media.may_name_urls(given)
@@ -88,14 +88,14 @@ def test_no_image_is_fetched_for_a_model_that_cannot_see(sight: Sight) -> None:
     assert turn_media.wanted(given, sight) == {FILE["file_url"]: limits.FILE_BYTES_MAX}
 
 
-def test_a_url_is_wanted_once_for_the_larger_of_its_uses() -> None:
+def test_url_of_an_image_and_a_file_is_fetched_once_with_the_larger_limit() -> None:
     both = turn([], [user({"type": "input_file", "file_url": URLS[0]}, image_part(URLS[0]))])
     assert turn_media.wanted(both, Sight.NATIVE) == {URLS[0]: limits.IMAGE_BYTES_MAX}
     other = turn([], [user(image_part(URLS[0]), {"type": "input_file", "file_url": URLS[0]})])
     assert turn_media.wanted(other, Sight.NATIVE) == {URLS[0]: limits.IMAGE_BYTES_MAX}
 
 
-def test_no_more_is_wanted_than_a_turn_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_urls_over_the_image_limit_are_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "IMAGES_ITEMS_MAX", 2)
     given = turn([], [user(*map(image_part, URLS))])
     assert list(turn_media.wanted(given, Sight.NATIVE)) == URLS[:2]
@@ -110,9 +110,9 @@ def test_no_more_is_wanted_than_a_turn_may_have(monkeypatch: pytest.MonkeyPatch)
         [{"role": "user", "content": [7, None, {"type": "input_image"}]}],
     ],
 )
-def test_what_is_malformed_is_left_to_those_who_read_it(items: Any) -> None:
+def test_malformed_parts_yield_no_urls(items: Any) -> None:
     assert turn_media.wanted(turn([], items), Sight.NATIVE) == {}
 
 
-def test_turns_without_urls_are_not_looked_at() -> None:
+def test_turn_without_media_names_no_urls() -> None:
     assert not turn_media.may_name_urls(turn([user("Hi")], [user("a url")]))

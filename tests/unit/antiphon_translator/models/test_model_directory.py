@@ -13,7 +13,7 @@ from tests.support.served_models import tokenizer, write_directory
 
 @pytest.fixture(autouse=True)
 def vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reads SmolLM2's vocabulary once for all tests here: it takes a tenth of a second."""
+    """Reads the vocabulary of SmolLM2 once for all tests of this file, because reading takes a tenth of a second."""
     load = ModelTokenizer.load
     monkeypatch.setattr(ModelTokenizer, "load", lambda path: tokenizer() if path.exists() else load(path))
 
@@ -23,7 +23,7 @@ def directory(tmp_path: Path) -> Path:
     return write_directory(tmp_path / "m")
 
 
-def test_smollm2(directory: Path) -> None:
+def test_facts_of_smollm2_are_read(directory: Path) -> None:
     facts = model_directory.read(directory)
     assert facts.stop_ids == (2,)
     assert facts.context_length == 8192
@@ -32,7 +32,7 @@ def test_smollm2(directory: Path) -> None:
     assert "<|im_start|>" in facts.chat_template
 
 
-def test_all_end_ids_are_stop_ids_the_tokenizers_first(directory: Path) -> None:
+def test_all_end_ids_are_stop_ids_with_that_of_the_tokenizer_first(directory: Path) -> None:
     (directory / "generation_config.json").write_bytes(dumps({"eos_token_id": [0, 2, 5, 0]}))
     assert model_directory.read(directory).stop_ids == (2, 0, 5)
     (directory / "tokenizer_config.json").unlink()
@@ -41,7 +41,7 @@ def test_all_end_ids_are_stop_ids_the_tokenizers_first(directory: Path) -> None:
     assert model_directory.read(directory).stop_ids == ()
 
 
-def test_sampling_defaults_are_those_that_were_given(directory: Path) -> None:
+def test_sampling_defaults_without_a_value_are_left_out(directory: Path) -> None:
     given = {"temperature": 0.6, "top_p": None, "top_k": 20, "do_sample": True, "max_length": 5}
     (directory / "generation_config.json").write_bytes(dumps(given))
     assert model_directory.read(directory).sampling_defaults == {"temperature": 0.6, "top_k": 20}
@@ -55,7 +55,9 @@ def test_sampling_defaults_are_those_that_were_given(directory: Path) -> None:
         (None, None),
     ],
 )
-def test_the_template_of_the_tokenizer_config(directory: Path, template: object, expected: str | None) -> None:
+def test_chat_template_is_read_from_the_tokenizer_config(
+    directory: Path, template: object, expected: str | None
+) -> None:
     (directory / "chat_template.jinja").unlink()
     (directory / "tokenizer_config.json").write_bytes(dumps({"chat_template": template}))
     assert model_directory.read(directory).chat_template == expected
@@ -79,13 +81,13 @@ def test_chat_template_of_another_form_is_an_error(directory: Path, template: ob
         model_directory.read(directory)
 
 
-def test_the_template_file_wins(directory: Path) -> None:
+def test_template_file_wins_over_the_tokenizer_config(directory: Path) -> None:
     (directory / "chat_template.jinja").write_text("own")
     (directory / "tokenizer_config.json").write_bytes(dumps({"chat_template": "other"}))
     assert model_directory.read(directory).chat_template == "own"
 
 
-def test_special_tokens_in_either_form(directory: Path) -> None:
+def test_special_tokens_are_read_in_either_form(directory: Path) -> None:
     given = {"bos_token": {"content": "<s>"}, "eos_token": "<|im_end|>", "pad_token": None, "add_bos_token": True}
     (directory / "tokenizer_config.json").write_bytes(dumps(given))
     assert model_directory.read(directory).special_tokens == {"bos_token": "<s>", "eos_token": "<|im_end|>"}
@@ -105,12 +107,12 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
         ({"max_position_embeddings": 4096, "rope_scaling": None}, 4096),
     ],
 )
-def test_the_context_length(directory: Path, config: Object, length: int | None) -> None:
+def test_context_length_is_read_from_the_model_config(directory: Path, config: Object, length: int | None) -> None:
     (directory / "config.json").write_bytes(dumps(config))
     assert model_directory.read(directory).context_length == length
 
 
-def test_numbers_that_only_python_writes_count_as_missing(directory: Path) -> None:
+def test_infinity_and_nan_count_as_missing(directory: Path) -> None:
     config = b'{"time_step_limit": [0.0, Infinity], "norm": NaN, "low": -Infinity, "max_position_embeddings": 131072}'
     (directory / "config.json").write_bytes(config)
     assert model_directory.read(directory).context_length == 131_072
@@ -142,14 +144,16 @@ def test_numbers_that_only_python_writes_count_as_missing(directory: Path) -> No
         ("tokenizer_config.json", {"bos_token": {"content": 1}}, "content"),
     ],
 )
-def test_value_of_another_type_is_named(directory: Path, name: str, content: Object, member: str) -> None:
+def test_value_of_a_wrong_type_is_an_error_with_file_and_member(
+    directory: Path, name: str, content: Object, member: str
+) -> None:
     (directory / name).write_bytes(dumps(content))
     with pytest.raises(SettingsError, match=f"{name}: '{member}' must be an? .*, but is an? .* Correct the file"):
         model_directory.read(directory)
 
 
 @pytest.mark.parametrize("scaling", [{"factor": None}, {"factor": 4, "original_max_position_embeddings": None}])
-def test_yarn_without_a_value_scales_from_the_others(directory: Path, scaling: Object) -> None:
+def test_yarn_without_factor_or_length_uses_a_default(directory: Path, scaling: Object) -> None:
     config = {"max_position_embeddings": 8, "rope_scaling": {"type": "yarn"} | scaling}
     (directory / "config.json").write_bytes(dumps(config))
     assert model_directory.read(directory).context_length == 8 * (scaling["factor"] or 1)
@@ -167,7 +171,7 @@ FILES = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "gene
         ("generation_config.json", b'{"temperature": 1e400}'),
     ],
 )
-def test_unreadable_file_is_named_with_a_remedy(
+def test_unreadable_file_is_an_error_with_name_and_remedy(
     directory: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
 ) -> None:
     monkeypatch.undo()  # the vocabulary, too, is read from the directory
@@ -177,12 +181,12 @@ def test_unreadable_file_is_named_with_a_remedy(
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in ("tokenizer.json", "chat_template.jinja")])
-def test_file_without_an_object_is_named_with_a_remedy(directory: Path, name: str) -> None:
+def test_file_without_an_object_is_an_error_with_name_and_remedy(directory: Path, name: str) -> None:
     (directory / name).write_bytes(b"[]")
     with pytest.raises(SettingsError, match=f"{name}: it must hold a JSON object.*Correct the file"):
         model_directory.read(directory)
 
 
-def test_a_directory_without_a_tokenizer_is_named(tmp_path: Path) -> None:
+def test_directory_without_a_tokenizer_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="tokenizer.json: .*No such file.* Correct the file or download it again"):
         model_directory.read(tmp_path)

@@ -11,7 +11,7 @@ from antiphon_translator.models.profiles import ModelProfile
 MINIMAL = {"name": "m", "directory": "weights", "endpoint": "triton:8001"}
 
 
-def test_a_profile_with_all_its_members(tmp_path: Path) -> None:
+def test_profile_is_loaded_with_all_its_members(tmp_path: Path) -> None:
     path = tmp_path / "m.toml"
     path.write_text(
         'name = "m"\ndirectory = "weights"\nendpoint = "triton:8001"\nengine = "triton_vllm"\ntriton_model = "t"\n'
@@ -32,7 +32,7 @@ def test_a_profile_with_all_its_members(tmp_path: Path) -> None:
     )
 
 
-def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
+def test_defaults_are_for_tensorrt_llm_on_triton() -> None:
     profile = profiles.from_values(MINIMAL)
     assert (profile.engine, profile.triton_model) == ("auto", "tensorrt_llm")
 
@@ -66,14 +66,14 @@ def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
         ({"image_tokens": 0}, "image_tokens = 0 must be a positive whole number"),
     ],
 )
-def test_mistakes_are_told_in_one_line(changes: dict[str, object], words: str) -> None:
+def test_invalid_profile_is_an_error_of_one_line(changes: dict[str, object], words: str) -> None:
     with pytest.raises(SettingsError, match=words) as caught:
         profiles.from_values(MINIMAL | changes, source="m.toml")
     assert str(caught.value).startswith("m.toml: ")
     assert "\n" not in str(caught.value)
 
 
-def test_several_endpoints() -> None:
+def test_several_endpoints_are_validated_and_kept_in_order() -> None:
     rest = {key: value for key, value in MINIMAL.items() if key != "endpoint"}
     profile = profiles.from_values(rest | {"endpoints": ["a:1", "b:2"]})
     assert (profile.endpoint, profile.endpoints) == ("a:1", ("a:1", "b:2"))
@@ -82,7 +82,7 @@ def test_several_endpoints() -> None:
             profiles.from_values(rest | {"endpoints": endpoints})
 
 
-def test_a_chat_completions_server_has_a_url_and_perhaps_a_key(tmp_path: Path) -> None:
+def test_profile_of_a_chat_completions_server_has_a_url_and_a_key_file(tmp_path: Path) -> None:
     given = MINIMAL | {"engine": "openai_chat", "endpoint": "http://vllm:8000/v1", "api_key_file": "key"}
     profile = profiles.from_values(given | {"chat_model": "meta/llama"}, base=tmp_path)
     assert (profile.endpoint, profile.chat_model) == ("http://vllm:8000/v1", "meta/llama")
@@ -94,19 +94,19 @@ def test_a_chat_completions_server_needs_no_directory() -> None:
     assert profiles.from_values(given).directory is None
 
 
-def test_images_are_refused_unless_the_profile_says_otherwise() -> None:
+def test_images_are_rejected_by_default() -> None:
     assert profiles.from_values(MINIMAL).images == "refuse"
     seeing = profiles.from_values(MINIMAL | {"images": "native", "image_token": "<image>", "image_tokens": 576})
     assert (seeing.images, seeing.image_token, seeing.image_tokens) == ("native", "<image>", 576)
 
 
 @pytest.mark.parametrize("name", sorted(MINIMAL))
-def test_a_missing_member_is_named(name: str) -> None:
+def test_missing_member_is_an_error_with_its_name(name: str) -> None:
     with pytest.raises(SettingsError, match=f"'{name}' is missing"):
         profiles.from_values({key: value for key, value in MINIMAL.items() if key != name})
 
 
-def test_a_directory_of_profiles(tmp_path: Path) -> None:
+def test_profiles_of_a_directory_are_sorted_and_have_unique_names(tmp_path: Path) -> None:
     text = 'name = "{}"\ndirectory = "."\nendpoint = "t:1"\n'
     (tmp_path / "b.toml").write_text(text.format("b"))
     (tmp_path / "a.toml").write_text(text.format("a"))
@@ -120,7 +120,7 @@ def test_a_directory_of_profiles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"name = ", b"\xff"])
-def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes) -> None:
+def test_profile_that_is_no_toml_is_an_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "m.toml").write_bytes(content)
     with pytest.raises(SettingsError, match="Cannot read the model profile .*m.toml"):
         profiles.load(tmp_path / "m.toml")

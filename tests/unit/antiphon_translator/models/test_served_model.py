@@ -28,29 +28,29 @@ def folder(profile: ModelProfile) -> Path:
     return profile.directory
 
 
-def test_a_model_directory_is_all_it_takes(tmp_path: Path) -> None:
+def test_model_is_loaded_from_its_directory_alone(tmp_path: Path) -> None:
     loaded = served_model.load(ModelProfile(name="m", directory=write_directory(tmp_path / "m"), endpoint="t:1"))
     assert (loaded.name, loaded.stop_ids, loaded.context_length) == ("m", (2,), 8192)
     assert loaded.prompt.encode(HELLO, now_s=0) == model().prompt.encode(HELLO, now_s=0)
 
 
-def test_the_profiles_own_template_wins(profile: ModelProfile, tmp_path: Path) -> None:
+def test_template_of_the_profile_wins_over_the_directory(profile: ModelProfile, tmp_path: Path) -> None:
     (tmp_path / "t.jinja").write_text("{{ eos_token }}")
     loaded = served_model.load(replace(profile, chat_template=tmp_path / "t.jinja"))
     assert list(loaded.prompt.encode(HELLO, now_s=0).ids) == [2]
 
 
 @pytest.mark.parametrize("asked", [4096, 8192])
-def test_an_engine_may_be_built_for_less_than_the_model_can_do(profile: ModelProfile, asked: int) -> None:
+def test_context_length_up_to_that_of_the_model_is_accepted(profile: ModelProfile, asked: int) -> None:
     assert served_model.load(replace(profile, context_length=asked)).context_length == asked
 
 
-def test_more_context_than_the_model_has_is_refused_with_both_numbers(profile: ModelProfile) -> None:
+def test_context_length_above_that_of_the_model_is_rejected(profile: ModelProfile) -> None:
     with pytest.raises(SettingsError, match="context_length = 100000 is more than the 8192 tokens"):
         served_model.load(replace(profile, context_length=100_000))
 
 
-def test_a_chat_server_needs_no_directory(tmp_path: Path) -> None:
+def test_model_of_a_chat_server_loads_without_a_directory(tmp_path: Path) -> None:
     chat = ModelProfile(name="m", endpoint="http://t/v1", engine="openai_chat")
     loaded = served_model.load(chat)
     assert (loaded.is_measured, loaded.context_length, loaded.prompt.roles) == (False, 0, Roles())
@@ -60,13 +60,13 @@ def test_a_chat_server_needs_no_directory(tmp_path: Path) -> None:
     assert seen.prompt.roles.user_runs
 
 
-def test_a_chat_servers_directory_needs_no_template(profile: ModelProfile) -> None:
+def test_model_of_a_chat_server_loads_without_a_template(profile: ModelProfile) -> None:
     (folder(profile) / "chat_template.jinja").unlink()
     loaded = served_model.load(replace(profile, engine="openai_chat", endpoint="http://t/v1"))
     assert (loaded.is_measured, loaded.context_length) == (False, 8192)
 
 
-def test_missing_file_is_an_error_with_advice(profile: ModelProfile, tmp_path: Path) -> None:
+def test_missing_or_broken_file_is_an_error_with_a_remedy(profile: ModelProfile, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot read its chat template"):
         served_model.load(replace(profile, chat_template=tmp_path / "none.jinja"))
     (folder(profile) / "chat_template.jinja").write_text("{% if %}")
@@ -89,7 +89,7 @@ def written(loaded: ServedModel) -> str:
 GPT_OSS = "<|start|>{{ messages[0].content }}<|channel|><|message|>"
 
 
-def test_gpt_oss_has_a_writer_of_its_own(profile: ModelProfile, tmp_path: Path) -> None:
+def test_gpt_oss_is_written_without_its_template(profile: ModelProfile, tmp_path: Path) -> None:
     (folder(profile) / "chat_template.jinja").write_text(GPT_OSS)
     loaded = served_model.load(profile)
     assert loaded.syntax.family.name == "gpt_oss"
@@ -98,13 +98,13 @@ def test_gpt_oss_has_a_writer_of_its_own(profile: ModelProfile, tmp_path: Path) 
     assert served_model.load(replace(profile, family="gpt_oss")).prompt.variables == {"reasoning_effort"}
 
 
-def test_a_template_that_the_profile_names_wins_over_it(profile: ModelProfile, tmp_path: Path) -> None:
+def test_template_of_the_profile_wins_over_the_gpt_oss_writer(profile: ModelProfile, tmp_path: Path) -> None:
     (tmp_path / "t.jinja").write_text(GPT_OSS)
     loaded = served_model.load(replace(profile, chat_template=tmp_path / "t.jinja"))
     assert written(loaded) == "<|start|>Hello<|channel|><|message|>"
 
 
-def test_the_roles_are_those_of_the_template_that_writes_the_prompt(profile: ModelProfile, tmp_path: Path) -> None:
+def test_roles_are_detected_from_the_template_in_use(profile: ModelProfile, tmp_path: Path) -> None:
     assert served_model.load(profile).prompt.roles.late_system
     (folder(profile) / "chat_template.jinja").write_text(GPT_OSS)  # writes the first message only
     assert served_model.load(profile).prompt.roles.user_runs
@@ -112,23 +112,23 @@ def test_the_roles_are_those_of_the_template_that_writes_the_prompt(profile: Mod
     assert not served_model.load(chat).prompt.roles.user_runs
 
 
-def test_the_profile_may_name_the_roles(profile: ModelProfile) -> None:
+def test_roles_of_the_profile_are_used(profile: ModelProfile) -> None:
     named = served_model.load(replace(profile, roles=("system", "tool"))).prompt.roles
     assert named.names == ("system", "tool")
 
 
-def test_every_writer_that_a_family_names_is_there() -> None:
+def test_every_prompt_writer_of_a_family_exists() -> None:
     assert {families.load(name).prompt.writer for name in families.names()} - {""} == set(served_model._WRITERS)
 
 
-def test_the_family_that_was_detected_is_logged(profile: ModelProfile, caplog: pytest.LogCaptureFixture) -> None:
+def test_detected_family_is_logged(profile: ModelProfile, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         served_model.load(profile)
     assert "model 'm': its family is 'plain'" in caplog.text
 
 
 @pytest.mark.parametrize(("template", "reasons"), [("{{ '<tool_call>' }}", False), ("{{ '<think>' }}", True)])
-def test_a_model_reasons_if_it_has_the_markers_of_its_family(
+def test_model_reasons_only_with_the_reasoning_markers_of_its_family(
     profile: ModelProfile, tmp_path: Path, template: str, reasons: bool
 ) -> None:
     (tmp_path / "t.jinja").write_text(template)
@@ -146,7 +146,7 @@ SEEING = (
 )
 
 
-def test_treatment_of_images_is_the_profiles(profile: ModelProfile, tmp_path: Path) -> None:
+def test_images_are_treated_as_the_profile_says(profile: ModelProfile, tmp_path: Path) -> None:
     assert served_model.load(profile).sight is Sight.REFUSE
     assert served_model.load(replace(profile, images="placeholder")).sight is Sight.PLACEHOLDER
     (tmp_path / "seeing.jinja").write_text(SEEING)
@@ -158,7 +158,7 @@ def test_treatment_of_images_is_the_profiles(profile: ModelProfile, tmp_path: Pa
     assert loaded.context_tokens(3, shown) == 3 + 576
 
 
-def test_a_model_that_sees_needs_a_place_for_images(profile: ModelProfile) -> None:
+def test_vision_model_without_an_image_token_is_rejected(profile: ModelProfile) -> None:
     blind = replace(profile, images="native")
     with pytest.raises(SettingsError, match="no place for an image; set image_token to the text that stands for one"):
         served_model.load(blind)
@@ -166,7 +166,7 @@ def test_a_model_that_sees_needs_a_place_for_images(profile: ModelProfile) -> No
     assert served_model.load(replace(blind, engine="openai_chat")).sight is Sight.NATIVE
 
 
-def test_a_family_with_a_writer_of_its_own_is_asked_for_a_template_that_sees(profile: ModelProfile) -> None:
+def test_vision_model_of_gpt_oss_without_a_template_is_rejected(profile: ModelProfile) -> None:
     harmony = replace(profile, family="gpt_oss", images="native", image_token="<image>")
     with pytest.raises(SettingsError, match="set chat_template to a template that has one"):
         served_model.load(harmony)

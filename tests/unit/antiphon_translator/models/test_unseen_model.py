@@ -23,8 +23,8 @@ def model() -> ServedModel:
     return served_model.load(ModelProfile(name="m", endpoint="http://t/v1", engine="openai_chat"))
 
 
-def asked_of(model: ServedModel, **request: Any) -> Object:
-    """The body that the server is sent."""
+def body_for(model: ServedModel, **request: Any) -> Object:
+    """The body of the request to the server."""
     made = pipeline_of(
         model, turn("Hi " * 100_000, **request), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT
     )
@@ -32,11 +32,11 @@ def asked_of(model: ServedModel, **request: Any) -> Object:
 
 
 def test_request_without_a_limit_leaves_the_length_to_the_server(model: ServedModel) -> None:
-    assert "max_tokens" not in asked_of(model)
-    assert asked_of(model, max_output_tokens=7)["max_tokens"] == 7
+    assert "max_tokens" not in body_for(model)
+    assert body_for(model, max_output_tokens=7)["max_tokens"] == 7
 
 
-def test_a_limit_that_nobody_set_is_not_told(model: ServedModel) -> None:
+def test_response_without_a_limit_shows_no_max_output_tokens(model: ServedModel) -> None:
     made = pipeline_of(model, turn("Hi"), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT)
     assert made.start()[1].max_tokens == UNLIMITED
     (ended,) = made.finish(completed_at=9)[-1:]
@@ -44,9 +44,9 @@ def test_a_limit_that_nobody_set_is_not_told(model: ServedModel) -> None:
     assert b'"max_output_tokens":null' in ended.final.body
 
 
-def test_what_needs_a_tokenizer_is_rejected(model: ServedModel) -> None:
+def test_truncation_and_counting_without_a_tokenizer_are_rejected(model: ServedModel) -> None:
     with pytest.raises(InvalidRequest, match="no tokenizer here, and 'truncation'") as caught:
-        asked_of(model, truncation="auto")
+        body_for(model, truncation="auto")
     assert caught.value.field == "truncation"
     with pytest.raises(InvalidRequest, match="no tokenizer here, and counting needs one"):
         turn_prompt.count(model, turn("Hi"))
@@ -55,11 +55,11 @@ def test_what_needs_a_tokenizer_is_rejected(model: ServedModel) -> None:
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("ab\ncdefgh", 3), ("äöüß", 1)])
-def test_tokens_that_the_server_does_not_count_are_estimated(text: str, tokens: int) -> None:
+def test_token_count_without_a_tokenizer_is_estimated(text: str, tokens: int) -> None:
     assert len(unseen_model.facts().tokenizer.encode(text)) == tokens
 
 
-def test_reasoning_is_switched_by_every_name_that_templates_have(model: ServedModel) -> None:
+def test_effort_none_sends_all_known_reasoning_switches(model: ServedModel) -> None:
     made = pipeline_of(
         model, turn("Hi", reasoning={"effort": "none"}), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT
     )

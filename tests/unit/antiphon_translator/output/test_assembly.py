@@ -38,7 +38,7 @@ def tool_set(choice: Any = "auto") -> ToolSet:
 
 
 class Assembled:
-    """A response that is put together of segments, and the events that it made."""
+    """A response that is assembled from segments, with its events."""
 
     def __init__(self, offered: ToolSet | None = None, **options: bool) -> None:
         ids = RandomIds()
@@ -47,7 +47,7 @@ class Assembled:
         self.assembly = Assembly(self.machine, offered or tool_set(), ids, **options)
 
     def take(self, *segments: Segment) -> list[Object]:
-        """The items, and whether the events say the same."""
+        """Returns the output items and checks that the events fold to them."""
         self.assembly.take(segments)
         self.assembly.close()
         log = [event for batch in self.machine.take() for event in events.decode(batch.frames)]
@@ -56,7 +56,7 @@ class Assembled:
         return output
 
 
-def test_reasoning_may_be_told_as_its_summary() -> None:
+def test_reasoning_is_shown_as_a_summary_if_requested() -> None:
     thought, answer = Assembled(summary=True).take(Reasoning("Hm. "), Reasoning("Well."), Text("Yes."))
     assert (thought["summary"][0]["text"], thought["content"]) == ("Hm. Well.", [])
     assert answer["content"][0]["text"] == "Yes."
@@ -74,14 +74,14 @@ def test_reasoning_text_and_calls_become_items_in_order() -> None:
     assert (output[2]["name"], output[2]["arguments"], output[2]["status"]) == ("f", '{"a": 1}', "completed")
 
 
-def test_pieces_that_come_together_are_one_delta() -> None:
+def test_text_pieces_of_one_chunk_make_one_delta() -> None:
     assembled = Assembled()
     assembled.assembly.take([Text("a"), Text("b"), Text("c")])
     log = [event for batch in assembled.machine.take() for event in events.decode(batch.frames)]
     assert [event["delta"] for event in log if "delta" in event] == ["abc"]
 
 
-def test_texts_with_their_tokens_are_one_message_with_those_without() -> None:
+def test_scored_and_plain_text_make_one_message() -> None:
     token = ScoredToken(b"x", -0.5, (Candidate(b"y", -1.5),))
     assembled = Assembled()
     assembled.assembly.take([Text("a"), ScoredText("x", (token,)), ScoredText("x", (token,))])
@@ -98,12 +98,12 @@ def test_call_ids_are_unique() -> None:
     assert all(item["call_id"].startswith("call_") for item in output)
 
 
-def test_a_custom_tool_gets_its_text() -> None:
+def test_call_of_a_custom_tool_has_its_plain_input() -> None:
     (item,) = Assembled().take(*call("exec", '{"input": "pri', 'nt(\\"x\\")"}'))
     assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "exec", 'print("x")')
 
 
-def test_a_tool_of_a_namespace_is_called_by_its_own_name() -> None:
+def test_call_of_a_namespaced_tool_has_namespace_and_name() -> None:
     (item,) = Assembled().take(*call("n__g", "{}"))
     assert (item["namespace"], item["name"]) == ("n", "g")
 
@@ -113,7 +113,7 @@ def test_a_call_that_was_cut_off_is_incomplete() -> None:
     assert (item["status"], item["arguments"]) == ("incomplete", '{"a')
 
 
-def test_a_preamble_says_that_it_is_one() -> None:
+def test_preamble_before_a_call_has_the_phase_commentary() -> None:
     output = Assembled().take(Break("commentary"), Text("I look."), *call("f", "{}"), Break(), Text("Done."))
     assert [item.get("phase") for item in output] == ["commentary", None, None]
 
@@ -123,26 +123,26 @@ def test_two_runs_of_one_kind_are_two_items() -> None:
     assert [item["type"] for item in output] == ["reasoning", "reasoning"]
 
 
-def test_one_call_is_enough_when_no_more_are_wanted() -> None:
+def test_without_parallel_calls_the_assembly_stops_after_one_call() -> None:
     assembled = Assembled(one_call=True)
     assembled.assembly.take(call("f", "{}"))
     assert assembled.assembly.has_enough
     assert len(assembled.take(*call("f", "{}"))) == 1
 
 
-def test_without_that_wish_there_is_never_enough() -> None:
+def test_with_parallel_calls_the_assembly_does_not_stop_after_a_call() -> None:
     assembled = Assembled()
     assembled.assembly.take(call("f", "{}"))
     assert not assembled.assembly.has_enough
 
 
-def test_a_call_that_the_choice_rules_out_is_no_item(caplog: pytest.LogCaptureFixture) -> None:
+def test_call_excluded_by_tool_choice_is_dropped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     only_f = tool_set({"type": "allowed_tools", "mode": "auto", "tools": [FUNCTION]})
     output = Assembled(only_f).take(*call("exec", '{"input": "x"}'), *call("f", "{}"))
     assert [item["name"] for item in output] == ["f"]
     assert "exec" in caplog.text
 
 
-def test_a_tool_that_nobody_offered_is_passed_on() -> None:
+def test_call_of_an_unknown_tool_is_passed_on() -> None:
     (item,) = Assembled().take(*call("rm", "{}"))
     assert item["name"] == "rm"

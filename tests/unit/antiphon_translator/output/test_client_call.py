@@ -10,18 +10,18 @@ def call(*pieces: str) -> ClientCall:
     return ClientCall(CLIENT_TOOLS["shell"], "call_1", list(pieces))
 
 
-def test_a_whole_call_has_its_action() -> None:
+def test_complete_call_has_its_action() -> None:
     kind, members, is_whole = call('{"comm', 'ands": ["ls"]}').item()
     assert (kind.blank["type"], is_whole) == ("shell_call", True)
     assert members == {"call_id": "call_1", "action": {"commands": ["ls"]}, "environment": {"type": "local"}}
 
 
-def test_a_lone_surrogate_does_not_empty_a_call() -> None:
+def test_lone_surrogate_in_a_call_becomes_the_replacement_character() -> None:
     _, members, is_whole = call(r'{"commands": ["ls \ud83d"]}').item()
     assert (members["action"], is_whole) == ({"commands": ["ls \ufffd"]}, True)
 
 
 @pytest.mark.parametrize("pieces", [(), ('{"commands": ["rm', " -rf"), ('{"commands": []}',), ("[]",)])
-def test_half_a_call_is_empty(pieces: tuple[str, ...]) -> None:
+def test_incomplete_or_invalid_call_has_an_empty_action(pieces: tuple[str, ...]) -> None:
     _, members, is_whole = call(*pieces).item()
     assert (members["action"], is_whole) == ({"commands": []}, False)

@@ -18,7 +18,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(texts, st.booleans(), st.randoms(use_true_random=False))
-def test_the_text_comes_out_whatever_the_pieces(text: str, ascii_only: bool, random: object) -> None:
+def test_unwrapped_input_does_not_depend_on_the_pieces(text: str, ascii_only: bool, random: object) -> None:
     written = json.dumps({"input": text}, ensure_ascii=ascii_only)
     cut = random.randint(0, len(written))  # type: ignore[attr-defined]
     assert unwrapped(written) == unwrapped(*written) == unwrapped(written[:cut], written[cut:]) == text
@@ -31,11 +31,11 @@ def test_input_is_unwrapped_piece_by_piece() -> None:
 
 
 @given(texts.filter(lambda text: '"input"' not in text))
-def test_anything_else_is_the_input_itself(text: str) -> None:
+def test_input_without_a_wrapper_is_kept(text: str) -> None:
     assert unwrapped(text) == unwrapped(*text) == text
 
 
-def test_another_object_is_not_lost() -> None:
+def test_object_without_an_input_member_is_kept() -> None:
     assert unwrapped('{"code": "x"}') == '{"code": "x"}'
 
 
@@ -60,9 +60,9 @@ def test_a_lone_surrogate_becomes_the_replacement_character(written: str, text: 
     assert unwrapped(whole) == unwrapped(*whole) == text
 
 
-def test_an_escape_that_was_cut_off_stays_as_it_was_written() -> None:
+def test_cut_off_escape_is_kept_as_written() -> None:
     assert unwrapped('{"input": "a\\u') == "a\\u"
 
 
-def test_an_escape_that_is_none_stays_as_it_was_written() -> None:
+def test_invalid_escape_is_kept_as_written() -> None:
     assert unwrapped('{"input": "a\\qb"}') == "a\\qb"

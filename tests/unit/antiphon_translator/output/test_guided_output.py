@@ -1,4 +1,4 @@
-"""Answers that must match a guide: when the guide begins, and what a client sees of it, which is nothing."""
+"""Guided answers: the guide begins behind the reasoning, and the client does not notice the second generation."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ HARMONY = byte_tokenizer(
 
 
 class Play:
-    """A turn, generation by generation."""
+    """A turn whose generations are given one by one."""
 
     def __init__(self, model: ServedModel, level: Level = Level.TOKENS, **request: Any) -> None:
         self.tokenizer = model.tokenizer
         self.level = level
-        self.asked: list[GenerationRequest] = []
+        self.requests: list[GenerationRequest] = []
         controls = ALL_CONTROLS | {"guide", "stop"}
         self.turn = pipeline_of(model, turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
         self.batches, first = self.turn.start()
-        self.asked.append(first)
+        self.requests.append(first)
 
     def say(self, *said: str, cuts: Sequence[int] = (), usage: Usage | None = None) -> GenerationRequest | None:
-        """One generation says this and ends; what is asked for next."""
+        """Gives a whole generation with this text. Returns the follow-up request."""
         whole: Any = ids_of(self.tokenizer, *said) if self.level is Level.TOKENS else "".join(said)
         edges = [0, *sorted(cut % max(len(whole), 1) for cut in cuts), len(whole)]
         for start, end in pairwise(edges):
@@ -68,7 +68,7 @@ class Play:
             self.batches += self.turn.receive([TextChunk(finish=FinishReason.STOP, usage=usage)])
         wanted = self.turn.follow_up()
         if wanted is not None:
-            self.asked.append(wanted)
+            self.requests.append(wanted)
         return wanted
 
     def end(self) -> Object:
@@ -90,30 +90,32 @@ def thinking() -> ServedModel:
 
 def test_a_model_that_does_not_reason_is_guided_from_the_first_token() -> None:
     play = Play(replace(reasoning_model(), reasons=False), **ASKED)
-    assert play.asked[0].guide == GUIDE
+    assert play.requests[0].guide == GUIDE
     assert play.say("42") is None
     assert texts(play.end()) == ["42"]
 
 
 def test_reasoning_that_the_prompt_closed_does_not_delay_the_guide() -> None:
-    assert Play(thinking(), reasoning={"effort": "none"}, **ASKED).asked[0].guide == GUIDE
+    assert Play(thinking(), reasoning={"effort": "none"}, **ASKED).requests[0].guide == GUIDE
 
 
 @pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
 def test_the_guide_begins_where_the_reasoning_has_ended(level: Level) -> None:
     play = Play(thinking(), level, **ASKED)
-    assert play.asked[0].guide is None
+    assert play.requests[0].guide is None
     again = play.say(*THOUGHT, "The answer is 7.")
     assert again is not None
     assert again.guide == GUIDE
-    assert again.request_id != play.asked[0].request_id, "the first one may be stopped by its id while this one begins"
+    assert again.request_id != play.requests[0].request_id, (
+        "the first generation may be stopped by its id while the second begins"
+    )
     if level is Level.TOKENS:
         assert list(ids_in(again)) == [
-            *ids_in(play.asked[0]),
+            *ids_in(play.requests[0]),
             *ids_of(TOKENIZER, *THOUGHT),
         ]
     else:
-        assert text_in(again) == text_in(play.asked[0]) + "".join(THOUGHT)
+        assert text_in(again) == text_in(play.requests[0]) + "".join(THOUGHT)
     assert play.say("7") is None
     response = play.end()
     assert kinds(response) == ["reasoning", "message"]
@@ -121,7 +123,7 @@ def test_the_guide_begins_where_the_reasoning_has_ended(level: Level) -> None:
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=8), st.sampled_from([Level.TOKENS, Level.TEXT]))
-def test_how_the_first_generation_was_cut_means_nothing(cuts: list[int], level: Level) -> None:
+def test_cuts_of_the_first_generation_do_not_change_the_answer(cuts: list[int], level: Level) -> None:
     said = (*THOUGHT, " Wrong <b>")
     whole, cut = Play(thinking(), level, **ASKED), Play(thinking(), level, **ASKED)
     assert cut.say(*said, cuts=cuts) == whole.say(*said)
@@ -130,18 +132,18 @@ def test_how_the_first_generation_was_cut_means_nothing(cuts: list[int], level: 
     assert cut.end() == whole.end()
 
 
-def test_usage_counts_what_was_kept_and_not_what_was_forgotten() -> None:
+def test_usage_does_not_count_discarded_tokens() -> None:
     play = Play(thinking(), **ASKED)
     play.say(*THOUGHT, "Forgotten.")
     play.say("77")
     usage = play.end()["usage"]
     thought = 1 + len("Hm. So 7?") + 1
-    assert usage["input_tokens"] == len(ids_in(play.asked[0]))
+    assert usage["input_tokens"] == len(ids_in(play.requests[0]))
     assert usage["output_tokens"] == thought + len("\n\n") + 2
     assert usage["output_tokens_details"]["reasoning_tokens"] == thought - 1
 
 
-def test_usage_of_text_is_that_of_the_whole_turn() -> None:
+def test_usage_of_text_covers_both_generations() -> None:
     play = Play(thinking(), Level.TEXT, **ASKED)
     play.say(*THOUGHT, "Forgotten.")
     kept = len(TOKENIZER.encode("".join(THOUGHT)))
@@ -150,7 +152,7 @@ def test_usage_of_text_is_that_of_the_whole_turn() -> None:
     assert (usage["input_tokens"], usage["output_tokens"]) == (100, kept + 2)
 
 
-def test_the_guided_generation_has_the_tokens_that_are_left() -> None:
+def test_guided_generation_has_the_remaining_tokens_as_limit() -> None:
     play = Play(thinking(), max_output_tokens=50, **ASKED)
     again = play.say(*THOUGHT, "So")
     assert again is not None
@@ -165,18 +167,18 @@ def test_reasoning_that_uses_up_the_tokens_ends_the_turn() -> None:
 
 
 @pytest.mark.parametrize("ends_itself", [True, False])
-def test_a_model_that_only_reasons_is_asked_for_its_answer(ends_itself: bool) -> None:
+def test_reasoning_without_an_answer_is_followed_by_a_guided_generation(ends_itself: bool) -> None:
     play = Play(thinking(), **ASKED)
     again = play.say("<think>", "Hm.", "</think>", *(["<|im_end|>"] if ends_itself else []))
     assert again is not None
-    assert END_ID not in ids_in(again)[len(ids_in(play.asked[0])) :]
+    assert END_ID not in ids_in(again)[len(ids_in(play.requests[0])) :]
     play.say("7")
     assert texts(play.end()) == ["Hm.", "7"]
 
 
-def test_a_call_is_no_answer() -> None:
+def test_call_before_the_answer_needs_no_guided_generation() -> None:
     play = Play(thinking(), tools=[WEATHER], **ASKED)
-    assert play.asked[0].guide is None
+    assert play.requests[0].guide is None
     assert play.say(*THOUGHT, *CALL) is None
     assert kinds(play.end()) == ["reasoning", "function_call"]
 
@@ -185,20 +187,20 @@ def test_with_tools_an_answer_instead_of_a_call_is_guided() -> None:
     play = Play(replace(reasoning_model(), reasons=False), tools=[WEATHER], **ASKED)
     again = play.say("Sure!")
     assert again is not None
-    assert ids_in(again) == tuple(ids_in(play.asked[0]))
+    assert ids_in(again) == tuple(ids_in(play.requests[0]))
     play.say("7")
     assert texts(play.end()) == ["7"]
 
 
-def test_a_forced_call_is_not_the_answer_that_the_guide_is_for() -> None:
+def test_forced_call_is_guided_by_its_parameters_not_by_the_answer_guide() -> None:
     play = Play(thinking(), tools=[WEATHER], tool_choice="required", **ASKED)
-    assert play.asked[0].guide == Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}')
+    assert play.requests[0].guide == Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}')
     assert play.say('{"city": "Rome"}') is None
     (call,) = play.end()["output"]
     assert (call["arguments"], call["status"]) == ('{"city": "Rome"}', "completed")
 
 
-def test_a_stop_text_ends_the_turn_also_before_the_answer() -> None:
+def test_stop_text_in_the_reasoning_ends_the_turn() -> None:
     play = Play(thinking(), stop="So", **ASKED)
     assert play.say(*THOUGHT, "x") is None
     assert texts(play.end()) == ["Hm."]
@@ -216,12 +218,12 @@ def test_harmony_is_guided_in_its_final_channel() -> None:
     header = ("<|channel|>", "final", "<|message|>")
     again = play.say(*opening, *header, "The answer")
     assert again is not None
-    assert list(ids_in(again)[len(ids_in(play.asked[0])) :]) == ids_of(HARMONY, *opening, *header)
+    assert list(ids_in(again)[len(ids_in(play.requests[0])) :]) == ids_of(HARMONY, *opening, *header)
     play.say("7")
     assert texts(play.end()) == ["Hm.", "7"]
 
 
-def test_commentary_is_not_the_answer() -> None:
+def test_harmony_commentary_is_kept_and_not_guided() -> None:
     play = Play(harmony(), **ASKED)
     opening = ("<|channel|>", "commentary", "<|message|>", "I think.", "<|end|>", "<|start|>", "assistant")
     again = play.say(*opening, "<|channel|>", "final", "<|message|>", "No")
@@ -232,5 +234,5 @@ def test_commentary_is_not_the_answer() -> None:
     assert response["output"][0]["phase"] == "commentary"
 
 
-def test_a_conversation_server_is_told_the_guide_at_once() -> None:
-    assert Play(thinking(), Level.CHAT, **ASKED).asked[0].guide == GUIDE
+def test_chat_server_gets_the_guide_with_the_first_request() -> None:
+    assert Play(thinking(), Level.CHAT, **ASKED).requests[0].guide == GUIDE

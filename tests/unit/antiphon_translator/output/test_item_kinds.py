@@ -34,7 +34,7 @@ def a_message() -> OpenItem:
     return OpenItem(MESSAGE, "msg_1", output_index=3)
 
 
-def test_a_delta_frame_is_the_frame_of_its_event() -> None:
+def test_delta_frame_has_all_members_of_its_event() -> None:
     item = a_message()
     (event,) = events.decode(item.append('per cent: 100%d "\n', 17))
     assert event == {
@@ -49,17 +49,17 @@ def test_a_delta_frame_is_the_frame_of_its_event() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(0, 2**40))
-def test_any_text_and_number_survive_the_frame(text: str, number: int) -> None:
+def test_delta_frame_keeps_any_text_and_sequence_number(text: str, number: int) -> None:
     (event,) = events.decode(a_message().append(text, number))
     assert (event["delta"], event["sequence_number"]) == (text, number)
 
 
-def test_an_id_with_a_per_cent_sign_survives() -> None:
+def test_delta_frame_keeps_an_id_with_a_percent_sign() -> None:
     (event,) = events.decode(OpenItem(MESSAGE, "msg_%d%%", output_index=0).append("x", 1))
     assert event["item_id"] == "msg_%d%%"
 
 
-def test_the_text_of_an_item_is_the_sum_of_its_deltas() -> None:
+def test_text_of_an_item_is_its_joined_deltas() -> None:
     item = a_message()
     assert item.text == ""
     for piece in ("a", "", "b"):
@@ -69,7 +69,7 @@ def test_the_text_of_an_item_is_the_sum_of_its_deltas() -> None:
     assert item.as_object()["content"][0]["text"] == "abc"
 
 
-def test_the_pieces_of_a_text_are_not_kept() -> None:
+def test_deltas_of_a_text_do_not_stay_in_memory() -> None:
     item = a_message()
     tracemalloc.start()
     try:
@@ -80,7 +80,7 @@ def test_the_pieces_of_a_text_are_not_kept() -> None:
         tracemalloc.stop()
 
 
-def test_a_kind_names_its_ids_and_fills_all_members_of_a_message() -> None:
+def test_message_item_has_all_members() -> None:
     item = a_message()
     item.status = "completed"
     assert item.as_object() == {
@@ -93,7 +93,7 @@ def test_a_kind_names_its_ids_and_fills_all_members_of_a_message() -> None:
 
 
 @each_kind
-def test_every_kind_opens_with_added_and_closes_with_done(kind: ItemKind, members: Object) -> None:
+def test_every_item_kind_opens_with_added_and_closes_with_done(kind: ItemKind, members: Object) -> None:
     item = OpenItem(kind, "x_1", output_index=0, members=members)
     added, done = kind.opening[0](item), kind.closing[-1](item)
     assert (added["type"], done["type"]) == (events.OUTPUT_ITEM_ADDED, events.OUTPUT_ITEM_DONE)
@@ -102,7 +102,7 @@ def test_every_kind_opens_with_added_and_closes_with_done(kind: ItemKind, member
 
 
 @each_kind
-def test_the_fold_of_the_events_of_an_item_is_the_item(kind: ItemKind, members: Object) -> None:
+def test_folded_events_of_an_item_equal_the_item(kind: ItemKind, members: Object) -> None:
     item = OpenItem(kind, "x_1", output_index=0, members=members)
     log: list[Object] = [{"type": events.CREATED, "response": {"output": []}}]
     log += [build(item) for build in kind.opening]
@@ -118,7 +118,7 @@ def test_the_fold_of_the_events_of_an_item_is_the_item(kind: ItemKind, members: 
 LOGPROB = {"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}
 
 
-def test_log_probabilities_are_in_the_deltas_and_in_all_that_follows() -> None:
+def test_log_probabilities_are_in_the_deltas_and_the_done_events() -> None:
     item = a_message()
     log: list[Object] = [{"type": events.CREATED, "response": {"output": []}}]
     item.output_index = 0
@@ -134,7 +134,7 @@ def test_log_probabilities_are_in_the_deltas_and_in_all_that_follows() -> None:
     assert part_done["part"]["logprobs"] == item_done["item"]["content"][0]["logprobs"] == [LOGPROB] * 3
 
 
-def test_a_summary_is_told_in_the_order_of_the_api() -> None:
+def test_events_of_a_summary_have_the_order_of_the_api() -> None:
     item = OpenItem(REASONING_SUMMARY, "rs_1", output_index=0)
     log = [build(item) for build in REASONING_SUMMARY.opening]
     log += events.decode(item.append("Hm.", 2))
@@ -159,7 +159,7 @@ def test_a_summary_is_told_in_the_order_of_the_api() -> None:
     }
 
 
-def test_a_call_tells_its_arguments_as_they_were_written() -> None:
+def test_arguments_of_a_call_are_kept_as_written() -> None:
     item = OpenItem(FUNCTION_CALL, "fc_1", output_index=2, members=CALL)
     item.append('{"a": 1}', 5)
     item.status = "completed"

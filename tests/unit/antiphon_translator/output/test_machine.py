@@ -57,7 +57,7 @@ def log_of(batches: list[Batch]) -> list[Object]:
     return [event for batch in batches for event in events.decode(batch.frames)]
 
 
-def test_the_ladder_of_a_completed_response() -> None:
+def test_completed_response_has_all_events_in_order() -> None:
     made = machine(Begin(), OpenNext(), Append("Hel"), Append("lo"), Close(), COMPLETE)
     log = log_of(made.take())
     assert [event["type"] for event in log] == [
@@ -87,7 +87,7 @@ def test_the_ladder_of_a_completed_response() -> None:
     assert completed["response"]["output"] == [item_done["item"]]
 
 
-def test_the_end_of_an_incomplete_response() -> None:
+def test_incomplete_response_has_its_reason_and_an_incomplete_item() -> None:
     made = machine(Begin(), OpenNext(), Append("Hel"), Close("incomplete"), INCOMPLETE)
     ended = log_of(made.take())[-1]
     assert ended["type"] == "response.incomplete"
@@ -97,7 +97,7 @@ def test_the_end_of_an_incomplete_response() -> None:
     assert ended["response"]["output"][0]["status"] == "incomplete"
 
 
-def test_a_failure_is_an_error_event_and_a_failed_response_that_keeps_its_text() -> None:
+def test_failure_yields_an_error_event_and_a_failed_response_with_its_text() -> None:
     made = machine(Begin(), OpenNext(), Append("Hel"), FAIL)
     error, failed = log_of(made.take())[-2:]
     assert (error["type"], error["code"], error["message"]) == ("error", "engine_fault", "It broke.")
@@ -111,7 +111,7 @@ def test_a_failure_is_an_error_event_and_a_failed_response_that_keeps_its_text()
     assert (made.final.status, loads(made.final.body)["error"]["cause"]) == (Status.FAILED, cause)
 
 
-def test_a_failure_that_has_a_code_of_openais_keeps_it() -> None:
+def test_failure_with_an_openai_code_keeps_it() -> None:
     made = machine(Begin(), Fail(USAGE, ContextLengthExceeded.of(input_tokens=9, context_length=8)))
     error, failed = log_of(made.take())[-2:]
     assert error["code"] == failed["response"]["error"]["code"] == "context_length_exceeded"
@@ -119,7 +119,7 @@ def test_a_failure_that_has_a_code_of_openais_keeps_it() -> None:
 
 
 @pytest.mark.parametrize(("state", "given_input"), list(product(State, EXAMPLES)))
-def test_each_input_of_each_state_has_a_row_or_is_illegal(state: State, given_input: Input) -> None:
+def test_input_without_a_transition_is_illegal_and_changes_nothing(state: State, given_input: Input) -> None:
     made = machine(*PATHS[state])
     assert made.state is state
     row = ResponseMachine.TRANSITIONS.get((state, type(given_input)))
@@ -133,7 +133,7 @@ def test_each_input_of_each_state_has_a_row_or_is_illegal(state: State, given_in
     assert (made.state, made.snapshot()) == (state, before)
 
 
-def test_the_table_has_these_rows_and_no_others() -> None:
+def test_transition_table_has_exactly_the_expected_rows() -> None:
     assert {(state.name, given_input.__name__) for state, given_input in ResponseMachine.TRANSITIONS} == {
         ("IDLE", "Begin"),
         ("BETWEEN_ITEMS", "OpenNext"),
@@ -149,7 +149,7 @@ def test_the_table_has_these_rows_and_no_others() -> None:
 
 
 @given(st.lists(st.sampled_from(EXAMPLES), max_size=30), st.randoms(use_true_random=False))
-def test_the_fold_of_the_events_is_the_snapshot_after_every_input(inputs: list[Input], random: Any) -> None:
+def test_folded_events_equal_the_snapshot_after_every_input(inputs: list[Input], random: Any) -> None:
     made = machine(Begin())
     log = log_of(made.take())
     for one in inputs:
@@ -169,7 +169,7 @@ def test_the_fold_of_the_events_is_the_snapshot_after_every_input(inputs: list[I
         assert stored == terminal[0]["response"] == fold(log)
 
 
-def test_all_of_a_failure_is_in_the_last_batch() -> None:
+def test_error_and_failed_events_are_in_the_last_batch() -> None:
     made = machine(Begin(), OpenNext(), Append("x"))
     before = made.take()
     made.send(FAIL)
@@ -180,7 +180,7 @@ def test_all_of_a_failure_is_in_the_last_batch() -> None:
 
 
 @pytest.mark.parametrize("ending", [COMPLETE, INCOMPLETE])
-def test_the_terminal_event_is_alone_in_the_last_batch_and_carries_the_final(ending: Input) -> None:
+def test_terminal_event_is_alone_in_the_last_batch_with_the_final(ending: Input) -> None:
     made = machine(Begin(), ending)
     *before, last = made.take()
     assert last.count == 1
@@ -190,7 +190,7 @@ def test_the_terminal_event_is_alone_in_the_last_batch_and_carries_the_final(end
     assert made.take() == []
 
 
-def test_batches_respect_the_limits_and_count_right() -> None:
+def test_batches_stay_within_their_limits_and_count_their_events() -> None:
     made = machine(Begin(), OpenNext())
     for _ in range(3 * BATCH_EVENTS_MAX):
         made.send(Append("x"))
@@ -207,7 +207,7 @@ def test_batches_respect_the_limits_and_count_right() -> None:
     assert len(batches) < 12
 
 
-def test_items_follow_one_another_with_their_own_ids_and_indexes() -> None:
+def test_consecutive_items_have_their_own_ids_and_indexes() -> None:
     made = machine(Begin(), OpenNext(), Append("a"), Close(), OpenNext(), Append("b"), Close(), COMPLETE)
     log = log_of(made.take())
     deltas = [(event["output_index"], event["item_id"]) for event in log if "delta" in event]
@@ -217,7 +217,7 @@ def test_items_follow_one_another_with_their_own_ids_and_indexes() -> None:
     assert first["id"].startswith("msg_")
 
 
-def test_the_response_says_what_was_counted() -> None:
+def test_usage_is_shown_in_the_response() -> None:
     made = machine()
     for each in (Begin(), COMPLETE):
         made.send(each)

@@ -51,7 +51,7 @@ def chunks(level: Level, *said: str) -> list[EngineChunk]:
 def said_at(
     level: Level, text: str = "", finish: FinishReason | None = None, usage: Usage | None = None
 ) -> EngineChunk:
-    """A text, or the end, from an engine that may count."""
+    """A chunk with a text or the end, perhaps with usage."""
     if level is Level.TEXT:
         return TextChunk(text, finish, usage)
     return ChatChunk([Text(text)] if text else [], finish, usage)
@@ -64,7 +64,7 @@ def joined(segments: Sequence[Segment]) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
-def test_ids_and_text_are_read_alike(level: Level) -> None:
+def test_token_ids_and_text_yield_equal_segments(level: Level) -> None:
     made = output(level)
     segments = [
         each for chunk in chunks(level, "<think>", "Hm.", "</think>", "Ja. ", *CALL) for each in made.take(chunk)
@@ -75,7 +75,7 @@ def test_ids_and_text_are_read_alike(level: Level) -> None:
     assert CallEnd(True) in segments
 
 
-def test_ids_are_counted_up_to_the_end() -> None:
+def test_token_ids_behind_the_end_id_are_not_counted() -> None:
     made = output(Level.TOKENS)
     made.take(TokenChunk([*ids_of(TOKENIZER, "<think>", "ab", "</think>", "cd"), END_ID, 5, 6]))
     assert made.finish is FinishReason.STOP
@@ -83,14 +83,14 @@ def test_ids_are_counted_up_to_the_end() -> None:
     assert not made.must_count
 
 
-def test_as_many_ids_as_were_asked_for_are_the_end() -> None:
+def test_output_of_ids_is_cut_at_max_tokens() -> None:
     made = output(Level.TOKENS, max_tokens=2)
     segments = made.take(TokenChunk(ids_of(TOKENIZER, "abc")))
     assert (made.finish, joined(segments)) == (FinishReason.LENGTH, ("", "ab"))
 
 
 @pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
-def test_usage_of_the_engine_is_the_usage(level: Level) -> None:
+def test_usage_of_the_engine_is_passed_on(level: Level) -> None:
     made = output(level)
     made.take(said_at(level, "abc"))
     made.take(said_at(level, finish=FinishReason.LENGTH, usage=Usage(30, 20, cached_tokens=10)))
@@ -99,7 +99,7 @@ def test_usage_of_the_engine_is_the_usage(level: Level) -> None:
 
 
 class Untouched(ModelTokenizer):
-    """Must not be asked to encode anything."""
+    """A tokenizer that fails the test when it encodes."""
 
     def encode_all(self, texts: Sequence[str]) -> list[Encoding]:
         raise AssertionError(f"encoded {texts}")
@@ -107,7 +107,7 @@ class Untouched(ModelTokenizer):
 
 @pytest.mark.parametrize(("said", "reasoning"), [(Usage(30, 20), 5), (Usage(30, 20, 7), 7), (Usage(30, 0), 0)])
 def test_text_that_the_engine_counted_is_not_encoded(said: Usage, reasoning: int) -> None:
-    """Reasoning that the engine has not counted has the share of the tokens that it has of the characters."""
+    """Uncounted reasoning gets the share of the tokens that it has of the characters."""
     untouched = Untouched(TOKENIZER._tokenizer)
     prompt = GenerationRequest("resp_1", ChatPrompt([]), 1000), GenerationRequest("resp_1", TextPrompt(""), 1000)
     chat = ChatOutput(prompt[0], untouched, lambda: len(untouched.encode("prompt")))
@@ -122,7 +122,7 @@ def test_text_that_the_engine_counted_is_not_encoded(said: Usage, reasoning: int
     assert text.usage().output_tokens == said.output_tokens
 
 
-def test_text_that_nobody_counted_is_counted_by_the_tokenizer() -> None:
+def test_text_without_usage_is_counted_by_the_tokenizer() -> None:
     made = output(Level.TEXT)
     for chunk in chunks(Level.TEXT, "<think>", "ab", "</think>", "cd"):
         made.take(chunk)
@@ -130,7 +130,7 @@ def test_text_that_nobody_counted_is_counted_by_the_tokenizer() -> None:
     assert made.usage() == Usage(3, tokens("<think>ab</think>cd"), tokens("ab</think>"))
 
 
-def test_the_pieces_of_a_text_are_not_kept_for_the_count() -> None:
+def test_pieces_of_a_text_do_not_stay_in_memory() -> None:
     made = output(Level.CHAT)
     tracemalloc.start()
     try:
@@ -157,14 +157,14 @@ def test_call_that_a_chat_engine_left_open_is_ended_as_incomplete() -> None:
 
 
 @pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
-def test_at_its_length_a_generation_has_made_as_many_tokens_as_were_asked_for(level: Level) -> None:
-    made = output(level, max_tokens=9)  # some were never shown: half a character, or a marker
+def test_generation_that_ends_with_length_counts_max_tokens(level: Level) -> None:
+    made = output(level, max_tokens=9)  # some tokens were never shown, such as half a character or a marker
     made.take(said_at(level, "abc", FinishReason.LENGTH))
     assert made.usage() == Usage(3, 9)
 
 
 @pytest.mark.parametrize("pieces", [["one STOP two"], ["one S", "TOP two"], list("one STOP two")])
-def test_of_ids_a_stop_text_is_found_here_and_the_id_that_completes_it_is_the_last(pieces: list[str]) -> None:
+def test_stop_text_in_token_ids_ends_the_output_at_its_last_id(pieces: list[str]) -> None:
     made = output(Level.TOKENS, stop=("STOP", "never"))
     segments = [each for piece in pieces for each in made.take(TokenChunk(ids_of(TOKENIZER, piece)))]
     segments += made.end(cut_off=False)
@@ -172,13 +172,13 @@ def test_of_ids_a_stop_text_is_found_here_and_the_id_that_completes_it_is_the_la
     assert made.usage().output_tokens == len("one STOP")
 
 
-def test_what_only_begins_like_a_stop_text_is_shown() -> None:
+def test_unfinished_stop_text_is_shown() -> None:
     made = output(Level.TOKENS, stop=("STOP",))
     segments = [*made.take(TokenChunk(ids_of(TOKENIZER, "one STO"))), *made.end(cut_off=False)]
     assert joined(segments) == ("", "one STO")
 
 
-def test_a_control_token_can_be_a_stop_text() -> None:
+def test_control_token_as_a_stop_text_ends_the_output() -> None:
     made = output(Level.TOKENS, stop=("</think>",))
     segments = made.take(TokenChunk(ids_of(TOKENIZER, "<think>", "Hm.", "</think>", "Ja.")))
     assert (made.finish, joined(segments)) == (FinishReason.STOP, ("Hm.", ""))

@@ -38,7 +38,7 @@ def output(level: Level, top: int | None = 0, *, max_tokens: int = 1000) -> Mode
 
 
 def scored(ids: Sequence[int]) -> list[TokenLogprob]:
-    """Each id as likely as its number says, and the next ones behind it."""
+    """Log probabilities in which each id has a value made of its number, and three alternatives."""
     return [
         TokenLogprob(each, -each / 8, tuple(Alternative(each + more, -each / 8 - more) for more in range(3)))
         for each in ids
@@ -53,7 +53,7 @@ def chunk(level: Level, *said: str) -> EngineChunk:
 
 
 def written(segments: Sequence[Segment]) -> list[tuple[str, bytes]]:
-    """Texts, and what their tokens wrote."""
+    """Texts with the bytes of their tokens."""
     return [
         (segment.text, b"".join(token.written for token in segment.tokens))
         for segment in segments
@@ -62,7 +62,7 @@ def written(segments: Sequence[Segment]) -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
-def test_texts_come_with_their_tokens_and_nothing_else_does(level: Level) -> None:
+def test_only_text_has_log_probabilities(level: Level) -> None:
     made = output(level)
     segments = [*made.take(chunk(level, *SAID)), *made.end(cut_off=False)]
     assert written(segments) == [("Ja ☃.", "Ja ☃.".encode()), ("Ende.", b"Ende."), (" ", b" ")]
@@ -73,7 +73,7 @@ def test_texts_come_with_their_tokens_and_nothing_else_does(level: Level) -> Non
 
 
 @pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
-def test_alternatives_are_tokens_too_and_no_more_than_were_asked_for(level: Level) -> None:
+def test_alternatives_are_cut_to_the_requested_number(level: Level) -> None:
     made = output(level, 2)
     (text,) = made.take(chunk(level, "a"))
     assert isinstance(text, ScoredText)
@@ -83,7 +83,7 @@ def test_alternatives_are_tokens_too_and_no_more_than_were_asked_for(level: Leve
     assert token.top == (Candidate(b"a", -number / 8), Candidate(TOKENIZER.bytes_of(number + 1), -number / 8 - 1))
 
 
-def test_text_may_come_after_its_tokens() -> None:
+def test_text_that_comes_after_its_tokens_gets_them() -> None:
     made = output(Level.TEXT)
     segments = [*made.take(TextChunk(logprobs=scored(ids_of(TOKENIZER, "Ja."))))]
     for text in ("J", "a."):
@@ -91,7 +91,7 @@ def test_text_may_come_after_its_tokens() -> None:
     assert written([*segments, *made.end(cut_off=False)]) == [("J", b"J"), ("a.", b"a.")]
 
 
-def test_the_end_is_seen_within_a_chunk() -> None:
+def test_end_id_within_a_chunk_ends_the_output() -> None:
     made = output(Level.TOKENS)
     ids = [*ids_of(TOKENIZER, "ab"), END_ID, *ids_of(TOKENIZER, "c")]
     assert written(made.take(TokenChunk(ids, logprobs=scored(ids)))) == [("ab", b"ab")]
@@ -99,20 +99,20 @@ def test_the_end_is_seen_within_a_chunk() -> None:
     assert made.end(cut_off=False) == []
 
 
-def test_an_engine_may_say_why_it_ended() -> None:
+def test_finish_reason_of_the_engine_is_used() -> None:
     made = output(Level.TOKENS)
     ids = ids_of(TOKENIZER, "ab")
     assert written(made.take(TokenChunk(ids, FinishReason.LENGTH, logprobs=scored(ids)))) == [("ab", b"ab")]
     assert made.finish is FinishReason.LENGTH
 
 
-def test_what_the_prompt_began_has_no_tokens() -> None:
+def test_text_begun_by_the_prompt_has_no_log_probabilities() -> None:
     made = output(Level.TOKENS)
     assert written(made.write("Also ")) == [("Also", b"")]
     assert written(made.take(chunk(Level.TOKENS, "ja"))) == [(" ja", b"ja")]
 
 
-def test_a_cut_off_character_takes_its_tokens_along() -> None:
+def test_tokens_of_a_cut_off_character_are_left_out() -> None:
     made = output(Level.TOKENS)
     ids = ids_of(TOKENIZER, "a☃")[:-1]
     segments = made.take(TokenChunk(ids, logprobs=scored(ids)))
@@ -122,7 +122,7 @@ def test_a_cut_off_character_takes_its_tokens_along() -> None:
 @pytest.mark.parametrize(
     ("level", "given"), [(Level.TOKENS, TokenChunk(ids_of(TOKENIZER, "ab"))), (Level.TEXT, TextChunk("ab"))]
 )
-def test_an_engine_that_leaves_them_out_is_read_without(
+def test_missing_log_probabilities_are_logged_once_and_left_out(
     level: Level, given: EngineChunk, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = output(level)
@@ -133,7 +133,7 @@ def test_an_engine_that_leaves_them_out_is_read_without(
     assert [record.getMessage() for record in caplog.records] == [LEFT_OUT]
 
 
-def test_an_engine_that_stops_giving_them_is_at_fault() -> None:
+def test_log_probabilities_that_stop_midway_are_a_fault() -> None:
     ids = ids_of(TOKENIZER, "ab")
     for broken in (TokenChunk(ids), TokenChunk(ids, logprobs=scored(ids[:1]))):
         made = output(Level.TOKENS)
@@ -142,7 +142,7 @@ def test_an_engine_that_stops_giving_them_is_at_fault() -> None:
             made.take(broken)
 
 
-def test_where_they_are_not_wanted_there_is_no_such_output() -> None:
+def test_scored_output_is_made_only_for_requested_log_probabilities() -> None:
     assert not isinstance(output(Level.TOKENS, None), ScoredOutput)
     assert not isinstance(output(Level.TEXT, None), ScoredOutput)
-    assert not isinstance(output(Level.CHAT), ScoredOutput)  # its segments come with them
+    assert not isinstance(output(Level.CHAT), ScoredOutput)  # segments of a chat engine have their own

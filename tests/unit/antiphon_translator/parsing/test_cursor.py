@@ -16,7 +16,7 @@ from antiphon_translator.parsing.markers import Markers
 
 
 def run(reader: Reader[object], cursor: Cursor, *pieces: str) -> object:
-    """Feeds a reader; what it returned."""
+    """Feeds the pieces to a reader. Returns the result of the reader."""
     returned: list[object] = []
 
     def kept() -> Reader[None]:
@@ -32,7 +32,7 @@ def run(reader: Reader[object], cursor: Cursor, *pieces: str) -> object:
     return returned[0]
 
 
-def test_until_passes_on_what_cannot_be_a_marker_and_holds_back_what_can() -> None:
+def test_until_holds_back_only_a_possible_marker() -> None:
     cursor, passed = Cursor(), list[str]()
     reader = cursor.until(Markers(("<end>",)), passed.append)
     cursor.feed("text <e")
@@ -43,14 +43,14 @@ def test_until_passes_on_what_cannot_be_a_marker_and_holds_back_what_can() -> No
     assert "".join(passed) == "text <ex "
 
 
-def test_of_two_markers_at_one_place_the_longer_counts_even_when_it_comes_later() -> None:
+def test_longest_marker_wins_even_when_it_arrives_later() -> None:
     cursor = Cursor()
     assert run(cursor.until(Markers(("<a>", "<a>b")), list[str]().append), cursor, "<a>", "b") == "<a>b"
     cursor = Cursor()
     assert run(cursor.until(Markers(("<a>", "<a>b")), list[str]().append), cursor, "<a>", "c") == "<a>"
 
 
-def test_a_marker_within_the_beginning_of_a_longer_one_waits_for_it() -> None:
+def test_marker_inside_a_possible_longer_one_is_held_back() -> None:
     markers = Markers((">", "[x>y]"))
     cursor = Cursor()
     assert run(cursor.until(markers, list[str]().append), cursor, "[x>", "y]") == "[x>y]"
@@ -59,7 +59,7 @@ def test_a_marker_within_the_beginning_of_a_longer_one_waits_for_it() -> None:
     assert passed == ["[x"]
 
 
-def test_no_markers_at_all_pass_everything_on() -> None:
+def test_until_without_markers_passes_everything_on() -> None:
     cursor, passed = Cursor(), list[str]()
     assert run(cursor.until(Markers(()), passed.append), cursor, "a", "b") is None
     assert "".join(passed) == "ab"
@@ -76,7 +76,7 @@ def test_literals_are_read_whole_or_not_at_all() -> None:
     assert run(cursor.take(9), cursor) == "wo"
 
 
-def test_a_value_ends_where_its_brackets_close() -> None:
+def test_json_value_ends_with_its_closing_bracket() -> None:
     cursor, passed = Cursor(), list[str]()
     assert run(cursor.json_value(passed.append), cursor, ' {"a": "}', '\\"]"} tail') is True
     assert "".join(passed) == '{"a": "}\\"]"}'
@@ -86,7 +86,7 @@ def test_a_value_ends_where_its_brackets_close() -> None:
     assert run(cursor.json_value(list[str]().append), cursor, "") is False
 
 
-def test_what_comes_next_is_seen_behind_some_white_space() -> None:
+def test_comes_next_looks_behind_limited_white_space() -> None:
     cursor = Cursor()
     assert run(cursor.comes_next(("<a>",)), cursor, "  ", "\n<", "a>") is True
     assert run(cursor.peek(), cursor) == " "
@@ -98,7 +98,7 @@ def test_what_comes_next_is_seen_behind_some_white_space() -> None:
     assert run(cursor.comes_next(("<a>",)), cursor, " " * (SPACES_LOOKED_BEHIND + 1) + "<a>") is False
 
 
-def test_what_was_read_since_a_mark_can_be_read_again() -> None:
+def test_rewind_to_a_mark_reads_the_text_again() -> None:
     cursor = Cursor()
     cursor.feed("x")
     assert run(cursor.take(1), cursor) == "x"
@@ -113,7 +113,7 @@ def test_what_was_read_since_a_mark_can_be_read_again() -> None:
 
 
 @pytest.mark.parametrize("pieces", [["a" * GIVE_BACK_CHARS_MAX, "b"], ["a"] * GIVE_BACK_CHARS_MAX + ["b", "<end>"]])
-def test_a_reader_cannot_go_far_behind_a_mark(pieces: list[str]) -> None:
+def test_reading_too_far_behind_a_mark_is_malformed(pieces: list[str]) -> None:
     cursor = Cursor()
     cursor.mark()
     with pytest.raises(Malformed):
@@ -124,15 +124,15 @@ def test_a_reader_cannot_go_far_behind_a_mark(pieces: list[str]) -> None:
     assert run(cursor.take(1), cursor) == "a"
 
 
-def test_the_text_before_a_marker_is_there() -> None:
+def test_text_before_a_marker_is_kept_up_to_a_limit() -> None:
     cursor = Cursor()
     assert run(cursor.until(Markers(("<a>",)), discard), cursor, "x" * 2000, "yz<", "a>") == "<a>"
     assert cursor.behind("<a>") == ("x" * 2000 + "yz")[-LOOKED_BEHIND_CHARS:]
     assert cursor.position == 2005
 
 
-def test_the_buffer_holds_little_of_what_was_read() -> None:
-    """Otherwise each piece would cost as much as all before it."""
+def test_buffer_drops_text_that_was_read() -> None:
+    """If the buffer kept all text, reading would take quadratic time."""
     cursor = Cursor()
     reader = cursor.json_value(discard)
     cursor.feed('"')

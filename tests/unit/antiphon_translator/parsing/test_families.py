@@ -8,7 +8,7 @@ from antiphon_translator.parsing.kinds.harmony import Harmony
 
 
 @pytest.mark.parametrize("name", families.names())
-def test_every_table_can_be_loaded(name: str) -> None:
+def test_every_family_table_can_be_loaded(name: str) -> None:
     family = families.load(name)
     assert family.name == name
     assert all(call.open for call in family.calls)
@@ -23,7 +23,7 @@ def test_family_tables_are_read() -> None:
     assert families.load("hermes").reasoning == (("<think>", "</think>"),)
 
 
-def test_a_name_that_there_is_none_of() -> None:
+def test_unknown_family_is_a_key_error() -> None:
     with pytest.raises(KeyError, match="nobody"):
         families.load("nobody")
     with pytest.raises(KeyError):
@@ -42,19 +42,19 @@ def test_invalid_table_is_rejected_with_its_file(monkeypatch: pytest.MonkeyPatch
             families.load.__wrapped__("broken")
 
 
-def test_a_rule_holds_if_nothing_is_missing_and_nothing_speaks_against_it() -> None:
+def test_rule_matches_only_if_all_marks_and_no_excluded_mark_are_present() -> None:
     rule = families.Rule(template=("a", "b"), without=("c",), vocabulary=("<x>",))
     assert rule.weight("a b", {"<x>", "<y>"}) == 3
     assert rule.weight("a b c", {"<x>"}) == rule.weight("a", {"<x>"}) == rule.weight("a b", set()) == 0
 
 
-def test_the_vocabulary_speaks_where_there_is_no_template() -> None:
+def test_family_without_a_template_is_detected_from_the_vocabulary() -> None:
     assert families.detect("", {"<|open|>", "<|close|>", "<|sep|>"}) == "kimi_k3"
     assert families.detect("", {"<|tool_call_argument_begin|>"}) == "kimi_k2"
     assert families.detect("", {"<|channel|>", "<|message|>", "<|constrain|>", "<|call|>"}) == "gpt_oss"
     assert families.detect("Hello", {"<|im_end|>"}) == families.PLAIN
 
 
-def test_a_tie_is_nobodys() -> None:
+def test_tie_between_families_is_detected_as_plain() -> None:
     assert families.detect("<TOOLCALL>", ()) == "nemotron_nano_v2"
     assert families.detect("<TOOLCALL> <|tools_prefix|>", ()) == families.PLAIN

@@ -12,24 +12,24 @@ FAMILY = Family(
 )
 
 
-def test_the_prompt_says_whether_the_model_goes_on_thinking() -> None:
+def test_open_reasoning_marker_in_the_prompt_begins_in_reasoning() -> None:
     assert FAMILY.begins_in_reasoning("<user>hello<think>")
     assert FAMILY.begins_in_reasoning("<think>a</think>b<think>\n")
     assert not FAMILY.begins_in_reasoning("<think>\n\n</think>\n\n")
     assert not FAMILY.begins_in_reasoning("")
 
 
-def test_openers_are_those_of_calls_and_of_sections() -> None:
+def test_openers_contain_those_of_calls_and_sections() -> None:
     assert set(FAMILY.openers) == {"<call>", "<calls>"}
 
 
-def test_calls_within_reasoning_are_looked_for_only_where_they_end_it() -> None:
+def test_calls_in_reasoning_are_found_only_if_they_end_it() -> None:
     assert FAMILY.in_reasoning.search("<call>", 0, ended=True)[2] is None
     ending = Family(name="two", reasoning=FAMILY.reasoning, calls=FAMILY.calls, call_ends_reasoning=True)
     assert ending.in_reasoning.search("<call>", 0, ended=True)[2] == "<call>"
 
 
-def test_a_translated_table_has_other_literals_and_the_same_name() -> None:
+def test_translated_table_keeps_its_name_and_replaces_its_literals() -> None:
     markers = ["<call>", "</call>", "one"]
     alphabet = Alphabet(dict(enumerate(markers)), [*FAMILY.markers(), "one"])
     table = FAMILY.translated(alphabet.encode)
@@ -38,7 +38,7 @@ def test_a_translated_table_has_other_literals_and_the_same_name() -> None:
     assert table.calls[0].section_open == ("<calls>",)
     assert table.reasoning == FAMILY.reasoning
     assert table.ignored == ("<end>",)
-    stray = alphabet.character_of[1]  # it ends a call, and there is none
+    stray = alphabet.character_of[1]  # a closer without a call
     assert table.in_text.search(f"a{stray}", 0, ended=True)[2] == stray
     assert table.without_calls.search(f"a{stray}", 0, ended=True)[2] is None
 
@@ -49,5 +49,5 @@ def test_prompt_style_adds_no_markers() -> None:
     assert family.translated(lambda _literal: "x").prompt == family.prompt
 
 
-def test_every_literal_is_named() -> None:
+def test_all_literals_of_a_family_are_markers() -> None:
     assert {"<think>\n", "</think>", "<call>", "</call>", "<calls>", "</calls>", "<end>"} <= set(FAMILY.markers())

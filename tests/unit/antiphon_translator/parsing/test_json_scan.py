@@ -31,14 +31,14 @@ def test_invalid_first_character_breaks_the_scan(text: str) -> None:
     assert scan.is_broken
 
 
-def test_a_number_ends_with_the_text() -> None:
+def test_number_is_complete_only_at_the_end_of_the_text() -> None:
     scan = JsonScan()
     assert scan.feed("12", 0, ended=False) == 2
     assert not scan.is_done
     assert scan.feed("12", 2, ended=True) == 2
 
 
-def test_other_quotes_and_brackets() -> None:
+def test_configured_quotes_and_brackets_are_scanned() -> None:
     scan = JsonScan(quotes="\"'", brackets="()[]")
     assert scan.feed("[f(')', \"]\")] tail", 0, ended=False) == len("[f(')', \"]\")]")
     assert scan.is_done

@@ -15,22 +15,22 @@ from antiphon_translator.parsing.markers import Markers
         ("<e <end>", False, (3, 8, "<end>")),
     ],
 )
-def test_what_cannot_be_a_marker_is_passed_and_what_may_become_one_is_not(
+def test_search_stops_at_a_marker_or_a_possible_beginning_of_one(
     text: str, ended: bool, found: tuple[int, int, str | None]
 ) -> None:
     assert Markers(("<end>",)).search(text, 0, ended=ended) == found
 
 
-def test_the_longer_of_two_at_one_place_counts_as_soon_as_it_is_known() -> None:
+def test_longest_marker_at_one_position_wins() -> None:
     markers = Markers(("<a>", "<a>b"))
     assert markers.search("<a>", 0, ended=False) == (0, 0, None)
     assert markers.search("<a>b", 0, ended=False) == (0, 4, "<a>b")
     assert markers.search("<a>", 0, ended=True) == (0, 3, "<a>")
 
 
-def test_nothing_before_the_start_counts() -> None:
+def test_marker_before_the_start_is_not_found() -> None:
     assert Markers(("<a>",)).search("<a> <a>", 1, ended=True) == (4, 7, "<a>")
 
 
-def test_no_markers_are_never_found() -> None:
+def test_search_without_markers_finds_nothing() -> None:
     assert Markers(()).search("text", 0, ended=False) == (4, 4, None)

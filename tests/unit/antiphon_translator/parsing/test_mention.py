@@ -23,7 +23,7 @@ from antiphon_translator.parsing.mention import is_mention, is_mentioned, is_quo
         ("of ", "."),
     ],
 )
-def test_quotes_and_sentences_speak_of_markers(before: str, behind: str) -> None:
+def test_marker_in_quotes_or_within_a_sentence_is_a_mention(before: str, behind: str) -> None:
     assert may_be_mention(before)
     assert is_mention(before, behind[:2])
 
@@ -40,7 +40,7 @@ def test_marker_outside_quotes_is_no_mention(before: str, behind: str) -> None:
     assert not is_mention(before, behind[:2])
 
 
-def test_quotes_stand_directly_around() -> None:
+def test_marker_is_quoted_only_directly_between_quotes() -> None:
     assert is_quoted("`", "` ")
     assert not is_quoted("`a ", "` ")
     assert not is_quoted("the ", " tag")

@@ -12,13 +12,13 @@ QWEN = "<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n
 CALL = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
 
 
-def test_reasoning_text_and_calls_in_order() -> None:
+def test_reasoning_text_and_calls_are_parsed_in_order() -> None:
     text = f"<think>\nhm\n</think>\n\nLook:\n{CALL}\n{CALL}\nDone."
     calls = [*call("f", '{"x": 1}')] * 2
     assert parsed("hermes", text) == [Reasoning("hm"), Text("Look:"), *calls, Text("Done.")]
 
 
-def test_the_prompt_may_have_begun_the_reasoning() -> None:
+def test_reasoning_begun_by_the_prompt_is_parsed() -> None:
     assert parsed("hermes", "hm</think>Hello", tail="<think>\n") == [Reasoning("hm"), Text("Hello")]
     assert parsed("hermes", "hm", tail="<think>\n\n</think>\n\n") == [Text("hm")]
     assert parsed("hermes", "hm", tail="<think>") == [Reasoning("hm")]
@@ -29,7 +29,7 @@ def test_without_tools_calls_are_text() -> None:
     assert [*parser.feed(f"<think>a</think>{CALL}"), *parser.finish()] == [Reasoning("a"), Text(CALL)]
 
 
-def test_a_call_within_reasoning_is_a_draft_or_its_end() -> None:
+def test_call_within_reasoning_is_text_or_ends_it_by_family() -> None:
     assert parsed("hermes", f"<think>{CALL}</think>Hi") == [Reasoning(CALL), Text("Hi")]
     draft = "<think>so<tool_call>\n<function=f>\n</function>\n</tool_call>"
     assert parsed("qwen_coder", draft) == [Reasoning("so"), *call("f", "{}")]
@@ -47,22 +47,22 @@ def test_a_call_within_reasoning_is_a_draft_or_its_end() -> None:
         ("minimax_m2", 'Between `<think>` and `</think>` it thinks; "<invoke name=" calls.'),
     ],
 )
-def test_what_is_no_call_is_shown_as_it_was_written(family: str, text: str) -> None:
+def test_mention_or_malformed_call_is_shown_as_written(family: str, text: str) -> None:
     assert parsed(family, text) == [Text(text)]
 
 
-def test_what_stands_behind_an_opener_that_is_none_keeps_its_meaning() -> None:
+def test_markers_behind_a_mentioned_opener_are_parsed() -> None:
     text = f"<think>not <function=two words> here, nor a <tool_call></think>Hi{QWEN}"
     thought = Reasoning("not <function=two words> here, nor a <tool_call>")
     assert parsed("qwen_coder", text) == [thought, Text("Hi"), *call("f", '{"x": 1}')]
 
 
-def test_a_thought_of_a_tool_that_was_not_offered_is_no_call() -> None:
+def test_unknown_tool_within_reasoning_is_no_call() -> None:
     text = "<think>so <function=g>\n<parameter=x>\n1\n</parameter>\n</function></think>Hi"
     assert parsed("qwen_coder", text, schemas={"f": {"properties": {}}})[-1] == Text("Hi")
 
 
-def test_little_is_held_back_behind_an_opener() -> None:
+def test_text_behind_an_opener_is_held_back_only_up_to_a_limit() -> None:
     text = "<tool_call> " + "word " * GIVE_BACK_CHARS_MAX
     parser = OutputParser(families.load("kimi_k2"), schemas={"f": {}})
     told = parser.feed("<|tool_calls_section_begin|>" + "word " * GIVE_BACK_CHARS_MAX)
@@ -71,19 +71,19 @@ def test_little_is_held_back_behind_an_opener() -> None:
 
 
 @pytest.mark.parametrize("closer", ["</invoke>", "</minimax:tool_call>", "</invoke>\n</minimax:tool_call>"])
-def test_closers_that_close_nothing_are_not_shown(closer: str) -> None:
+def test_stray_closers_are_not_shown(closer: str) -> None:
     one = '<invoke name="f">\n<parameter name="x">1</parameter>\n</invoke>'
     assert parsed("minimax_m2", f"{one}\n{closer}\n{closer}Hi") == [*call("f", '{"x": 1}'), Text("Hi")]
     assert parsed("minimax_m2", "Hi</minimax:tool_call>\n") == [Text("Hi\n")]
 
 
-def test_a_call_that_was_cut_off_before_anything_is_known_is_not_shown() -> None:
+def test_call_cut_off_before_its_name_is_dropped() -> None:
     cut = '<tool_call>\n{"name": "f'
     assert parsed("hermes", "Look:\n" + cut) == [Text("Look:"), Dropped(cut), Text("\n")]
     assert parsed("phi4_mini", "I use functools") == [Text("I use functools")]
 
 
-def test_a_call_that_was_cut_off_later_is_incomplete() -> None:
+def test_call_cut_off_in_its_arguments_is_incomplete() -> None:
     cut = '<tool_call>\n{"name": "f", "arguments": {"x": '
     assert parsed("hermes", cut) == call("f", '{"x": ', is_complete=False)
     open_end = '<tool_call>\n{"name": "f", "arguments": {"x": 1}\n</tool_call>Hi'
@@ -92,7 +92,7 @@ def test_a_call_that_was_cut_off_later_is_incomplete() -> None:
     assert parsed("hermes", bad) == [*call("f", "{x}", is_complete=False), Text("Hi")]
 
 
-def test_noise_in_a_section_of_calls_is_dropped_and_told() -> None:
+def test_noise_in_a_section_of_calls_is_reported_as_dropped() -> None:
     begin, end = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
     one = "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
     found = parsed("kimi_k2", f"{begin} noise {one}\n{end}Hi")
@@ -111,20 +111,20 @@ def test_in_reasoning_follows_the_reasoning_markers() -> None:
     assert parser.in_reasoning
 
 
-def test_what_the_prompt_began_of_the_output_is_read_with_it_and_not_shown() -> None:
+def test_output_begun_by_the_prompt_is_parsed_and_not_shown() -> None:
     tail = "<|end_header_id|>\n\n>>>"
     assert parsed("functionary32", 'f\n{"x": 1}>>>all\nHi', tail=tail) == [*call("f", '{"x": 1}'), Text("Hi")]
     assert parsed("functionary32", "all\nHi", tail=tail) == [Text("Hi")]
     assert parsed("functionary32", "Hi", tail=tail) == [Text("Hi")]
 
 
-def test_closers_of_openers_that_were_shown_are_shown() -> None:
+def test_closer_of_a_shown_opener_is_shown() -> None:
     text = "Between <tool_call> and\n</tool_call> stands an object."
     assert parsed("hermes", text) == [Text(text)]
     assert parsed("hermes", "Hi\n</tool_call>\nthere") == [Text("Hi\n\nthere")]
 
 
-def test_brackets_that_close_nothing_are_not_shown() -> None:
+def test_stray_brackets_behind_a_call_are_not_shown() -> None:
     text = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}}\n</tool_call>\nHi'
     assert parsed("hermes", text) == [*call("f", '{"x": 1}'), Text("Hi")]
     assert parsed("hermes", f"{CALL[:-12]}}} is one") == [*call("f", '{"x": 1}'), Text("} is one")]

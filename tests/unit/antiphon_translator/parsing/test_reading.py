@@ -7,7 +7,7 @@ from antiphon_translator.parsing.reading import Reading, is_name
 from antiphon_translator.parsing.segments import CallBegin, Dropped, Output
 
 
-def test_a_call_that_has_begun_is_no_text_any_more() -> None:
+def test_begin_call_removes_the_mark() -> None:
     reading = Reading(Cursor(), Output())
     reading.cursor.mark()
     reading.begin_call("f", "id")
@@ -25,12 +25,12 @@ def test_invalid_call_name_is_malformed(name: str) -> None:
     assert reading.out.take() == []
 
 
-def test_names_are_whatever_tools_are_called() -> None:
+def test_unusual_tool_names_are_accepted() -> None:
     assert all(map(is_name, ("f", "get-weather", "server.tool", "名前", "a/b:c")))
     assert Reading(Cursor(), Output(), {"0": {}}).can_call("0")
 
 
-def test_where_only_offered_tools_count_others_are_no_calls() -> None:
+def test_with_offered_tools_only_other_names_are_no_calls() -> None:
     reading = Reading(Cursor(), Output(), {"f": {}}, takes_offered_only=True)
     assert reading.can_call("f")
     assert not reading.can_call("g")

@@ -5,7 +5,7 @@ import pytest
 from antiphon_translator.parsing.segments import Arguments, Break, CallBegin, CallEnd, Dropped, Output, Reasoning, Text
 
 
-def test_white_space_that_only_separates_is_left_out() -> None:
+def test_white_space_between_segments_is_left_out() -> None:
     out = Output()
     out.reasoning("\n thought\n")
     out.reasoning("\n")
@@ -29,7 +29,7 @@ def test_white_space_that_only_separates_is_left_out() -> None:
     assert out.take() == []
 
 
-def test_white_space_within_an_answer_and_around_it_is_part_of_it() -> None:
+def test_white_space_of_a_plain_answer_is_kept() -> None:
     out = Output()
     for part in (" ", " a", " ", "\n", "b "):
         out.text(part)
@@ -49,7 +49,7 @@ def test_white_space_within_an_answer_and_around_it_is_part_of_it() -> None:
         ('{"a": ' + "[" * 100_000, False),
     ],
 )
-def test_a_call_is_complete_if_its_arguments_are_an_object(arguments: str, is_complete: bool) -> None:
+def test_call_is_complete_only_if_its_arguments_are_an_object(arguments: str, is_complete: bool) -> None:
     out = Output()
     out.begin_call("f")
     out.arguments(arguments)
@@ -58,7 +58,7 @@ def test_a_call_is_complete_if_its_arguments_are_an_object(arguments: str, is_co
     assert out.take()[-1] == CallEnd(is_complete)
 
 
-def test_a_call_that_something_else_follows_was_broken_off() -> None:
+def test_call_without_an_end_is_incomplete() -> None:
     for follow in (lambda out: out.text("a"), lambda out: out.reasoning("a"), Output.separate, Output.finish):
         out = Output()
         out.begin_call("f")
@@ -67,7 +67,7 @@ def test_a_call_that_something_else_follows_was_broken_off() -> None:
         assert out.take()[:3] == [CallBegin("f"), Arguments("{}"), CallEnd(False)]
 
 
-def test_what_is_dropped_is_told_without_its_outer_white_space() -> None:
+def test_dropped_text_is_reported_without_outer_white_space() -> None:
     out = Output()
     out.text("before ")
     out.drop(" \n")
@@ -77,7 +77,7 @@ def test_what_is_dropped_is_told_without_its_outer_white_space() -> None:
     assert out.take() == [Text("before"), Dropped("noise"), Dropped(" more"), Text(" after")]
 
 
-def test_a_break_says_what_comes() -> None:
+def test_break_has_the_phase_of_the_next_segment() -> None:
     out = Output()
     out.separate("commentary")
     assert out.take() == [Break("commentary")]

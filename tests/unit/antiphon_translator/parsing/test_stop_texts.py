@@ -22,18 +22,18 @@ def shown(pieces: list[str], stops: list[str]) -> tuple[str, bool]:
         ("one two three", ["four"], ("one two three", False)),
         ("one two three", [], ("one two three", False)),
         ("one two three", ["", "two"], ("one ", True)),
-        ("xabc", ["xabc", "ab"], ("x", True)),  # "ab" is complete first
-        ("xab", ["ab", "xab"], ("", True)),  # both at the same place: the longer one
+        ("xabc", ["xabc", "ab"], ("x", True)),  # the shorter stop text "ab" is complete first
+        ("xab", ["ab", "xab"], ("", True)),  # both end at one position: the longer stop text wins
         ("aaab", ["aab"], ("a", True)),
         ("one two", ["two!"], ("one two", False)),
     ],
 )
-def test_a_stop_text_ends_the_output_however_it_is_cut(text: str, stops: list[str], expected: tuple[str, bool]) -> None:
+def test_stop_text_ends_the_output_in_any_pieces(text: str, stops: list[str], expected: tuple[str, bool]) -> None:
     assert shown([text], stops) == expected
     assert shown(list(text), stops) == expected
 
 
-def test_what_may_begin_a_stop_text_is_held_back() -> None:
+def test_possible_beginning_of_a_stop_text_is_held_back() -> None:
     texts = StopTexts(["END"])
     assert [texts.feed(piece) for piece in ("a E", "N", "d", "EN", "D!")] == ["a ", "", "ENd", "", ""]
     assert texts.matched
@@ -41,7 +41,7 @@ def test_what_may_begin_a_stop_text_is_held_back() -> None:
 
 
 @given(st.text("ab", max_size=12), st.lists(st.text("ab", max_size=4), max_size=3), st.sets(st.integers(1, 11)))
-def test_cuts_mean_nothing(text: str, stops: list[str], cuts: set[int]) -> None:
+def test_stop_text_matching_does_not_depend_on_the_pieces(text: str, stops: list[str], cuts: set[int]) -> None:
     places = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
     pieces = [text[start:end] for start, end in pairwise(places)]
     assert shown(pieces, stops) == shown([text], stops)

@@ -20,7 +20,7 @@ from antiphon_translator.parsing import surrogate_escapes
         ("\ud83d\\", "\ud83d\\"),
     ],
 )
-def test_escapes_of_surrogates_become_characters_and_nothing_else_changes(source: str, replaced: str) -> None:
+def test_surrogate_escapes_become_characters_and_other_escapes_are_kept(source: str, replaced: str) -> None:
     assert surrogate_escapes.replaced(source) == replaced
 
 
@@ -34,5 +34,5 @@ def test_escapes_of_surrogates_become_characters_and_nothing_else_changes(source
         (r"\ud8", False, False),
     ],
 )
-def test_halves_of_a_pair_are_told_apart(escape: str, is_high: bool, is_low: bool) -> None:
+def test_high_and_low_surrogate_escapes_are_distinguished(escape: str, is_high: bool, is_low: bool) -> None:
     assert (surrogate_escapes.is_high(escape), surrogate_escapes.is_low(escape)) == (is_high, is_low)

@@ -17,7 +17,7 @@ def tokenizer() -> ModelTokenizer:
 
 
 def spelt(text: str) -> list[int]:
-    """The ids of a text in which every marker is only spelt."""
+    """The ids of a text whose markers are spelt character by character, without control tokens."""
     return [each for character in text for each in tokenizer().encode(character)]
 
 
@@ -28,44 +28,44 @@ def parsed(ids: list[int], *, prompt: str = "", cut_off: bool = False) -> list[S
     return joined([*segments, *parser.finish(cut_off=cut_off)])
 
 
-def test_tokens_are_markers_and_their_spelling_is_text() -> None:
+def test_only_control_tokens_are_markers_and_their_spelling_is_text() -> None:
     quoted = '{"x": "</tool_call>"}'
     ids = tokenizer().encode("<tool_call>") + spelt('{"name": "f", "arguments": ' + quoted + "}")
     assert parsed(ids + tokenizer().encode("</tool_call>")) == call("f", quoted)
     assert parsed(spelt(CALL % "{}")) == [Text(CALL % "{}")]
 
 
-def test_tokens_within_texts_are_shown_as_they_are_spelt() -> None:
+def test_control_tokens_within_texts_are_shown_as_spelt() -> None:
     ids = tokenizer().encode("<think>so <tool_call></think>") + tokenizer().encode(CALL % '{"x": "<think>"}')
     assert parsed(ids) == [Reasoning("so <tool_call>"), *call("f", '{"x": "<think>"}')]
 
 
-def test_tokens_that_end_nothing_stand_for_nothing() -> None:
+def test_stray_closing_tokens_are_left_out() -> None:
     assert parsed(tokenizer().encode("Hi</tool_call> there<|im_end|>")) == [Text("Hi there")]
 
 
-def test_what_tokens_make_no_call_of_is_text_unless_nothing_follows() -> None:
+def test_malformed_call_of_tokens_is_text_or_dropped_at_the_end() -> None:
     text = "Look: <tool_call>nothing</tool_call> Hi"
     assert parsed(tokenizer().encode(text)) == [Text(text)]
     found = parsed(tokenizer().encode("Look:\n<tool_call>nothing</tool_call>"))
     assert found == [Text("Look:"), Dropped("<tool_call>nothing"), Text("\n")]
 
 
-def test_the_prompt_says_where_the_model_goes_on() -> None:
+def test_reasoning_opened_by_a_token_of_the_prompt_is_continued() -> None:
     assert parsed(spelt("a</think>"), prompt="<think>") == [Reasoning("a</think>")]
     assert parsed(tokenizer().encode("a</think>b"), prompt="x" * 500 + "<think>\n") == [Reasoning("a"), Text("b")]
     syntax = TokenSyntax(families.load("hermes"), tokenizer())
     assert syntax.prompt_tail(spelt("x" * 500 + "<think>")) == ("x" * 500 + "<think>")[-PROMPT_TAIL_IDS:]
 
 
-def test_no_character_of_ours_ever_comes_out() -> None:
+def test_internal_token_characters_never_reach_the_output() -> None:
     every = tokenizer().encode("".join(MARKERS) * 2 + CALL % '{"x": ["<think>"]}' + "<think>" + CALL % "{}")
     for segment in parsed(every):
         if isinstance(segment, Text | Reasoning | Arguments | Dropped):
             segment.text.encode("utf-8")
 
 
-def test_runs_end_behind_control_tokens() -> None:
+def test_token_runs_end_behind_control_tokens() -> None:
     parser = TokenParser(TokenSyntax(families.load("hermes"), tokenizer()))
     ids = tokenizer().encode("ab<think>c</think>")
     assert [tokenizer().decode(run) for run in parser.runs(ids)] == ["ab<think>", "c</think>"]
@@ -74,11 +74,11 @@ def test_runs_end_behind_control_tokens() -> None:
     assert parser.in_reasoning
 
 
-def test_a_character_that_was_cut_off_is_left_out() -> None:
+def test_cut_off_character_is_left_out() -> None:
     assert parsed(spelt("a☃")[:-1], cut_off=True) == [Text("a")]
 
 
-def test_a_message_that_goes_on_is_known_however_long_it_is() -> None:
+def test_continued_message_of_any_length_keeps_its_reasoning_state() -> None:
     prompt = tokenizer().encode("<think>" + "a" * PROMPT_TAIL_IDS)
     syntax = TokenSyntax(families.load("hermes"), tokenizer())
     assert not TokenParser(syntax, prompt_ids=prompt).in_reasoning

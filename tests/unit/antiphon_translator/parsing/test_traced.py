@@ -20,7 +20,7 @@ PIECES = ("<think>", "</think>", CALL, CALL[:20], "<tool_call>", " ", "\n", "a",
 
 
 def read(family: str, pieces: Sequence[str], *, traced: bool, cut_off: bool = False) -> tuple[list[Segment], str]:
-    """The segments of a parser, and the text that its watcher saw."""
+    """The segments of a parser, with the text that its watcher received."""
     seen: list[str] = []
     watch = seen.append if traced else None
     parser = OutputParser(families.load(family), schemas={"f": {}}, watch=watch)
@@ -29,7 +29,7 @@ def read(family: str, pieces: Sequence[str], *, traced: bool, cut_off: bool = Fa
 
 
 def check(family: str, pieces: Sequence[str]) -> None:
-    """Each text is what stands at its spans, in order, and nothing else is told than without spans."""
+    """Checks that each text equals the source at its spans, in order, and that tracing does not change the segments."""
     plain, _ = read(family, pieces, traced=False)
     traced, seen = read(family, pieces, traced=True)
     assert seen == "".join(pieces)
@@ -45,12 +45,12 @@ def check(family: str, pieces: Sequence[str]) -> None:
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
-def test_a_text_knows_where_it_was_read(pieces: list[str]) -> None:
+def test_traced_text_has_the_spans_of_its_source(pieces: list[str]) -> None:
     check("hermes", pieces)
 
 
 @pytest.mark.parametrize("name", families.names())
-def test_texts_of_every_family_know_where_they_were_read(name: str) -> None:
+def test_traced_text_of_every_family_has_the_spans_of_its_source(name: str) -> None:
     here = output_fuzzer(name, tokens=False)
     for seed in range(volume(30, 2_000)):
         chance = random.Random(seed)
@@ -74,7 +74,7 @@ def test_white_space_that_is_dropped_is_in_no_span() -> None:
     ]
 
 
-def test_an_output_that_is_told_where_it_is() -> None:
+def test_traced_output_takes_spans_from_its_position() -> None:
     position = 100
     out = TracedOutput(lambda: position)
     out.text("abc ")
@@ -83,6 +83,6 @@ def test_an_output_that_is_told_where_it_is() -> None:
     assert out.take() == [TracedText("abc", ((96, 99),)), TracedText(" d", ((99, 100), (199, 200)))]
 
 
-def test_marker_that_the_prompt_began_shifts_no_places() -> None:
+def test_marker_begun_by_the_prompt_does_not_shift_spans() -> None:
     parser = OutputParser(families.load("functionary32"), schemas={"f": {}}, prompt_tail=">>>", watch=lambda _: None)
     assert [*parser.feed("all\nHi"), *parser.finish()] == [TracedText("Hi", ((4, 6),))]

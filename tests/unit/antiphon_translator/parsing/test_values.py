@@ -31,11 +31,11 @@ from antiphon_translator.parsing import values
         ("naïve ☃", {"string"}, '"naïve ☃"'),
     ],
 )
-def test_a_text_becomes_what_the_schema_allows(text: str, types: set[str], written: str) -> None:
+def test_text_is_converted_to_a_type_of_the_schema(text: str, types: set[str], written: str) -> None:
     assert values.as_json(text, frozenset(types)) == written
 
 
-def test_the_types_of_a_parameter() -> None:
+def test_types_of_a_parameter_are_read_from_its_schema() -> None:
     schema = {
         "properties": {
             "plain": {"type": "string"},
@@ -59,7 +59,7 @@ def test_the_types_of_a_parameter() -> None:
     assert list(values.names_of({})) == []
 
 
-def test_the_members_of_alternatives_and_of_arrays_are_found() -> None:
+def test_member_schemas_in_alternatives_and_arrays_are_found() -> None:
     schema: dict[str, object] = {
         "anyOf": [{"type": "null"}, {"type": "array", "items": {"properties": {"n": {"type": "integer"}}}}]
     }
@@ -79,18 +79,18 @@ def test_the_members_of_alternatives_and_of_arrays_are_found() -> None:
         ({"string"}, "false", False),
     ],
 )
-def test_a_value_is_a_string_where_the_schema_or_the_model_says_so(
+def test_value_is_a_string_by_schema_and_by_the_mark_of_the_model(
     types: set[str], says: str | None, is_string: bool
 ) -> None:
     assert values.is_string(frozenset(types), says) is is_string
 
 
-def test_json_that_is_said_to_be_json_stays_what_it_is() -> None:
+def test_only_json_strings_keep_their_quotes_when_marked_as_json() -> None:
     assert values.as_json('"a"', values.STRING, is_json=True) == '"a"'
     assert values.as_json("5", values.STRING, is_json=True) == '"5"'
 
 
-def test_all_arguments_may_stand_in_one() -> None:
+def test_object_with_the_parameters_in_one_argument_is_a_wrapper() -> None:
     schema: dict[str, object] = {"properties": {"city": {}, "days": {}}}
     assert values.may_be_wrapper(schema, "arguments")
     assert not values.may_be_wrapper(schema, "city")
@@ -108,12 +108,12 @@ def test_all_arguments_may_stand_in_one() -> None:
         ([("n", "1"), ("item", "2")], {}, '{"n": 1, "item": 2}'),
     ],
 )
-def test_members_make_an_array_or_an_object(
+def test_collected_members_make_an_array_or_an_object(
     members: list[tuple[str, str]], schema: dict[str, str], written: str
 ) -> None:
     assert values.collected(members, schema) == written
 
 
-def test_pieces_of_a_string_are_the_string() -> None:
+def test_joined_string_parts_equal_the_whole_string() -> None:
     text = 'a "b" \\ \n ☃'
     assert values.string(text) == '"' + "".join(map(values.string_part, text)) + '"'

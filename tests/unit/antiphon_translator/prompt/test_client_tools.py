@@ -15,7 +15,7 @@ ARGUMENTS: dict[str, Object] = {
 
 
 @pytest.mark.parametrize("name", CLIENT_RUN)
-def test_what_is_called_becomes_an_item_and_is_shown_again_as_it_was_called(name: str) -> None:
+def test_arguments_of_a_client_tool_survive_their_item(name: str) -> None:
     tool = CLIENT_TOOLS[name]
     members = tool.members(ARGUMENTS[name])
     assert members is not None
@@ -25,7 +25,7 @@ def test_what_is_called_becomes_an_item_and_is_shown_again_as_it_was_called(name
 
 @pytest.mark.parametrize("name", CLIENT_RUN)
 @pytest.mark.parametrize("arguments", [None, {}, {"commands": "ls", "command": "ls", "actions": {}, "path": 1}])
-def test_what_is_no_call_is_none_and_its_item_is_empty(name: str, arguments: Object | None) -> None:
+def test_invalid_arguments_of_a_client_tool_make_an_empty_item(name: str, arguments: Object | None) -> None:
     tool = CLIENT_TOOLS[name]
     assert tool.members(arguments) is None
     assert set(tool.blank_members()) == {tool.member, *tool.others}
@@ -36,7 +36,7 @@ def test_a_single_action_is_shown_as_a_list_of_one() -> None:
     assert CLIENT_TOOLS["computer"].arguments(item) == {"actions": [{"type": "wait"}]}
 
 
-def test_what_came_of_a_call_is_told_in_words() -> None:
+def test_outputs_of_client_tools_are_shown_as_text_or_image() -> None:
     assert OUTPUTS["shell_call_output"]({"output": [{"stdout": "a"}]}) == ['[{"stdout":"a"}]']
     assert OUTPUTS["local_shell_call_output"]({"output": "a"}) == ["a"]
     assert OUTPUTS["apply_patch_call_output"]({"status": "failed"}) == ["failed"]

@@ -39,7 +39,7 @@ def test_instructions_come_first_then_history_then_input() -> None:
     )
 
 
-def test_the_parts_of_a_message_stay_apart_and_join_with_a_line_break() -> None:
+def test_parts_of_a_message_are_kept_and_join_with_a_line_break() -> None:
     (shown,) = build(instructions=None, history=[], given=[message("user", "a", "b")]).messages
     assert shown.parts == ("a", "b")
     assert shown.text == "a\nb"
@@ -51,7 +51,7 @@ def test_refusals_and_short_forms_are_read() -> None:
     assert [one.text for one in built.messages] == ["No.", "Why?"]
 
 
-def test_what_an_assistant_said_before_its_answer_is_told_apart() -> None:
+def test_preamble_of_an_assistant_is_marked_as_commentary() -> None:
     preamble = message("assistant", "Let me see.") | {"phase": "commentary"}
     answer = message("assistant", "Done.") | {"phase": "final_answer"}
     built = build(instructions=None, history=[message("user", "a"), preamble, answer], given=[message("user", "b")])
@@ -76,13 +76,13 @@ REFUSED: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("path", "item", "code"), REFUSED)
-def test_what_cannot_be_shown_is_refused_with_its_path(path: str, item: Any, code: str) -> None:
+def test_invalid_item_is_rejected_with_its_path(path: str, item: Any, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         build(instructions=None, history=[], given=[item])
     assert (caught.value.field, caught.value.code) == (path, code)
 
 
-def test_the_index_in_a_path_is_that_of_the_culprit() -> None:
+def test_path_in_an_error_has_the_index_of_the_invalid_item() -> None:
     good = message("user", "x")
     bad = message("user", "x") | {"content": [{"type": "input_text", "text": "y"}, {"type": "input_file"}]}
     with pytest.raises(InvalidRequest) as caught:
@@ -93,13 +93,13 @@ def test_the_index_in_a_path_is_that_of_the_culprit() -> None:
     assert caught.value.field == "history[1].content[1]"
 
 
-def test_an_empty_conversation_is_refused() -> None:
+def test_empty_conversation_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         build(instructions=None, history=[], given=[])
     assert caught.value.field == "input"
 
 
-def test_images_and_files_are_parts_like_others() -> None:
+def test_images_and_files_are_message_parts_in_order() -> None:
     file = {"type": "input_file", "filename": "a.txt", "file_data": data_url(b"x", "text/plain")}
     built = build(
         instructions=None, history=[], given=[user("a", image_part(), file, "b")], media=TurnMedia(Sight.NATIVE)
@@ -121,13 +121,13 @@ def test_a_compaction_is_shown_as_a_note() -> None:
     )
 
 
-def test_a_compaction_that_nobody_opened_is_refused() -> None:
+def test_compaction_that_is_still_sealed_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         build(instructions=None, history=[{"type": "compaction", "encrypted_content": "x"}], given=[])
     assert caught.value.field == "history[0].summary"
 
 
-def test_tools_can_show_images() -> None:
+def test_images_in_tool_outputs_are_accepted() -> None:
     for kind in ("function_call_output", "custom_tool_call_output"):
         result = {"type": kind, "call_id": "c", "output": [image_part()]}
         built = build(instructions=None, history=[CALL], given=[result], media=TurnMedia(Sight.NATIVE))
@@ -135,7 +135,7 @@ def test_tools_can_show_images() -> None:
 
 
 @pytest.mark.parametrize("role", ["assistant", "system", "developer"])
-def test_nobody_else_can(role: str) -> None:
+def test_images_of_roles_other_than_user_and_tool_are_rejected(role: str) -> None:
     given = [user("a", image_part()) | {"role": role}]
     with pytest.raises(InvalidRequest, match=f"not the {role}'s") as caught:
         build(instructions=None, history=[], given=given, media=TurnMedia(Sight.NATIVE))
@@ -155,7 +155,7 @@ def test_map_text_changes_every_text_and_nothing_else() -> None:
     ['{"a":', "[1]", "5", "Rome", '{"a":"\\ud800"}', '{"a":' + "[" * 500 + "]" * 500 + "}", "[" * 5_000],
     ids=lambda written: written[:12],
 )
-def test_arguments_that_are_no_object_are_shown_as_they_were_written(written: str) -> None:
+def test_arguments_without_an_object_are_shown_as_written(written: str) -> None:
     call = CALL | {"arguments": written, "status": "completed"}
     result = {"type": "function_call_output", "call_id": "c", "output": "No."}
     built = build(instructions=None, history=[call], given=[result])
@@ -163,7 +163,7 @@ def test_arguments_that_are_no_object_are_shown_as_they_were_written(written: st
     assert built.map_text(str.upper).messages[0].calls[0].arguments == {UNREADABLE: written.upper()}
 
 
-def test_arguments_nest_as_deep_as_requests() -> None:
+def test_arguments_nested_up_to_the_request_limit_are_read() -> None:
     deepest = JSON_DEPTH_MAX - 1  # one level is the object around it
     call = CALL | {"arguments": '{"a":' + "[" * deepest + "]" * deepest + "}"}
     (message, _) = build(
@@ -173,7 +173,7 @@ def test_arguments_nest_as_deep_as_requests() -> None:
 
 
 @pytest.mark.parametrize("kind", ["function_call", "custom_tool_call"])
-def test_a_call_that_was_cut_off_is_shown_where_somebody_answered_it(kind: str) -> None:
+def test_incomplete_call_is_shown_only_with_its_output(kind: str) -> None:
     call = CALL | {"type": kind, "arguments": '{"a":', "input": "ls", "status": "incomplete"}
     result = {"type": f"{kind}_output", "call_id": "c", "output": "That was cut off."}
     alone = build(instructions=None, history=[message("user", "a"), call], given=[message("user", "b")])
@@ -183,7 +183,7 @@ def test_a_call_that_was_cut_off_is_shown_where_somebody_answered_it(kind: str) 
 
 
 def read(*items: Any, given: Any = (), known: ReadHistory = NOTHING_READ) -> ReadHistory:
-    """Returns the known part of a history that these items end."""
+    """Returns the known part of a history that ends with these items."""
     return conversation_items.build(instructions=None, history=items, given=given, known=known)[1]
 
 
@@ -191,14 +191,14 @@ def result(call_id: str = "c") -> Any:
     return {"type": "function_call_output", "call_id": call_id, "output": "42"}
 
 
-def test_what_was_read_before_stands_behind_the_instructions() -> None:
+def test_known_history_is_placed_behind_the_instructions() -> None:
     known = read(message("user", "a"), message("assistant", "b"), message("user", "c"), given=[message("user", "d")])
     built = build(instructions="Be brief.", history=[message("user", "e")], given=[message("user", "f")], known=known)
     assert [part for said in built.messages for part in said.parts] == ["Be brief.", "a", "b", "c", "e", "f"]
     assert built.each(lambda said: said) == list(built.messages)
 
 
-def test_an_answer_goes_on_behind_what_was_read_before() -> None:
+def test_answer_behind_a_known_history_keeps_its_reasoning() -> None:
     known = read(
         message("user", "a"),
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
@@ -208,32 +208,32 @@ def test_an_answer_goes_on_behind_what_was_read_before() -> None:
     assert built.messages[1:] == (Message("assistant", ("b",), reasoning="hm"),)
 
 
-def test_a_call_that_was_read_before_may_be_answered_now_and_must_be() -> None:
+def test_call_in_a_known_history_requires_and_accepts_an_output() -> None:
     known = read(message("user", "a"), CALL, given=[result()])
     assert build(instructions=None, history=[], given=[result()], known=known).messages[-1].role == "tool"
     with pytest.raises(InvalidRequest, match="No tool output found for function call c"):
         build(instructions=None, history=[], given=[message("user", "b")], known=known)
 
 
-def test_a_call_that_was_cut_off_counts_if_one_of_its_name_was_answered_before() -> None:
+def test_incomplete_call_with_an_already_answered_id_requires_an_output() -> None:
     known = read(CALL, result())
     with pytest.raises(InvalidRequest, match="No tool output found for function call c"):
         build(instructions=None, history=[CALL | {"status": "incomplete"}], given=[message("user", "b")], known=known)
 
 
-def test_a_history_is_known_up_to_a_call_that_was_cut_off() -> None:
+def test_history_is_known_only_up_to_an_incomplete_call() -> None:
     known = read(message("user", "a"))
     cut_off = CALL | {"status": "incomplete"}
     assert read(cut_off, message("user", "b"), known=known) is known
 
 
-def test_a_refused_item_is_named_by_its_place_in_the_whole_history() -> None:
+def test_rejected_item_behind_a_known_history_has_its_full_index() -> None:
     with pytest.raises(InvalidRequest) as caught:
         read({"role": "nobody"}, known=read(message("user", "a"), message("user", "b")))
     assert caught.value.field == "history[2].role"
 
 
-def test_each_message_has_the_path_of_the_item_that_began_it() -> None:
+def test_path_of_a_message_is_that_of_its_first_item() -> None:
     history = [message("user", "a"), {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}]
     given = [message("assistant", "b"), CALL, result(), message("user", "c")]
     members: Any = {"instructions": "Be brief.", "history": history, "given": given}

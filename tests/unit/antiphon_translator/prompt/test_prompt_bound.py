@@ -25,16 +25,16 @@ def bound(*messages: Message, growth: int = 1, tools: tuple[Object, ...] = ()) -
     return PromptBound(nothing, growth).of(Conversation(messages, tools))
 
 
-def test_each_byte_of_a_text_counts_and_so_does_each_message() -> None:
+def test_bound_counts_each_byte_and_each_message() -> None:
     assert bound(Message("user", ("ab", "c")), Message("assistant", ("d",), "ef")) == 2 * AROUND_TOKENS + 6
     assert bound(Message("user", ("é",))) == AROUND_TOKENS + 2
 
 
-def test_only_what_is_not_ascii_grows_when_it_is_normalised() -> None:
+def test_bound_adds_growth_only_for_non_ascii_text() -> None:
     assert bound(Message("user", ("ab", "é")), growth=3) == AROUND_TOKENS + 2 + 6
 
 
-def test_calls_results_tools_and_images_count() -> None:
+def test_bound_counts_calls_results_tools_and_images() -> None:
     asking = Message("assistant", calls=(Call("id", "name", {"a": 1}),))
     assert bound(asking) == AROUND_TOKENS + 6 + AROUND_TOKENS + JSON_GROWTH * len('{"a":1}')
     assert bound(Message("tool", ("x",), call_id="id", name="name")) == AROUND_TOKENS + 7
@@ -42,20 +42,20 @@ def test_calls_results_tools_and_images_count() -> None:
     assert bound(Message("user", (Image(b"", "png", 1, 1),))) == 2 * AROUND_TOKENS
 
 
-def test_tools_count_for_each_message_that_equals_the_last() -> None:
+def test_bound_counts_tools_for_each_message_equal_to_the_last() -> None:
     yes, no = Message("user", ("yes",)), Message("user", ("no",))
     tools = bound(yes, tools=(TOOL,)) - bound(yes)
     assert bound(yes, no, yes, tools=(TOOL,)) == bound(yes, no, yes) + 2 * tools
 
 
-def test_what_a_template_writes_in_any_case_counts() -> None:
+def test_bound_counts_the_fixed_text_of_the_template() -> None:
     def with_tools(conversation: Conversation, *, now_s: int) -> str:
         return "x" * (100 if conversation.tools else 10)
 
     assert PromptBound(with_tools, 1).of(HELLO) == 100 + AROUND_TOKENS
 
 
-def test_a_template_that_takes_no_tools_is_asked_without() -> None:
+def test_bound_of_a_template_that_rejects_tools_is_measured_without_them() -> None:
     def render(conversation: Conversation, *, now_s: int) -> str:
         if conversation.tools:
             raise InvalidRequest("no tools", field="tools")
@@ -64,7 +64,7 @@ def test_a_template_that_takes_no_tools_is_asked_without() -> None:
     assert PromptBound(render, 1).of(HELLO) == 10 + AROUND_TOKENS
 
 
-def test_of_a_template_that_refuses_everything_nothing_is_known() -> None:
+def test_bound_of_a_template_that_rejects_everything_is_unlimited() -> None:
     def render(conversation: Conversation, *, now_s: int) -> str:
         raise InvalidRequest("no", field="input")
 
@@ -80,7 +80,9 @@ def test_of_a_template_that_refuses_everything_nothing_is_known() -> None:
         (normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]), 6, "é b"),
     ],
 )
-def test_no_text_grows_by_more_when_it_is_normalised(normalizer: Normalizer | None, growth: int, text: str) -> None:
+def test_normalised_text_stays_within_the_growth_of_the_tokenizer(
+    normalizer: Normalizer | None, growth: int, text: str
+) -> None:
     made = Tokenizer(BPE({"a": 0}, []))
     if normalizer is not None:
         made.normalizer = normalizer

@@ -31,7 +31,7 @@ ROOM = 10_000
 
 
 def small(**parts: Any) -> ModelTokenizer:
-    """Letters and a few merges, and whatever steps are to be tried with them."""
+    """A tokenizer of letters and a few merges, with the given steps."""
     letters = [*"abc \u2581\n1<x>|im_startend", "ab", "\u2581a", "aa"]
     vocabulary = {text: number for number, text in enumerate(dict.fromkeys(letters))}
     made = Tokenizer(models.BPE(vocabulary, [("a", "b"), ("\u2581", "a"), ("a", "a")]))
@@ -43,7 +43,7 @@ def small(**parts: Any) -> ModelTokenizer:
 
 
 def smollm2(rule: str) -> ModelTokenizer:
-    """SmolLM2's vocabulary and merges, and how another model cuts text into words."""
+    """The vocabulary and merges of SmolLM2, with the pre-tokenizer of another model."""
     made = Tokenizer.from_str(tokenizer()._tokenizer.to_str())
     splits = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in PRE_TOKENIZERS[rule].patterns]
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -52,7 +52,7 @@ def smollm2(rule: str) -> ModelTokenizer:
 
 
 def sentencepiece() -> ModelTokenizer:
-    """Letters, and bytes for what is none of them, as Llama 2 has it."""
+    """A tokenizer of letters with byte fallback, like that of Llama 2."""
     letters = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", "a", "b", "\u2581a", "ab"]
     vocabulary = {text: number for number, text in enumerate(letters)}
     merges = [("a", "b"), ("\u2581", "a")]
@@ -103,14 +103,14 @@ PIECES = st.one_of(
 
 
 class Counting(ModelTokenizer):
-    """Remembers what it was asked to encode."""
+    """A tokenizer that records the texts that it encodes."""
 
     def __init__(self, made: ModelTokenizer) -> None:
         super().__init__(made._tokenizer)
-        self.asked: list[str] = []
+        self.encoded: list[str] = []
 
     def encode_all(self, texts: Sequence[str]) -> list[Encoding]:
-        self.asked += filter(None, texts)
+        self.encoded += filter(None, texts)
         return super().encode_all(texts)
 
 
@@ -131,8 +131,8 @@ def spells_all(made: ModelTokenizer, text: str) -> bool:
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 @given(st.lists(st.lists(PIECES, max_size=12), max_size=4), st.sampled_from([0, 400, 900, ROOM]), st.integers(0, 30))
-@example([["\n\n", "ab"]], ROOM, 0)  # "\na" is spelt, but "\n\n" is found in its place
-def test_ids_are_those_of_the_tokenizer_whatever_was_kept(
+@example([["\n\n", "ab"]], ROOM, 0)  # the text spells "\na", but the tokenizer finds "\n\n"
+def test_cached_encoding_equals_the_tokenizer_for_any_cache_content(
     name: str, texts: list[list[str]], most_bytes: int, apart: int
 ) -> None:
     made = TOKENIZERS[name]
@@ -149,7 +149,7 @@ def test_ids_are_those_of_the_tokenizer_whatever_was_kept(
 
 
 @given(st.lists(st.lists(PIECES, min_size=1, max_size=6), min_size=1, max_size=8), st.data())
-def test_a_chat_that_grows_and_branches_has_the_ids_of_its_text(turns: list[list[str]], data: st.DataObject) -> None:
+def test_growing_and_branching_chat_is_encoded_as_its_text(turns: list[list[str]], data: st.DataObject) -> None:
     encoder = encoder_of(tokenizer(), data.draw(st.sampled_from([900, 3_000, 100 * ROOM])))
     prompts = ["<|im_start|>"]
     for pieces in turns:
@@ -159,62 +159,63 @@ def test_a_chat_that_grows_and_branches_has_the_ids_of_its_text(turns: list[list
 
 
 def chat(*messages: str) -> str:
-    """A prompt, as ChatML ends it: with the beginning of the next message."""
+    """A ChatML prompt, which ends with the beginning of the next message."""
     return "".join(f"<|im_start|>{message}<|im_end|>\n" for message in messages) + "<|im_start|>assistant\n"
 
 
-def test_only_what_is_new_is_encoded(counting: Counting) -> None:
+def test_only_new_messages_of_a_chat_are_encoded(counting: Counting) -> None:
     encoder = encoder_of(counting)
     encoder.encode([chat("user\nHello")])
-    counting.asked.clear()
+    counting.encoded.clear()
     encoder.encode([chat("user\nHello", "assistant\nHi", "user\nGo on")])
     assert (
-        "".join(counting.asked) == "assistant\nHi<|im_end|>\n<|im_start|>user\nGo on<|im_end|>\n<|im_start|>assistant\n"
+        "".join(counting.encoded)
+        == "assistant\nHi<|im_end|>\n<|im_start|>user\nGo on<|im_end|>\n<|im_start|>assistant\n"
     )
 
 
-def test_a_prompt_that_was_seen_is_encoded_from_its_last_place_on(counting: Counting) -> None:
+def test_repeated_prompt_is_encoded_from_its_last_marker_on(counting: Counting) -> None:
     encoder = encoder_of(counting)
     first = encoder.encode(["a<|im_end|>b<|im_end|>c"])
-    counting.asked.clear()
+    counting.encoded.clear()
     assert encoder.encode(["a<|im_end|>b<|im_end|>c"]) == first
-    assert counting.asked == ["c"]
+    assert counting.encoded == ["c"]
 
 
-def test_a_prompt_whose_end_is_written_otherwise_later_is_found_before_that(counting: Counting) -> None:
-    """Some templates begin the answer with an empty thought, which they leave out once it is history."""
+def test_prompt_with_a_changed_end_is_found_before_the_change(counting: Counting) -> None:
+    """Some templates begin the answer with empty reasoning and leave that reasoning out of the history."""
     encoder = encoder_of(counting)
     encoder.encode([chat("user\nHello") + "<file_sep>\n\n<filename>\n\n"])
-    counting.asked.clear()
+    counting.encoded.clear()
     encoder.encode([chat("user\nHello", "assistant\nHi")])
-    assert "".join(counting.asked) == "assistant\nHi<|im_end|>\n<|im_start|>assistant\n"
+    assert "".join(counting.encoded) == "assistant\nHi<|im_end|>\n<|im_start|>assistant\n"
 
 
-def test_an_answer_longer_than_what_is_looked_at_first_is_no_obstacle(counting: Counting) -> None:
+def test_prefix_before_a_long_answer_is_found(counting: Counting) -> None:
     encoder = encoder_of(counting)
     encoder.encode([chat("user\nHello")])
-    counting.asked.clear()
+    counting.encoded.clear()
     answer = "assistant\n" + "word " * 20_000
     encoder.encode([chat("user\nHello", answer)])
-    assert "".join(counting.asked) == f"{answer}<|im_end|>\n<|im_start|>assistant\n"
+    assert "".join(counting.encoded) == f"{answer}<|im_end|>\n<|im_start|>assistant\n"
 
 
 def test_text_behind_a_changed_beginning_is_found(counting: Counting) -> None:
     encoder = encoder_of(counting)
     for said in ("Be brief.", "Be kind."):
-        counting.asked.clear()
+        counting.encoded.clear()
         encoder.encode([chat(f"system\n{said}", "user\nHello")], apart=10)
-    assert "".join(counting.asked) == "system\nBe kind.<|im_end|>assistant\n"
+    assert "".join(counting.encoded) == "system\nBe kind.<|im_end|>assistant\n"
 
 
 def test_a_long_prompt_is_encoded_in_blocks(counting: Counting) -> None:
     text = chat(*(f"user\n{number} {'word ' * 200}" for number in range(20)))
     assert list(encoder_of(counting).encode([text]).ids) == tokenizer().encode(text)
-    assert max(map(len, counting.asked)) < BLOCK_CHARS + 1_100
-    assert len(counting.asked) < 10 + NODES_MAX
+    assert max(map(len, counting.encoded)) < BLOCK_CHARS + 1_100
+    assert len(counting.encoded) < 10 + NODES_MAX
 
 
-def test_more_tokens_than_wanted_are_counted_and_not_kept(counting: Counting) -> None:
+def test_prompt_over_the_token_limit_is_counted_and_not_cached(counting: Counting) -> None:
     encoder = encoder_of(counting)
     text = chat("user\nHello")
     tokens = len(tokenizer().encode(text))
@@ -223,21 +224,21 @@ def test_more_tokens_than_wanted_are_counted_and_not_kept(counting: Counting) ->
     assert list(encoder.encode([text], most_tokens=tokens).ids) == tokenizer().encode(text)
 
 
-def test_without_room_everything_is_encoded_in_one_piece(counting: Counting) -> None:
+def test_cache_without_room_encodes_each_prompt_in_one_piece(counting: Counting) -> None:
     encoder = encoder_of(counting, 0)
     for _ in range(2):
         encoder.encode(["a<|im_end|>b"])
-    assert counting.asked == ["a<|im_end|>b"] * 2
+    assert counting.encoded == ["a<|im_end|>b"] * 2
 
 
-def test_where_the_first_word_is_marked_nothing_is_cut() -> None:
+def test_prompt_of_a_tokenizer_that_marks_the_first_word_is_not_cut() -> None:
     made = Counting(TOKENIZERS["marks the first word"])
     encoder_of(made).encode(["a<x>b"])
-    assert made.asked == ["a<x>b"]
+    assert made.encoded == ["a<x>b"]
 
 
-def test_callers_who_begin_alike_get_what_each_of_them_sent() -> None:
-    """All tenants share the cache; an entry is found only by the whole of the text before it."""
+def test_prompts_with_a_common_prefix_do_not_mix() -> None:
+    """All tenants share the cache. An entry is found only by the whole text before it."""
     encoder = encoder_of(tokenizer(), 100 * ROOM)
     for secret in ("alpha", "beta", "alpha", "gamma"):
         text = chat("user\nHello", f"assistant\n{secret}", "user\nHello")
@@ -254,19 +255,19 @@ def test_least_recently_used_entry_is_evicted() -> None:
     assert cache.bytes == 3 * (NODE_BYTES + 8)
 
 
-def test_a_node_without_its_parent_is_not_found_until_it_is_kept_anew() -> None:
+def test_entry_without_its_parent_is_not_found_until_it_is_stored_again() -> None:
     cache = PrefixCache(2 * (NODE_BYTES + 8))
     cache.keep(b"1", b"", [1])
     cache.keep(b"2", b"1", [2])
     assert cache.find([b"2", b"1"]) == (0, array("I", [1, 2]))
     cache.find([b"1"])
-    cache.keep(b"3", b"", [3])  # in the place of the node that was used before its parent
+    cache.keep(b"3", b"", [3])  # evicts node 2, which was used before its parent
     assert cache.find([b"2", b"1"]) == (1, array("I", [1]))
     cache.keep(b"2", b"1", [2])
     assert cache.find([b"2"]) == (0, array("I", [1, 2]))
 
 
-def test_what_is_kept_stays_within_its_bytes() -> None:
+def test_cache_stays_within_its_byte_limit() -> None:
     cache = PrefixCache(2_000)
     for number in range(100):
         cache.keep(str(number).encode(), b"", range(number))
@@ -289,7 +290,7 @@ def test_threads_share_the_prompt_cache() -> None:
     assert encoder._cache.bytes <= 3_000
 
 
-def test_ids_that_are_packed_in_pieces_are_those_of_the_tokenizer() -> None:
+def test_ids_packed_in_pieces_equal_those_of_the_tokenizer() -> None:
     text = "word " * (3 * PIECE_IDS)
     ids = tokenizer().encode(text)
     assert len(ids) > 2 * PIECE_IDS

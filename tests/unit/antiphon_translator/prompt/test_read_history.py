@@ -9,7 +9,7 @@ from antiphon_translator.conversation import KnownMessages, Message
 from antiphon_translator.prompt.read_history import FORKS_MAX, MESSAGE_BYTES, NOTHING_READ, HistoryCache, ReadHistory
 
 FIRST = {"id": "msg_" + "0" * 100, "text": "a"}
-"""Longer than what chats are told apart by."""
+"""An item longer than the prefix that identifies a chat."""
 
 
 def history(*texts: str) -> bytes:
@@ -28,7 +28,7 @@ def cache(*kept: bytes, most_bytes: int = 10**6) -> HistoryCache:
     return made
 
 
-def test_a_history_that_grew_is_known_up_to_what_is_new() -> None:
+def test_history_that_grew_is_known_up_to_its_new_items() -> None:
     known = cache(history("b")).find(history("b", "c", "d"))
     assert known.items == 2
     assert loads(known.rest(history("b", "c", "d"))) == [{"text": "c"}, {"text": "d"}]
@@ -40,7 +40,7 @@ def test_a_history_that_did_not_grow_has_no_rest() -> None:
     assert known.rest(history("b")) == b"[]"
 
 
-def test_of_an_unknown_history_all_is_the_rest() -> None:
+def test_unknown_history_is_read_as_a_whole() -> None:
     assert cache().find(history("b")) is NOTHING_READ
     assert NOTHING_READ.rest(history("b")) == history("b")
 
@@ -54,7 +54,7 @@ def test_a_history_with_other_items_is_unknown(other: bytes) -> None:
     assert cache(history("b", "c")).find(other) is NOTHING_READ
 
 
-def test_a_value_that_goes_on_is_another_value() -> None:
+def test_number_that_goes_on_is_not_taken_for_a_known_item() -> None:
     made = HistoryCache(10**6)
     made.keep(ReadHistory(b"[" + b"1" * 100, 1))
     assert made.find(b"[" + b"1" * 100 + b"2]") is NOTHING_READ
@@ -66,21 +66,21 @@ def test_forks_of_a_chat_are_kept_beside_each_other() -> None:
     assert made.find(history("b", "c", "e")).items == made.find(history("b", "d", "e")).items == 3
 
 
-def test_a_longer_history_takes_the_place_of_its_beginning() -> None:
+def test_longer_history_replaces_its_prefix() -> None:
     made = cache(history("b"), history("b", "c"))
     assert made.find(history("b", "c")).items == 3
     assert made.find(history("b", "d")) is NOTHING_READ
     assert made.bytes == read(history("b", "c")).size
 
 
-def test_a_chat_has_so_many_forks_at_most() -> None:
+def test_oldest_fork_over_the_fork_limit_is_evicted() -> None:
     forks = [history(str(number)) for number in range(FORKS_MAX + 1)]
     made = cache(*forks)
     assert [made.find(each).items for each in forks] == [0] + [2] * FORKS_MAX
     assert made.bytes == FORKS_MAX * read(forks[0]).size
 
 
-def test_the_chat_that_was_not_continued_for_longest_goes_first() -> None:
+def test_least_recently_used_chat_is_evicted() -> None:
     chats = [dumps([{"id": f"{number}" * 100}]) for number in range(3)]
     made = cache(*chats[:2], most_bytes=2 * read(chats[0]).size)
     made.find(chats[0])
@@ -89,12 +89,12 @@ def test_the_chat_that_was_not_continued_for_longest_goes_first() -> None:
     assert made.bytes == 2 * read(chats[0]).size
 
 
-def test_what_is_larger_than_the_bound_is_not_kept() -> None:
+def test_history_over_the_size_limit_is_not_cached() -> None:
     assert cache(history("b"), most_bytes=0).bytes == 0
     assert cache(history("b"), most_bytes=read(history("b")).size - 1).bytes == 0
 
 
-def test_messages_count_as_what_is_made_of_them() -> None:
+def test_size_of_a_history_counts_its_messages() -> None:
     assert read(history("b")).size == 2 * (len(history("b")) - 1) + 2 * MESSAGE_BYTES
 
 

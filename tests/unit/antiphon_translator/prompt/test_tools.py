@@ -27,12 +27,12 @@ def names(found: tuple[Tool, ...]) -> list[str]:
     return [tool.shown_as for tool in found]
 
 
-def test_without_tools_there_is_nothing_to_call() -> None:
+def test_request_without_tools_has_no_schemas() -> None:
     assert offered() == ToolSet()
     assert ToolSet().schemas is None
 
 
-def test_a_function_is_shown_as_it_was_declared() -> None:
+def test_function_is_shown_as_declared() -> None:
     (tool,) = offered(WEATHER).shown
     assert tool == Tool("get_weather", "get_weather", description="Tells it.", parameters=SCHEMA, strict=True)
     assert tool.as_function() == {
@@ -41,25 +41,25 @@ def test_a_function_is_shown_as_it_was_declared() -> None:
     }
 
 
-def test_a_custom_tool_is_a_function_of_one_string() -> None:
+def test_custom_tool_is_shown_as_a_function_of_one_string() -> None:
     (tool,) = offered(EXEC).shown
     assert tool.is_custom
     assert tool.as_function()["function"]["parameters"]["properties"] == {"input": {"type": "string"}}
 
 
-def test_a_namespace_is_shown_flat_and_called_by_either_name() -> None:
+def test_namespaced_tool_is_found_by_its_flat_and_its_bare_name() -> None:
     found = offered(AGENTS, WEATHER)
     assert names(found.shown) == ["agents__close", "agents__exec", "get_weather"]
     for name in ("agents__close", "close"):
         assert (found.called(name).name, found.called(name).namespace) == ("close", "agents")
 
 
-def test_a_bare_name_that_two_have_is_neithers() -> None:
+def test_ambiguous_bare_name_is_in_no_namespace() -> None:
     other = AGENTS | {"name": "others"}
     assert offered(AGENTS, other).called("close") == Tool("close", "close")
 
 
-def test_a_tool_that_was_never_offered_is_passed_on() -> None:
+def test_call_of_an_unknown_tool_is_passed_on() -> None:
     assert offered(WEATHER).called("rm") == Tool("rm", "rm")
 
 
@@ -76,7 +76,7 @@ def test_a_tool_that_was_never_offered_is_passed_on() -> None:
         ({"type": "allowed_tools", "mode": "required", "tools": [EXEC]}, ["exec"], True),
     ],
 )
-def test_the_choice_decides_what_may_be_called(choice: Any, callable_: list[str], required: bool) -> None:
+def test_tool_choice_limits_the_callable_tools(choice: Any, callable_: list[str], required: bool) -> None:
     found = offered(WEATHER, EXEC, choice=choice)
     assert names(found.shown) == ["get_weather", "exec"]
     assert (names(found.callable), found.required) == (callable_, required)
@@ -94,19 +94,19 @@ def test_the_choice_decides_what_may_be_called(choice: Any, callable_: list[str]
         ([WEATHER], {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp"}]}, "tool_choice.tools[0]"),
     ],
 )
-def test_a_choice_of_what_is_not_there_is_refused(declared: list[Any], choice: Any, field: str) -> None:
+def test_duplicate_tool_or_choice_of_an_unknown_one_is_rejected(declared: list[Any], choice: Any, field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         offered(*declared, choice=choice)
     assert (caught.value.field, caught.value.code) == (field, "invalid_value")
 
 
-def test_items_may_bring_tools_along() -> None:
+def test_tools_in_an_input_item_are_offered() -> None:
     item = {"type": "additional_tools", "role": "developer", "tools": [AGENTS]}
     found = tools.offered(tools.declared_in([{"type": "message"}, item], "input", SchemaBudget()), None)
     assert names(found.shown) == ["agents__close", "agents__exec"]
 
 
-def test_a_bad_tool_in_an_item_is_named() -> None:
+def test_invalid_tool_in_an_item_is_rejected_with_its_path() -> None:
     item = {"type": "additional_tools", "tools": [WEATHER, {"type": "function"}]}
     with pytest.raises(InvalidRequest) as caught:
         tools.declared_in([item], "input", SchemaBudget())
@@ -114,7 +114,7 @@ def test_a_bad_tool_in_an_item_is_named() -> None:
     assert caught.value.message == "Missing required parameter: 'input[0].tools[1].name'."
 
 
-def test_parameters_that_are_no_schema_are_named_where_they_stand() -> None:
+def test_invalid_parameter_schema_is_rejected_with_its_path() -> None:
     bad = {"type": "function", "name": "g", "parameters": {"type": "strnig"}}
     item = {"type": "additional_tools", "tools": [WEATHER | {"strict": False}, bad]}
     with pytest.raises(InvalidRequest) as caught:

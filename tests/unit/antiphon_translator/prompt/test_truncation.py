@@ -10,12 +10,12 @@ from antiphon_translator.prompt.truncation import RESERVE_TOKENS_MAX, fit, reser
 
 
 def encode(conversation: Conversation) -> EncodedPrompt:
-    """One token for each character, and one for each message."""
+    """Counts one token for each character and one for each message."""
     return EncodedPrompt([], sum(1 + len(message.text) for message in conversation.messages), [])
 
 
 def kept(conversation: Conversation, most_tokens: int) -> str:
-    """The messages that are left, by their first letters."""
+    """The remaining messages, as the first letters of their roles."""
     shown, prompt = fit(conversation, encode, most_tokens=most_tokens)
     assert prompt == encode(shown)
     return "".join(message.role[0] for message in shown.messages)
@@ -43,22 +43,22 @@ WITH_CALLS = Conversation(
     ("most_tokens", "left"),
     [(71, "suatauau"), (70, "suau"), (40, "suau"), (39, "su"), (20, "su"), (1, "su")],
 )
-def test_the_oldest_turns_go_first_and_whole(most_tokens: int, left: str) -> None:
+def test_truncation_drops_whole_turns_oldest_first(most_tokens: int, left: str) -> None:
     assert kept(WITH_CALLS, most_tokens) == left
 
 
-def test_a_developer_message_in_the_middle_stays() -> None:
+def test_truncation_keeps_a_developer_message_in_the_middle() -> None:
     conversation = Conversation((said("user"), said("developer"), said("assistant"), said("user")))
     assert kept(conversation, 25) == "du"
 
 
-def test_what_comes_before_the_first_user_message_is_a_turn() -> None:
+def test_truncation_treats_messages_before_the_first_user_message_as_a_turn() -> None:
     conversation = Conversation((said("assistant"), said("user"), said("assistant"), said("user")))
     assert [kept(conversation, most) for most in (40, 30, 10)] == ["auau", "uau", "u"]
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(1, 600))
-def test_no_turn_more_than_needed_is_left_out(lengths: list[int], most_tokens: int) -> None:
+def test_truncation_drops_no_more_turns_than_needed(lengths: list[int], most_tokens: int) -> None:
     conversation = Conversation(tuple(said("user", length) for length in lengths))
     left = len(kept(conversation, most_tokens))
     sizes = [length + 1 for length in lengths]
@@ -66,7 +66,7 @@ def test_no_turn_more_than_needed_is_left_out(lengths: list[int], most_tokens: i
     assert left == len(sizes) or sum(sizes[-left - 1 :]) > most_tokens
 
 
-def test_few_prompts_are_made() -> None:
+def test_truncation_of_a_long_chat_encodes_few_prompts() -> None:
     conversation = Conversation(tuple(said("user") for _ in range(1000)))
     made: list[Conversation] = []
 
@@ -82,11 +82,11 @@ def test_few_prompts_are_made() -> None:
     ("context_length", "asked", "reserve"),
     [(100_000, None, RESERVE_TOKENS_MAX), (1_000, None, 250), (1_000, 7, 7), (1_000, 501, 500)],
 )
-def test_the_answer_has_room(context_length: int, asked: int | None, reserve: int) -> None:
+def test_truncation_reserves_room_for_the_answer(context_length: int, asked: int | None, reserve: int) -> None:
     assert reserve_tokens(context_length, asked) == reserve
 
 
-def test_an_image_counts_and_leaves_with_its_message() -> None:
+def test_truncation_counts_images_and_drops_them_with_their_message() -> None:
     images = [Image(bytes([n]), "png", 1, 1) for n in range(2)]
     given = Conversation((Message("user", ("x", images[0])), said("assistant"), Message("user", ("x", images[1]))))
     everything = encode(given).tokens + 2 * 100

@@ -62,7 +62,7 @@ def test_valid_answer_has_no_mismatch(schema: Object, text: str) -> None:
         ({"type": "string", "pattern": "^a+$"}, '"secret"', "it does not match the schema at ('pattern',)"),
     ],
 )
-def test_a_mismatch_says_where_and_repeats_nothing(schema: Object, text: str, words: str) -> None:
+def test_mismatch_has_its_schema_path_and_not_the_answer(schema: Object, text: str, words: str) -> None:
     assert check(schema).mismatch(text) == words
 
 
@@ -78,7 +78,7 @@ def test_check_that_takes_too_long_is_skipped() -> None:
     assert check(PERSON).mismatch('["' + "a" * 1_000_000 + '"]') is not None
 
 
-def test_alternatives_that_lead_back_take_no_exponential_time() -> None:
+def test_check_of_recursive_alternatives_takes_no_exponential_time() -> None:
     again: Object = {"properties": {"a": {"$ref": "#"}}, "required": ["a"]}
     text = '{"a":' * 60 + "{}" + "}" * 60
     assert check({"anyOf": [again, again]}).mismatch(text) == "it does not match the schema"
@@ -93,7 +93,7 @@ def test_alternatives_that_lead_back_take_no_exponential_time() -> None:
         max_leaves=6,
     )
 )
-def test_any_answer_is_judged(value: Any) -> None:
+def test_check_of_any_answer_returns_a_verdict(value: Any) -> None:
     verdict = check(PERSON).mismatch(dumps(value).decode())
     assert verdict is None or verdict.startswith("it does not match the schema at (")
 

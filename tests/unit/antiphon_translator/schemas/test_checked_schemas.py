@@ -9,7 +9,7 @@ from antiphon_translator.schemas.schema_budget import SchemaBudget
 from antiphon_translator.schemas.schema_outline import InvalidSchema
 
 
-def test_bad_tools_are_not_remembered_and_good_ones_as_far_as_there_is_room() -> None:
+def test_only_valid_schemas_are_cached_up_to_the_limit() -> None:
     checked = CheckedSchemas(items_max=2)
     for _ in range(2):
         with pytest.raises(InvalidSchema):
@@ -20,7 +20,7 @@ def test_bad_tools_are_not_remembered_and_good_ones_as_far_as_there_is_room() ->
     assert len(checked) == 2
 
 
-def test_tools_that_come_again_count_like_new_ones() -> None:
+def test_cached_schemas_count_against_the_budget() -> None:
     checked, budget = CheckedSchemas(), SchemaBudget()
     long = dumps({"type": "object", "description": "x" * (SCHEMA_BYTES_MAX - 100)})
     with pytest.raises(InvalidSchema, match="schemas of the request"):

@@ -1,4 +1,4 @@
-"""Formats of custom tools: what is shown, what is held, what is refused."""
+"""Formats of custom tools: which become patterns, which are only shown, and which are rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def grammar(definition: str, syntax: str = "regex") -> GrammarInput:
 
 
 @pytest.mark.parametrize("given", [None, PlainInput(type="text")])
-def test_any_text_is_a_string(given: PlainInput | None) -> None:
+def test_input_without_a_grammar_is_a_plain_string(given: PlainInput | None) -> None:
     schema = custom_formats.input_schema(given)
     assert schema["properties"] == {"input": {"type": "string"}}
     assert (schema["required"], schema["additionalProperties"]) == (["input"], False)
@@ -33,7 +33,7 @@ def test_any_text_is_a_string(given: PlainInput | None) -> None:
         (r"\[x\]\?", r"^(\[x\]\?)$"),
     ],
 )
-def test_a_plain_regular_expression_is_a_pattern(definition: str, pattern: str) -> None:
+def test_plain_regular_expression_becomes_a_pattern(definition: str, pattern: str) -> None:
     assert custom_formats.can_be_held(grammar(definition))
     schema = custom_formats.input_schema(grammar(definition))
     assert schema["properties"]["input"] == {"type": "string", "pattern": pattern}
@@ -74,7 +74,7 @@ def test_pattern_of_texts_that_json_escapes_is_shown_and_does_not_guide(definiti
     assert shown["description"] == f"It must match this regular expression:\n{definition}"
 
 
-def test_a_lark_grammar_is_only_shown() -> None:
+def test_lark_grammar_is_shown_and_does_not_guide() -> None:
     lark = grammar('start: "a"+', "lark")
     assert not custom_formats.can_be_held(lark)
     shown = custom_formats.input_schema(lark)["properties"]["input"]
@@ -89,5 +89,5 @@ def test_invalid_regular_expression_is_rejected(definition: str) -> None:
 
 
 @pytest.mark.parametrize("given", [grammar("a+"), grammar("(?i)a"), grammar(r"\p{L}"), grammar("(", "lark")])
-def test_valid_regular_expression_and_any_lark_grammar_pass(given: GrammarInput) -> None:
+def test_valid_regular_expression_and_any_lark_grammar_are_accepted(given: GrammarInput) -> None:
     custom_formats.require(given, "tools[0].format")

@@ -35,38 +35,38 @@ def test_each_extension_member_makes_its_guide(given: Object, guide: Guide) -> N
     assert of(nvext=given) == guide
 
 
-def test_a_choice_is_taken_literally() -> None:
+def test_guided_choice_matches_only_its_literal_texts() -> None:
     choices = ["1 + 1 (two)", "a|b", "[x]", "$5.00", "\\", "Ü-{}*?^"]
     guide = of(nvext={"guided_choice": choices})
     assert guide is not None
     assert [text for text in [*choices, "a", "1 ++ 1 two"] if re.fullmatch(guide.text, text)] == choices
 
 
-def test_an_engine_that_takes_none_is_not_asked_in_silence() -> None:
+def test_guide_for_an_engine_without_guides_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         of(frozenset(), nvext={"guided_regex": "a"})
     assert (caught.value.field, caught.value.code) == ("nvext.guided_regex", "unsupported_parameter")
 
 
-def test_the_format_of_the_answer_is_a_guide() -> None:
+def test_text_format_becomes_a_guide_in_written_order() -> None:
     schema = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "integer"}}}
     guide = of(text={"format": {"type": "json_schema", "name": "n", "schema": schema}})
     assert guide is not None
     assert (guide.kind, loads(guide.text)) == (GuideKind.JSON_SCHEMA, schema)
-    assert list(loads(guide.text)["properties"]) == ["b", "a"]  # answered in this order
+    assert list(loads(guide.text)["properties"]) == ["b", "a"]  # the answer has this order
     json_object = of(text={"format": {"type": "json_object"}})
     assert json_object is not None
     assert json_object.kind is GuideKind.JSON
     assert of(text={"format": {"type": "text"}}) is None
 
 
-def test_a_format_is_not_ignored_where_the_engine_takes_no_guide() -> None:
+def test_text_format_for_an_engine_without_guides_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         of(frozenset(), text={"format": {"type": "json_object"}})
     assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_parameter")
 
 
-def test_a_schema_of_nvext_must_be_one_that_a_grammar_can_follow() -> None:
+def test_guided_json_that_cannot_guide_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         of(nvext={"guided_json": {"$ref": "#/nowhere"}})
     assert (caught.value.field, caught.value.code) == ("nvext.guided_json", "invalid_json_schema")

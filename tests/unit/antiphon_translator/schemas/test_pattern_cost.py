@@ -27,11 +27,11 @@ from antiphon_translator.schemas import pattern_cost
         (r"\.\n", 2),
     ],
 )
-def test_repetitions_are_written_out_and_shorthands_counted_in_pairs(pattern: str, cost: int) -> None:
+def test_pattern_cost_counts_expanded_repetitions_and_pairs_of_shorthands(pattern: str, cost: int) -> None:
     assert pattern_cost.of(pattern) == cost
 
 
 @given(st.text(alphabet="a.(){}[]^\\,1?9sé|", max_size=100))
-def test_whatever_a_pattern_holds_it_has_a_cost(pattern: str) -> None:
+def test_pattern_cost_of_any_text_is_a_number(pattern: str) -> None:
     assert pattern_cost.of(pattern) >= 0
     assert pattern_cost.of(pattern + "a") > 0

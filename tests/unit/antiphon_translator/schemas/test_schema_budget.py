@@ -13,7 +13,7 @@ SCHEMA: Object = {
 }
 
 
-def test_the_cost_of_a_schema() -> None:
+def test_cost_of_a_schema_counts_bytes_nodes_and_patterns() -> None:
     outline = Outline(SCHEMA)
     assert cost_of(outline, size_bytes=7, compiles=True) == SchemaCost(7, 4, 5)
     assert cost_of(outline, size_bytes=7, compiles=False) == SchemaCost(7, 4, 0)
@@ -27,7 +27,7 @@ def test_the_cost_of_a_schema() -> None:
         (SchemaCost(0, 0, limits.SCHEMAS_PATTERN_US_MAX // 2), "to compile"),
     ],
 )
-def test_all_schemas_of_a_request_are_bounded_together(half: SchemaCost, words: str) -> None:
+def test_schemas_of_a_request_over_the_common_limit_are_rejected(half: SchemaCost, words: str) -> None:
     budget = SchemaBudget()
     budget.take(half)
     budget.take(half)

@@ -16,7 +16,7 @@ def nested(levels: int) -> Object:
     return schema
 
 
-def test_schemas_are_found_in_the_order_in_which_they_are_written() -> None:
+def test_subschemas_are_found_in_written_order() -> None:
     outline = Outline(
         {
             "properties": {"b": {"items": STRING}, "a": {"anyOf": [STRING, True]}},
@@ -37,7 +37,7 @@ def test_schemas_are_found_in_the_order_in_which_they_are_written() -> None:
 
 
 @pytest.mark.parametrize("keyword", KEYWORDS)
-def test_every_keyword_is_followed(keyword: str) -> None:
+def test_subschema_of_every_keyword_is_found(keyword: str) -> None:
     by_name = {"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"}
     value = {"x": STRING} if keyword in by_name else STRING
     (_, place) = Outline({keyword: value}).places.values()
@@ -54,18 +54,18 @@ def test_data_in_a_schema_is_not_read_as_a_schema() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "x", [5], {"a": 5}])
-def test_nonsense_where_schemas_stand_is_passed_over(wrong: object) -> None:
+def test_malformed_subschemas_are_skipped(wrong: object) -> None:
     assert len(Outline(dict.fromkeys(KEYWORDS, wrong)).places) <= 1 + len(KEYWORDS)
 
 
-def test_levels_count_values_and_not_alternatives() -> None:
+def test_levels_count_nested_values_and_not_alternatives() -> None:
     outline = Outline({"properties": {"a": {"anyOf": [{"items": STRING}]}}, "$defs": {"d": {"items": STRING}}})
     levels = {place.path[-1]: place.level for place in outline.places.values() if place.path}
     assert levels == {"a": 1, "0": 1, "items": 1, "d": 0}
     assert outline.places["properties", "a", "anyOf", "0", "items"].level == 2
 
 
-def test_depth_has_an_end() -> None:
+def test_schema_over_the_depth_limit_is_rejected() -> None:
     assert len(Outline(nested(SCHEMA_DEPTH_MAX)).places) == SCHEMA_DEPTH_MAX
     for levels in (SCHEMA_DEPTH_MAX + 1, 3_000):
         with pytest.raises(InvalidSchema, match="nested deeper than 32") as caught:
@@ -91,7 +91,7 @@ def test_depth_has_an_end() -> None:
         ("", None),
     ],
 )
-def test_references_lead_to_places(reference: str, path: tuple[str, ...] | None) -> None:
+def test_references_are_resolved_to_subschemas(reference: str, path: tuple[str, ...] | None) -> None:
     outline = Outline(
         {
             "properties": {"p": {"anyOf": [STRING, STRING]}},
@@ -122,18 +122,18 @@ REF_A, REF_B = {"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}
         ({"anyOf": [REF_A, REF_A], "$defs": {"a": {"oneOf": [REF_B, REF_B]}, "b": STRING}}, False),
     ],
 )
-def test_a_schema_that_only_says_itself_is_found(schema: Object, loops: bool) -> None:
+def test_schema_that_only_refers_to_itself_is_a_loop(schema: Object, loops: bool) -> None:
     assert (Outline(schema).loop() is not None) == loops
 
 
-def test_the_weight_counts_definitions_wherever_they_are_referred_to() -> None:
+def test_weight_counts_a_definition_for_each_reference() -> None:
     assert Outline({"properties": {"x": STRING, "y": STRING}, "$defs": {"a": STRING}}).weight(one) == 3
     assert Outline({"properties": {"x": REF_A, "y": REF_A}, "$defs": {"a": {"items": STRING}}}).weight(one) == 7
     assert Outline({"properties": {"x": {"$ref": "#"}}}).weight(one) == 3
     assert Outline({"items": STRING}).weight(lambda place: 10 if place.path else 1) == 11
 
 
-def test_the_weight_of_hostile_schemas_is_found_at_once() -> None:
+def test_weight_of_an_exponential_schema_takes_no_exponential_time() -> None:
     doubling = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(4_000)}
     outline = Outline({"$ref": "#/$defs/a0", "$defs": doubling | {"a4000": STRING}})
     assert outline.weight(one) > 2**4_000
@@ -141,12 +141,12 @@ def test_the_weight_of_hostile_schemas_is_found_at_once() -> None:
     assert not outline.is_recursive
 
 
-def test_recursion_is_known() -> None:
+def test_recursive_schema_is_detected() -> None:
     assert Outline({"properties": {"x": {"$ref": "#"}}}).is_recursive
     assert not Outline({"properties": {"x": REF_A, "y": REF_A}, "$defs": {"a": STRING}}).is_recursive
 
 
-def test_a_flaw_is_told_with_its_place() -> None:
+def test_invalid_schema_message_has_the_path() -> None:
     assert str(InvalidSchema(("properties", "a"), "it is odd.")) == "In context=('properties', 'a'), it is odd."
 
 

@@ -49,7 +49,7 @@ def with_patterns(*patterns: str) -> Object:
         {"const": {"$ref": "http://example.com/"}, "default": {"type": "strnig"}},
     ],
 )
-def test_odd_schemas_that_do_no_harm_are_read(schema: Object) -> None:
+def test_odd_but_harmless_schema_is_accepted(schema: Object) -> None:
     schemas.read(schema)
 
 
@@ -98,7 +98,7 @@ def test_malformed_schema_is_rejected_with_its_path(schema: Object, path: str, w
         with_patterns(*["^(?:\\d\\d[2468][048])-02-29$"] * 500),
     ],
 )
-def test_schemas_that_guide_are_compiled(schema: Object) -> None:
+def test_schema_that_can_guide_is_compiled(schema: Object) -> None:
     schemas.compiled(guidable(schema))
 
 
@@ -139,21 +139,21 @@ def test_schema_that_cannot_guide_is_rejected_with_its_path(schema: Object, path
     assert words in found.message
 
 
-def test_a_schema_nested_without_end_is_refused() -> None:
+def test_deeply_nested_schema_is_rejected() -> None:
     deep: Object = {}
     for _ in range(3_000):
         deep = {"properties": {"a": deep}}
     assert "JSON" in refusal(deep).message or "nested deeper" in refusal(deep).message
 
 
-# ---- Whatever is sent ----
+# ---- Random schemas ----
 
 VALUES = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**64 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
-    # what schemas are made of, so that some of them get far
+    # typical parts of schemas, so that some of the random schemas pass the first checks
     | st.sampled_from(["object", "string", "integer", "#", "#/$defs/a", "http://127.0.0.1:9/", "^(a+)+$", "", "é"]),
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -169,7 +169,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*KEYWORDS, "type", "$ref", "$schema", "$id", "enum", "const"]), VALUES))
-def test_whatever_is_sent_is_read_or_refused(schema: Object) -> None:
+def test_any_schema_is_accepted_or_rejected_without_another_error(schema: Object) -> None:
     with suppress(InvalidSchema):
         outline = guidable(schema)
         schemas.compiled(outline)

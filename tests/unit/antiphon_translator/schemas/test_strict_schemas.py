@@ -17,7 +17,7 @@ NULL: Object = {"type": "null"}
 
 
 def closed(**properties: Any) -> Object:
-    """An object as the subset wants it."""
+    """An object schema in the strict subset."""
     return {
         "type": "object",
         "properties": properties,
@@ -65,7 +65,7 @@ PASSING: dict[str, Object] = {
 
 
 @pytest.mark.parametrize("schema", PASSING.values(), ids=PASSING.keys())
-def test_what_a_grammar_follows_passes(schema: Object) -> None:
+def test_schema_in_the_strict_subset_is_accepted(schema: Object) -> None:
     check(schema)
 
 
@@ -98,7 +98,7 @@ A = "properties a"
         (closed(a={"type": "array", "prefixItems": [STRING]}), A, "use an object with named properties"),
         (closed(a={"type": "array", "items": True}), f"{A} items", "must be an object, not true"),
         (closed(a={"type": "array", "items": {}}), f"{A} items", "must have a 'type' key"),
-        # what there is no grammar of
+        # keywords without a grammar
         (closed() | {"allOf": [closed()]}, "", "'allOf' is not permitted; write its schemas as one"),
         (closed(a={"oneOf": [STRING, NULL]}), A, "'oneOf' is not permitted; use 'anyOf'"),
         (closed(a={"not": STRING}), A, "'not' is not permitted"),
@@ -111,7 +111,7 @@ A = "properties a"
         (closed(a=STRING | {"nullable": True}), A, "use a type like ['string', 'null']"),
         (closed(a=STRING | {"minimum": 1}), A, "'minimum' is not permitted"),
         (closed(a=STRING | {"minLenght": 1}), A, "'minLenght' is not permitted"),
-        # what grammars pass over, because something beside it counts more
+        # keywords that grammars ignore beside another keyword
         (closed(a={"enum": ["x"], "minLength": 2}), A, "'minLength' is not permitted beside 'enum'"),
         (closed(a={"const": "x", "enum": ["x"]}), A, "'enum' is not permitted beside 'const'"),
         (closed(a={"anyOf": [STRING], "type": "string"}), A, "'type' is not permitted beside 'anyOf'"),
@@ -123,7 +123,7 @@ A = "properties a"
         (closed(a=STRING | {"pattern": "^a$", "maxLength": 1}), A, "'pattern' is not permitted beside 'minLength'"),
         (closed(a=STRING | {"format": "date", "minLength": 1}), A, "'format' is not permitted beside 'minLength'"),
         (closed(a=STRING | {"format": "phone"}), f"{A} format", "'phone' is not supported; there is date"),
-        # what says nothing, or nothing possible
+        # schemas that permit everything or nothing
         (closed(a={}), A, "must have a 'type' key"),
         (closed(a={"description": "Anything."}), A, "must have a 'type' key"),
         (closed(a=True), A, "must be an object, not true"),
@@ -136,7 +136,7 @@ A = "properties a"
         (closed(a={"type": "integer", "minimum": 2, "maximum": 1}), f"{A} minimum", "nothing could match"),
         (closed(a=STRING | {"minLength": 2, "maxLength": 1}), f"{A} minLength", "nothing could match"),
         (closed(a={"type": "integer", "minimum": 0.5}), f"{A} minimum", "must be an integer"),
-        # what an older draft would not mind
+        # errors that an older draft permits
         (
             closed(a={"$ref": "#/$defs/d"})
             | {
@@ -155,7 +155,7 @@ A = "properties a"
         (closed(x={"anyOf": [nested(10), NULL]}), "properties x anyOf 0" + " properties x" * 9, "11 levels"),
     ],
 )
-def test_what_is_not_in_the_subset_is_refused_with_its_place(schema: Object, path: str, words: str) -> None:
+def test_schema_outside_the_strict_subset_is_rejected_with_its_path(schema: Object, path: str, words: str) -> None:
     with pytest.raises(InvalidSchema) as caught:
         check(schema)
     assert caught.value.path == tuple(path.split())
@@ -187,9 +187,9 @@ class Everything(BaseModel):
     code: str = Field(pattern="^[A-Z]{3}$", default="ABC")
 
 
-def test_what_the_openai_sdk_makes_of_models_passes() -> None:
+def test_schema_made_by_the_openai_sdk_is_accepted() -> None:
     check(to_strict_json_schema(Everything))
 
 
-def test_all_that_is_required_of_many_properties_is_found_soon() -> None:
+def test_strict_schema_with_5000_properties_is_accepted() -> None:
     check(closed(**{f"p{i}": STRING for i in range(5_000)}))

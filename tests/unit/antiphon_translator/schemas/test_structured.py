@@ -29,13 +29,13 @@ def schema(given: Object, *, strict: bool | None = None) -> TextFormat | None:
     return asked(type="json_schema", name="point", schema=given, strict=strict)
 
 
-def test_plain_text_is_guided_by_nothing() -> None:
+def test_plain_text_format_has_no_guide_and_no_check() -> None:
     for plain in (None, asked(type="text")):
         assert guide(plain) is None
         assert answer_check(plain) is None
 
 
-def test_json_mode_is_any_object() -> None:
+def test_json_mode_is_guided_and_checked_as_any_object() -> None:
     mode = asked(type="json_object")
     assert guide(mode) == Guide(GuideKind.JSON)
     check = answer_check(mode)
@@ -44,7 +44,7 @@ def test_json_mode_is_any_object() -> None:
     assert check.mismatch("[1]") == "it does not match the schema at ('type',)"
 
 
-def test_a_schema_guides_in_the_order_in_which_it_was_written() -> None:
+def test_schema_guide_keeps_the_written_order() -> None:
     text = '{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z","a"],'
     text += '"additionalProperties":false}'
     assert guide(schema(SCHEMA)) == Guide(GuideKind.JSON_SCHEMA, text, "point", strict=False)
@@ -53,14 +53,14 @@ def test_a_schema_guides_in_the_order_in_which_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("strict", [None, False, True])
-def test_answers_are_held_against_the_schema(strict: bool | None) -> None:
+def test_answers_are_checked_against_the_schema(strict: bool | None) -> None:
     check = answer_check(schema(SCHEMA, strict=strict))
     assert check is not None
     assert check.mismatch('{"z": "x", "a": 1}') is None
     assert check.mismatch('{"z": "x", "a": "y"}') == "it does not match the schema at ('properties', 'a', 'type')"
 
 
-def test_a_loose_schema_will_do_without_strict() -> None:
+def test_loose_schema_is_rejected_only_with_strict() -> None:
     loose: Object = {"type": "array", "items": {"oneOf": [{"type": "integer", "multipleOf": 5}, {"minLength": 1}]}}
     assert answer_check(schema(loose)) is not None
     with pytest.raises(InvalidRequest):
@@ -77,7 +77,9 @@ def test_a_loose_schema_will_do_without_strict() -> None:
         (SCHEMA | {"required": ["a"]}, True, "In context=(), 'required' is required to be supplied and to be an array"),
     ],
 )
-def test_a_bad_schema_is_refused_as_openai_does_it(given: Object, strict: bool | None, words: str) -> None:
+def test_invalid_response_schema_is_rejected_with_the_error_of_openai(
+    given: Object, strict: bool | None, words: str
+) -> None:
     with pytest.raises(InvalidRequest) as caught:
         answer_check(schema(given, strict=strict))
     error = envelope(caught.value)["error"]

@@ -78,7 +78,7 @@ SENT: dict[str, Object] = {
 
 
 @pytest.mark.parametrize("tool", SENT.values(), ids=SENT.keys())
-def test_what_clients_send_passes(tool: Object) -> None:
+def test_tool_schemas_of_known_clients_are_accepted(tool: Object) -> None:
     require(tool)
 
 
@@ -105,7 +105,7 @@ def test_what_clients_send_passes(tool: Object) -> None:
         ),
     ],
 )
-def test_what_is_no_schema_is_refused_as_openai_does_it(tool: Object, words: str) -> None:
+def test_invalid_tool_schema_is_rejected_with_the_error_of_openai(tool: Object, words: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         require({"type": "custom", "name": "c"}, tool)
     error = envelope(caught.value)["error"]
@@ -119,23 +119,23 @@ def test_what_is_no_schema_is_refused_as_openai_does_it(tool: Object, words: str
     }
 
 
-def test_the_tools_of_a_namespace_are_looked_at() -> None:
+def test_invalid_schema_of_a_namespaced_tool_is_rejected() -> None:
     namespace = {"type": "namespace", "name": "n", "tools": [function({}), function({"type": 5}, name="g")]}
     with pytest.raises(InvalidRequest, match="function 'g'") as caught:
         require(namespace)
     assert caught.value.field == "tools[0].tools[1].parameters"
 
 
-def test_tools_that_come_again_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_tool_schema_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tool = function({"type": "object", "description": "test_tools_that_come_again"})
     require(tool)
-    monkeypatch.setattr(schemas, "require_schema", lambda _: pytest.fail("it was looked at again"))
+    monkeypatch.setattr(schemas, "require_schema", lambda _: pytest.fail("the schema was validated again"))
     require(tool)
     with pytest.raises(pytest.fail.Exception):
-        require(function(tool["parameters"], strict=True))  # another question
+        require(function(tool["parameters"], strict=True))  # strict schemas are cached separately
 
 
-def test_what_is_no_grammar_is_named_where_it_stands() -> None:
+def test_invalid_grammar_of_a_custom_tool_is_rejected_with_its_path() -> None:
     def custom(definition: str) -> Object:
         form = {"type": "grammar", "syntax": "regex", "definition": definition}
         return {"type": "custom", "name": "c", "format": form}

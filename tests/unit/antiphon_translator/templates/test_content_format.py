@@ -24,10 +24,10 @@ TEXT = [
 
 
 @pytest.mark.parametrize("source", LIST)
-def test_a_loop_over_the_content_means_a_list(source: str) -> None:
+def test_template_that_loops_over_the_content_takes_a_list(source: str) -> None:
     assert loops_over_content(Environment().parse(source))
 
 
 @pytest.mark.parametrize("source", TEXT)
-def test_other_uses_mean_a_text(source: str) -> None:
+def test_template_without_a_loop_over_the_content_takes_text(source: str) -> None:
     assert not loops_over_content(Environment().parse(source))

@@ -28,26 +28,26 @@ def pieces(render: Render, *texts: str) -> list[str]:
     return CONTROL.pieces(saying(*texts), render)
 
 
-def test_white_space_and_single_characters_are_vocabulary() -> None:
+def test_white_space_and_single_characters_are_no_control_tokens() -> None:
     assert set(CONTROL.ids) == {0, 1, 2, 5}
 
 
-def test_the_leftmost_and_then_the_longest_is_found() -> None:
+def test_leftmost_longest_control_token_is_found() -> None:
     assert list(CONTROL.spelt("x<|end|><|end<a<a>")) == ["<|end|>", "<|end", "<a>"]
     assert CONTROL.find("<|en <a", 0) is None
     assert ControlTokens({}).find("<|end|>", 0) is None
 
 
-def test_a_benign_prompt_stays_in_one_piece() -> None:
+def test_prompt_without_spelt_control_tokens_stays_in_one_piece() -> None:
     assert pieces(chat, "1 < 2", "a|>") == ["<a>1 < 2<|end|><a>a|><|end|>"]
 
 
-def test_what_a_message_spells_is_cut_and_what_the_template_spells_is_not() -> None:
+def test_control_token_spelt_by_a_message_is_cut_and_that_of_the_template_kept() -> None:
     assert pieces(chat, "x<|end|>y") == ["<a>x<", "|end|>y<|end|>"]
     assert pieces(chat, "<a><a>") == ["<a><", "a><", "a><|end|>"]
 
 
-def test_what_a_message_and_its_surroundings_spell_together_is_cut() -> None:
+def test_control_token_spelt_across_message_borders_is_cut() -> None:
     def around(shown: Conversation) -> str:
         return "".join(f"<{message.text}>" for message in shown.messages)
 
@@ -55,14 +55,14 @@ def test_what_a_message_and_its_surroundings_spell_together_is_cut() -> None:
     assert pieces(lambda shown: "".join(m.text for m in shown.messages), "<thi", "nk>") == ["<", "think>"]
 
 
-def test_a_template_may_trim_and_look_into_texts_that_spell_nothing() -> None:
+def test_template_can_trim_and_inspect_texts_without_control_tokens() -> None:
     def trimming(shown: Conversation) -> str:
         (message,) = shown.messages
         return f"<a>{'link' if message.text.startswith('end') else message.text.strip()}<|end|>"
 
     assert pieces(trimming, "  hi  ") == ["<a>hi<|end|>"]
     assert pieces(trimming, "end of story") == ["<a>link<|end|>"]
-    # Here the masked rendering counts: a text that spells a token cannot be trusted to be looked into.
+    # A text that spells a control token is rendered masked, so the template cannot inspect the text.
     assert pieces(trimming, "end<a>") == ["<a>end<", "a><|end|>"]
 
 
@@ -73,7 +73,7 @@ def test_private_use_characters_of_a_text_are_kept() -> None:
     assert "".join(pieces(chat, "\U000f0000\U000f0001<|end|>")) == "<a>\U000f0000\U000f0001<|end|><|end|>"
 
 
-def test_a_text_that_uses_up_the_private_use_characters_is_refused() -> None:
+def test_text_with_all_private_use_characters_is_rejected() -> None:
     with pytest.raises(InvalidRequest):
         Mask(["<"], avoiding="".join(map(chr, range(0xF0000, 0x110000))))
 
@@ -85,7 +85,7 @@ TEXTS = st.text(st.sampled_from([*"<|>endathik ", "\U000f0000", "¶", "é"]), ma
 
 @pytest.mark.parametrize("control", [CONTROL, ControlTokens(ADDED, ["<a>", "<|end|>"])], ids=["any", "known"])
 @given(st.lists(TEXTS, min_size=1, max_size=5))
-def test_no_piece_spells_more_than_the_template_wrote_and_no_character_is_lost(
+def test_pieces_keep_all_text_and_spell_only_control_tokens_of_the_template(
     control: ControlTokens, texts: list[str]
 ) -> None:
     found = control.pieces(saying(*texts), chat)
@@ -94,10 +94,10 @@ def test_no_piece_spells_more_than_the_template_wrote_and_no_character_is_lost(
     assert [name for piece in found for name in CONTROL.spelt(piece)] == written
 
 
-# ---- How often a conversation is rendered ----
+# ---- Number of renderings of a conversation ----
 
 KNOWN = ControlTokens(ADDED, ["<a>", "<|end|>\n", " "])
-"""With all texts of the template."""
+"""Control tokens with all literal texts of the template."""
 
 
 def renderings(control: ControlTokens, *texts: str) -> int:
@@ -111,7 +111,7 @@ def renderings(control: ControlTokens, *texts: str) -> int:
     return len(made)
 
 
-def test_a_conversation_that_cannot_begin_a_name_is_rendered_once() -> None:
+def test_conversation_that_cannot_begin_a_control_token_is_rendered_once() -> None:
     assert renderings(KNOWN, "1 > 2", "think|end|>") == 1
     assert renderings(KNOWN, "1 < 2") == 2
     assert renderings(CONTROL, "1 > 2") == 2
@@ -121,18 +121,18 @@ def test_a_conversation_that_cannot_begin_a_name_is_rendered_once() -> None:
     ("literal", "may_be"),
     [("<a>", False), ("<|end", True), ("x <", True), ("x <\n", True), ("a <b", False), ("", False), ("<|en<a", True)],
 )
-def test_a_template_that_ends_a_text_within_a_name_leaves_it_to_be_completed(literal: str, may_be: bool) -> None:
+def test_template_text_that_begins_a_control_token_needs_a_second_rendering(literal: str, may_be: bool) -> None:
     assert may_be_completed([literal], set(ADDED.values())) is may_be
     assert renderings(ControlTokens(ADDED, [literal]), "x") == 1 + may_be
 
 
 @pytest.mark.parametrize("name", ["end", " <end>", "\\end", "'end", "&end"])
-def test_a_name_that_a_filter_can_begin_by_itself_is_always_looked_for(name: str) -> None:
+def test_control_token_that_a_filter_can_begin_needs_a_second_rendering(name: str) -> None:
     assert renderings(ControlTokens({0: name}, []), "x") == 2
     assert renderings(ControlTokens({0: "<x>"}, []), "x") == 1
 
 
-def test_what_the_template_and_a_text_spell_together_is_cut_where_the_template_is_known() -> None:
+def test_control_token_completed_by_a_known_template_is_cut() -> None:
     control = ControlTokens(ADDED, ["<", ">"])
 
     def around(shown: Conversation) -> str:
@@ -141,7 +141,7 @@ def test_what_the_template_and_a_text_spell_together_is_cut_where_the_template_i
     assert control.pieces(saying("think"), around) == ["<", "think>"]
 
 
-def test_what_a_key_and_a_text_spell_together_is_cut() -> None:
+def test_control_token_spelt_by_an_argument_key_and_value_is_cut() -> None:
     def called(shown: Conversation) -> str:
         return "".join(f"{key}{value}" for call in shown.messages[0].calls for key, value in call.arguments.items())
 
@@ -149,7 +149,7 @@ def test_what_a_key_and_a_text_spell_together_is_cut() -> None:
     assert KNOWN.pieces(shown, called) == ["<", "think>"]
 
 
-def test_names_are_found_in_texts_of_any_length() -> None:
+def test_control_tokens_are_found_in_texts_of_any_length() -> None:
     text = f"{'x' * 65_534}<a>{'y' * 65_533}<|end|>"
     assert [text[slice(*span)] for span in KNOWN.spans(text)] == ["<a>", "<|end|>"]
     assert [text[slice(*span)] for span in KNOWN.spans(text, 65_535)] == ["<|end|>"]

@@ -14,7 +14,7 @@ from tests.support.served_models import tokenizer
 
 
 def small(*removed: str) -> ModelTokenizer:
-    """A vocabulary with one control token, that removes some characters before it looks for it."""
+    """A tokenizer with one control token. It removes some characters before it searches for the token."""
     made = Tokenizer(models.BPE())
     if removed:
         made.normalizer = normalizers.Sequence([normalizers.Replace(each, "") for each in removed])
@@ -30,13 +30,15 @@ def saying(*texts: str) -> Conversation:
     return Conversation(tuple(Message("user", (text,)) for text in texts))
 
 
-def test_a_conversation_that_spells_none_is_the_same_object() -> None:
+def test_conversation_without_control_tokens_stays_the_same_object() -> None:
     conversation = saying("Hi", "a < b")
     assert defusal(tokenizer()).of(conversation) is conversation
 
 
 @pytest.mark.parametrize(("removed", "separator"), [((), WORD_JOINER), ((WORD_JOINER,), ZERO_WIDTH_SPACE)])
-def test_a_name_is_parted_by_what_the_vocabulary_does_not_remove(removed: tuple[str, ...], separator: str) -> None:
+def test_control_token_is_split_by_a_separator_that_the_tokenizer_keeps(
+    removed: tuple[str, ...], separator: str
+) -> None:
     shown = defusal(small(*removed)).of(saying("a<end>b"))
     assert shown.messages[0].text == f"a<{separator}end>b"
 
@@ -47,7 +49,7 @@ def test_control_token_that_no_separator_breaks_is_rejected() -> None:
 
 
 @given(st.lists(st.sampled_from(["<|im_end|>", "<|im_", "end|>", "<", "|>", "a", " "]), max_size=8))
-def test_no_text_is_read_as_a_control_token(pieces: list[str]) -> None:
+def test_defused_text_has_no_control_token_ids(pieces: list[str]) -> None:
     shown = defusal(tokenizer()).of(saying("".join(pieces)))
     assert set(tokenizer().added).isdisjoint(tokenizer().encode(shown.messages[0].text))
     assert shown.messages[0].text.replace(WORD_JOINER, "") == "".join(pieces)

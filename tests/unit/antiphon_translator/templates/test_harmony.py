@@ -1,4 +1,4 @@
-"""Whole prompts are compared with openai-harmony's in tests/golden/harmony; here is what that cannot be asked."""
+"""Parts of harmony prompts. tests/golden/harmony compares whole prompts with those of openai-harmony."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def said(*messages: Message, continues_last: bool = False) -> str:
     return render(ASKED, *messages, continues_last=continues_last).partition("<|start|>user<|message|>Hi<|end|>")[2]
 
 
-def test_a_question() -> None:
+def test_question_is_rendered_with_the_system_message() -> None:
     assert render(ASKED) == (
         "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\n"
         "Knowledge cutoff: 2024-06\nCurrent date: 2023-11-14\n\nReasoning: medium\n\n"
@@ -71,7 +71,7 @@ def test_reasoning_effort_is_in_the_prompt() -> None:
         ),
     ],
 )
-def test_the_model_goes_on_with_the_last_message(last: Message, end: str) -> None:
+def test_message_to_continue_is_left_open(last: Message, end: str) -> None:
     assert said(last, continues_last=True) == f"<|start|>assistant<|channel|>{end}"
 
 
@@ -79,13 +79,13 @@ def test_empty_message_to_continue_begins_a_new_one() -> None:
     assert said(Message("assistant"), continues_last=True) == "<|start|>assistant"
 
 
-def test_an_answer_that_is_gone_on_with_keeps_the_thoughts_before_it() -> None:
+def test_continued_answer_keeps_the_reasoning_before_it() -> None:
     thought = Message("assistant", reasoning="Hm", calls=(Call("c", "f", {}),))
     assert "Hm" in said(thought, Message("assistant", ("So",)), continues_last=True)
     assert "Hm" not in said(thought, Message("assistant", ("So",)))
 
 
-def test_empty_text_before_a_call_is_nothing_but_an_empty_answer_is_one() -> None:
+def test_empty_text_is_written_only_without_a_call() -> None:
     call = "<|start|>assistant to=functions.f<|channel|>commentary <|constrain|>json<|message|>{}<|call|>"
     assert said(Message("assistant", ("",), calls=(Call("c", "f", {}),))) == f"{call}<|start|>assistant"
     assert said(Message("assistant", ("",))) == (
@@ -93,7 +93,7 @@ def test_empty_text_before_a_call_is_nothing_but_an_empty_answer_is_one() -> Non
     )
 
 
-def test_a_schema_without_end_is_refused() -> None:
+def test_deeply_nested_tool_schema_is_rejected() -> None:
     schema: Object = {"type": "integer"}
     for _ in range(2_000):
         schema = {"type": "array", "items": schema}
@@ -102,8 +102,8 @@ def test_a_schema_without_end_is_refused() -> None:
         render(ASKED, tools=(tool,))
 
 
-def test_no_text_that_is_written_here_ends_in_a_part_of_a_control_token() -> None:
-    """So none can be completed by what a caller wrote (templates/control_tokens.py)."""
+def test_texts_of_the_template_end_in_no_part_of_a_control_token() -> None:
+    """Otherwise a text of a caller could complete a control token (templates/control_tokens.py)."""
     trees = [ast.parse(Path(module.__file__ or "").read_text("utf-8")) for module in (harmony, typescript)]
     literals = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     texts = {text for text in literals if isinstance(text, str)}

@@ -1,4 +1,4 @@
-"""The marks of templates for an image: real templates, and some whose mark is hard to find."""
+"""Image marks of real templates, and of templates whose mark is hard to find."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def template(source: str) -> JinjaTemplate:
     [
         (QWEN2_VL, "<|vision_start|><|image_pad|><|vision_end|>"),
         (LLAVA, "<image>"),
-        (APART, "<|PATCH|><|"),  # what always stands around it belongs to it
+        (APART, "<|PATCH|><|"),  # the mark includes the text that is always around it
         (
             LOOP + "{{ '<start_of_image>' if c.type == 'image' else c.text | trim }}{% endfor %}{% endfor %}",
             "<start_of_image>",
@@ -55,7 +55,7 @@ def template(source: str) -> JinjaTemplate:
         ("{{ raise_exception('No.') }}", ""),
     ],
 )
-def test_the_mark_is_what_only_prompts_with_images_have(source: str, mark: str) -> None:
+def test_image_mark_is_the_text_that_only_prompts_with_images_have(source: str, mark: str) -> None:
     assert template(source).image_mark == mark
 
 
@@ -70,19 +70,19 @@ def test_the_mark_is_what_only_prompts_with_images_have(source: str, mark: str) 
         ("deepseek-ai-DeepSeek-V3.2", ""),
     ],
 )
-def test_the_marks_of_real_templates(name: str, mark: str) -> None:
+def test_image_marks_of_real_templates_are_detected(name: str, mark: str) -> None:
     assert template((GOLDEN / f"{name}.jinja").read_text("utf-8")).image_mark == mark
 
 
 @pytest.mark.parametrize("source", [QWEN2_VL, LLAVA, APART])
 @pytest.mark.parametrize("images", range(4))
-def test_marks_are_counted_side_by_side(source: str, images: int) -> None:
+def test_adjacent_image_marks_are_counted(source: str, images: int) -> None:
     shown = template(source)
     parts: tuple[str | Image, ...] = ("x", *[Image(b"", "png", 1, 1)] * images, "y")
     prompt = shown.render(Conversation((Message("user", parts),)), now_s=0)
     assert image_mark.count(prompt, shown.image_mark) == images
 
 
-def test_nothing_is_counted_without_a_mark() -> None:
+def test_count_without_an_image_mark_is_zero() -> None:
     assert image_mark.count("abc", "") == 0
     assert image_mark.count("|a|a|", "|a|") == 2

@@ -17,7 +17,7 @@ def render(source: str, *messages: Message, **special_tokens: str) -> str:
     return JinjaTemplate(source, special_tokens=special_tokens).render(shown, now_s=NOW_S)
 
 
-def test_chatml() -> None:
+def test_chatml_template_renders_the_conversation() -> None:
     source = (FILES / "chat_template.jinja").read_text("utf-8")
     assert render(source, Message("system", ("Be brief.",)), Message("user", ("Hi",))) == (
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
@@ -38,15 +38,15 @@ def test_chatml() -> None:
         ("<b>{{ messages[0].content }}</b>", "<b>Hi</b>"),
     ],
 )
-def test_hugging_face_semantics(source: str, expected: str) -> None:
+def test_template_renders_as_in_hugging_face_transformers(source: str, expected: str) -> None:
     assert render(source, bos_token="<s>") == expected
 
 
-def test_a_text_is_not_escaped_and_not_evaluated() -> None:
+def test_message_text_is_neither_escaped_nor_evaluated() -> None:
     assert render(TEXTS, Message("user", ("{{ 7*7 }} <b>",))) == "[user:{{ 7*7 }} <b>]"
 
 
-def test_roles_are_given_as_they_are() -> None:
+def test_roles_are_passed_to_the_template_unchanged() -> None:
     asked = (Message("developer", ("a",)), Message("system", ("b", "c")), Message("system", ("d",)))
     assert render(TEXTS, *asked) == "[developer:a][system:b\nc][system:d]"
 
@@ -67,18 +67,18 @@ def test_content_is_a_list_for_templates_that_loop_over_it() -> None:
         ("{{ messages[7].content }}", "undefined|no element"),
     ],
 )
-def test_a_template_that_refuses_is_the_callers_error(source: str, words: str) -> None:
+def test_template_that_raises_is_an_invalid_request(source: str, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words) as caught:
         render(source)
     assert caught.value.field == "input"
 
 
-def test_a_template_that_does_not_compile_says_where() -> None:
+def test_template_that_does_not_compile_is_an_error_with_its_line() -> None:
     with pytest.raises(InvalidTemplate, match="line 2"):
         JinjaTemplate("a\n{% for %}", special_tokens={})
 
 
-def test_images_have_their_places_in_the_list() -> None:
+def test_images_keep_their_positions_in_the_content_list() -> None:
     source = "{% for m in messages %}{% for p in m.content %}<{{ p.type }} {{ p.text }}>{% endfor %}{% endfor %}"
     assert render(source, Message("user", ("a", IMAGE, "b", IMAGE))) == "<text a><image ><text b><image >"
 
@@ -90,13 +90,13 @@ def test_images_have_their_places_in_the_list() -> None:
         ("{% for m in messages %}{% for p in m.content %}<{{ p.type }} {{ p.text }}>{% endfor %}{% endfor %}", None),
     ],
 )
-def test_a_token_of_the_operators_stands_for_an_image(source: str, prompt: str | None) -> None:
+def test_configured_image_token_replaces_an_image(source: str, prompt: str | None) -> None:
     template = JinjaTemplate(source, special_tokens={}, image_token="<image>")
     shown = Conversation((Message("user", ("a", IMAGE, "b")),))
     assert template.image_mark == "<image>"
     assert template.render(shown, now_s=NOW_S) == (prompt or "<text a><text <image>><text b>")
 
 
-def test_a_template_of_texts_has_no_place_for_images_by_itself() -> None:
+def test_template_of_texts_leaves_images_out() -> None:
     assert render(TEXTS, Message("user", ("a", IMAGE, "b"))) == "[user:a\nb]"
     assert render(TEXTS, Message("user", (IMAGE,))) == "[user:]"

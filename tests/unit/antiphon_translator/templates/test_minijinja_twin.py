@@ -18,14 +18,14 @@ PROMPT = "[user:Hi]"
 
 
 class Jinja:
-    """Says what it is told to, and remembers how often it was asked."""
+    """A renderer with a fixed result that counts its calls."""
 
     def __init__(self, says: str = PROMPT) -> None:
         self.says = says
-        self.asked = 0
+        self.calls = 0
 
     def __call__(self, given: Context) -> str:
-        self.asked += 1
+        self.calls += 1
         return self.says
 
 
@@ -43,25 +43,25 @@ def offer(*texts: str, tools: Any = None, **message: Any) -> Context:
     return {"messages": [{"role": "user", "content": text} | message for text in texts or ("Hi",)], "tools": tools}
 
 
-def test_the_first_prompts_and_some_of_the_others_are_compared() -> None:
+def test_first_prompts_and_a_sample_of_later_ones_are_compared() -> None:
     jinja = Jinja()
     twin = twin_of(jinja=jinja)
     for _ in range(COMPARED_EVERY):
         assert twin.render(offer()) == PROMPT
-    assert jinja.asked == COMPARED_FIRST + 1
+    assert jinja.calls == COMPARED_FIRST + 1
 
 
-def test_a_twin_that_writes_something_else_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_twin_with_a_different_prompt_is_disabled_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     jinja = Jinja()
     twin = twin_of(jinja=jinja)
     assert twin.render(offer()) == PROMPT
     jinja.says = "[user:Ho]"
     assert [twin.render(offer()) for _ in range(3)] == [None] * 3
-    assert jinja.asked == 2
+    assert jinja.calls == 2
     assert "rendered by Jinja from now on" in caplog.text
 
 
-def test_conversation_that_minijinja_refuses_is_left_to_jinja() -> None:
+def test_conversation_that_minijinja_rejects_is_left_to_jinja() -> None:
     assert twin_of("{{ raise_exception('no') }}").render(offer()) is None
 
 
@@ -80,12 +80,12 @@ def test_input_that_may_differ_or_take_long_is_left_to_jinja(given: Context) -> 
     assert twin_of().render(given) is None
 
 
-def test_texts_in_parts_count() -> None:
+def test_text_in_parts_counts_toward_the_length_limit() -> None:
     parts = [{"type": "text", "text": "x" * minijinja_twin.TEXT_CHARS_MAX}, {"type": "image"}, {"text": "y"}]
     assert twin_of().render({"messages": [{"role": "user", "content": parts}], "tools": None}) is None
 
 
-def test_it_is_given_fewer_messages_once_they_took_too_long_and_more_while_they_do_not() -> None:
+def test_message_limit_of_the_twin_adapts_to_the_render_time() -> None:
     twin = twin_of(messages_most=100)
     twin._adapt_max(60, 0.001)
     assert twin._messages_max == 120
@@ -103,10 +103,10 @@ def test_it_is_given_fewer_messages_once_they_took_too_long_and_more_while_they_
         (TEXTS, True),
         ("{% generation %}{% set x = 1 %}a{%- endgeneration -%} {{ x is defined }}", True),
         ("{{ messages[0].content is sequence }}", False),
-        ("{{ messages[9].content }}", True),  # both refuse
+        ("{{ messages[9].content }}", True),  # both raise an error
     ],
 )
-def test_a_twin_that_does_not_write_what_jinja_does_is_found_out(source: str, agrees: bool) -> None:
+def test_twin_agrees_only_if_it_writes_the_prompt_of_jinja(source: str, agrees: bool) -> None:
     template = JinjaTemplate(source, special_tokens={})
     probe = template._context(Conversation((Message("user", ("Hi",)),)))
     twin = MinijinjaTwin(source, template._template.render, to_json=json.dumps, raise_exception=refuse)
@@ -114,7 +114,7 @@ def test_a_twin_that_does_not_write_what_jinja_does_is_found_out(source: str, ag
 
 
 def timed_twin(source: str, *, jinja_s: float = 0.0) -> MinijinjaTwin:
-    """A twin on a clock of its own: each `tojson` of the template takes a millisecond, and Jinja takes `jinja_s`."""
+    """A twin with a manual clock: each `tojson` takes one millisecond and Jinja takes `jinja_s`."""
     clock = ManualClock()
 
     def jinja(_given: Context) -> str:
@@ -129,13 +129,13 @@ def timed_twin(source: str, *, jinja_s: float = 0.0) -> MinijinjaTwin:
 
 
 @pytest.mark.parametrize(("jinja_s", "is_faster"), [(0.013, True), (0.011, False)])
-def test_only_a_twin_that_is_faster_is_worth_its_while(jinja_s: float, is_faster: bool) -> None:
+def test_twin_is_used_only_if_it_is_faster_than_jinja(jinja_s: float, is_faster: bool) -> None:
     twin = timed_twin("{% for m in messages %}{{ m | tojson }}{% endfor %}", jinja_s=jinja_s)
     assert twin.is_faster(offer(*["x"] * 4), offer(*["x"] * 8)) is is_faster
-    assert 4 <= twin._messages_max <= 5  # a message takes a millisecond, and five milliseconds are allowed
+    assert 4 <= twin._messages_max <= 5  # one message takes a millisecond, and the limit is five milliseconds
 
 
-def test_a_template_that_takes_ever_longer_is_given_no_more_than_was_tried() -> None:
+def test_message_limit_of_a_superlinear_template_stays_at_the_probed_length() -> None:
     loop = "{% for x in messages %}"
     twin = timed_twin(loop * 3 + "{{ 1 | tojson }}" + "{% endfor %}" * 3)
     twin.is_faster(offer(*["x"] * 2), offer(*["x"] * 4))

@@ -4,7 +4,7 @@ from antiphon_translator.conversation import ROLES
 from antiphon_translator.templates import probes
 
 
-def test_everything_that_a_conversation_may_hold_is_in_some_probe() -> None:
+def test_probes_cover_all_features_of_a_conversation() -> None:
     shown = list(probes.conversations())
     messages = [message for each in shown for message in each.messages]
     assert {message.role for message in messages} == {*ROLES, "tool"}
@@ -19,7 +19,7 @@ def test_everything_that_a_conversation_may_hold_is_in_some_probe() -> None:
     assert kinds == {str, int, bool, type(None), list, dict}
 
 
-def test_the_half_of_a_long_chat_is_its_beginning() -> None:
+def test_long_chat_of_half_length_is_a_prefix_of_the_whole() -> None:
     half, whole = probes.long_chat(4), probes.long_chat(8)
     assert whole.messages[:4] == half.messages
     assert [message.role for message in half.messages] == ["user", "assistant"] * 2

@@ -48,10 +48,10 @@ FULL = (
         (FULL, {"developer", "empty"}),
     ],
 )
-def test_a_capability_is_what_a_template_writes(source: str, lacking: set[str]) -> None:
+def test_role_capabilities_are_detected_from_the_template(source: str, lacking: set[str]) -> None:
     roles = role_probe.of(JinjaTemplate(source, special_tokens={}).render)
     assert set(CAPABILITIES) - set(roles.names) == lacking
 
 
-def test_a_template_that_refuses_everything_tells_nothing() -> None:
+def test_template_that_rejects_everything_has_default_roles() -> None:
     assert role_probe.of(JinjaTemplate("{{ raise_exception('No.') }}", special_tokens={}).render) == Roles()

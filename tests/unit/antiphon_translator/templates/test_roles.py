@@ -30,7 +30,7 @@ def adapted(roles: Roles, *messages: Message) -> list[str]:
         (SYSTEM, USER, Message("assistant", ("",)), USER),
     ],
 )
-def test_a_conversation_that_is_read_as_it_is_stays_the_same_object(chat: tuple[Message, ...]) -> None:
+def test_conversation_that_needs_no_change_stays_the_same_object(chat: tuple[Message, ...]) -> None:
     conversation = Conversation(chat)
     assert ALL.adapt(conversation) is conversation
 
@@ -66,7 +66,7 @@ def test_chat_that_the_template_cannot_express_is_rewritten(
     assert adapted(replace(ALL, **{lacking: False}), *chat) == [short.get(each, each) for each in shown]
 
 
-def test_late_instructions_side_by_side_become_one_where_they_are_read() -> None:
+def test_adjacent_late_instructions_are_joined() -> None:
     assert adapted(ALL, USER, ANSWER, SYSTEM, SYSTEM, MORE)[2:] == ["system:s\n\ns", "user:v"]
     assert adapted(replace(ALL, developer=False), USER, ANSWER, SYSTEM, DEVELOPER)[2:] == ["system:s\n\nd"]
 
@@ -94,13 +94,13 @@ def test_chat_that_cannot_be_rewritten_is_rejected(lacking: str, chat: tuple[Mes
     assert caught.value.field == "input"
 
 
-def test_a_late_instruction_behind_a_result_is_refused_where_no_user_may_speak() -> None:
+def test_late_instruction_behind_a_tool_result_is_rejected_without_user_after_tool() -> None:
     roles = replace(ALL, late_system=False, user_after_tool=False)
     with pytest.raises(InvalidRequest, match="between the result"):
         roles.adapt(Conversation((USER, CALLING, RESULT, DEVELOPER)))
 
 
-def test_ids_of_calls_become_nine_letters_and_digits_and_still_match() -> None:
+def test_call_ids_are_shortened_to_nine_characters_and_still_match() -> None:
     messages = replace(ALL, long_call_ids=False).adapt(Conversation((USER, CALLING, RESULT))).messages
     assert messages[1].calls[0].id == messages[2].call_id == short_id("call_1")
     assert len(short_id("call_1")) == 9
@@ -109,7 +109,7 @@ def test_ids_of_calls_become_nine_letters_and_digits_and_still_match() -> None:
     assert short_id("call_2") != short_id("call_1")
 
 
-def test_capabilities_have_names() -> None:
+def test_roles_are_restored_from_their_capability_names() -> None:
     assert Roles.of_names(Roles().names) == Roles()
 
 

@@ -21,17 +21,17 @@ from antiphon_translator.templates.switches import of_effort
         ("high", set(), {}),
     ],
 )
-def test_an_effort_turns_the_switches_that_there_are(
+def test_effort_sets_the_switches_of_the_template(
     effort: str | None, variables: set[str], switches: dict[str, Any]
 ) -> None:
     assert of_effort(effort, variables, reasons=True) == switches
 
 
-def test_a_model_that_always_reasons_says_so() -> None:
+def test_effort_none_for_a_model_that_always_reasons_is_rejected() -> None:
     with pytest.raises(InvalidRequest, match="always reasons") as caught:
         of_effort("none", {"reasoning_effort"}, reasons=True)
     assert caught.value.field == "reasoning.effort"
 
 
-def test_a_model_that_never_reasons_needs_no_switch() -> None:
+def test_effort_none_for_a_model_that_never_reasons_sets_no_switch() -> None:
     assert of_effort("none", set(), reasons=False) == {}

@@ -26,7 +26,7 @@ def named(name: str) -> JinjaTemplate:
     return template((TEMPLATES / f"{name}.jinja").read_text("utf-8"))
 
 
-def test_the_output_is_what_the_turn_adds_without_its_end() -> None:
+def test_trial_output_is_the_text_of_the_turn_without_its_end() -> None:
     made = trial.of(named("Qwen-Qwen3-0.6B"))
     assert made.prompt_tail.endswith("<|im_start|>assistant\n")
     assert made.raw.startswith("<think>\nTwo cities.\n</think>\n\nLet me look.\n<tool_call>\n")
@@ -44,13 +44,13 @@ def test_the_output_is_what_the_turn_adds_without_its_end() -> None:
         ("Mistral-Small-3.2-24B-Instruct-2506", "mistral"),
     ],
 )
-def test_a_family_reads_what_its_template_writes_and_others_do_not(name: str, family: str) -> None:
+def test_output_of_a_template_is_read_only_by_its_family(name: str, family: str) -> None:
     made = trial.of(named(name))
     assert trial.read(families.load(family), made).lacks(made) == []
     assert trial.read(families.load("plain"), made).lacks(made)
 
 
-def test_a_template_that_refuses_two_calls_is_shown_one() -> None:
+def test_trial_of_a_template_that_rejects_two_calls_has_one() -> None:
     made = trial.of(template(ONE_CALL))
     assert (
         made.raw
@@ -59,12 +59,12 @@ def test_a_template_that_refuses_two_calls_is_shown_one() -> None:
     assert trial.read(families.load("hermes"), made).lacks(made) == []
 
 
-def test_a_template_that_refuses_everything_says_so() -> None:
+def test_trial_of_a_template_that_rejects_everything_is_rejected() -> None:
     with pytest.raises(InvalidRequest, match="never"):
         trial.of(template("{{ raise_exception('never') }}"))
 
 
-def test_half_a_tag_belongs_to_the_output() -> None:
+def test_tag_begun_within_the_output_belongs_to_it() -> None:
     begun = "{% for m in messages %}{{ m.content }}</a>{% endfor %}{% if add_generation_prompt %}<b>{% endif %}"
     source = begun.replace("{{ m.content }}", "{% if m.role == 'assistant' %}<c>{% endif %}{{ m.content }}")
     assert trial.of(template(source)).raw == "<c>Let me look."

@@ -27,7 +27,7 @@ def test_schema_is_written_as_its_type(schema: Any, written: str) -> None:
     assert type_of(schema) == written
 
 
-def test_an_object_has_its_members_with_their_comments() -> None:
+def test_object_is_written_with_its_members_and_comments() -> None:
     members = {
         "city": {"type": "string", "description": "Where"},
         "unit": {"type": "string", "enum": ["c", "f"], "default": "c"},
@@ -58,7 +58,7 @@ def test_malformed_schema_is_written_as_any(schema: Any) -> None:
     assert type_of(schema) == "any"
 
 
-def test_members_that_are_no_schemas_are_anything() -> None:
+def test_malformed_member_schemas_are_written_as_any() -> None:
     assert type_of({"type": "object", "properties": {"a": True, "b": None}, "required": "a"}) == (
         "{\na?: any,\nb?: any,\n}"
     )

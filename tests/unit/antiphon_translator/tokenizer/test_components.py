@@ -20,7 +20,7 @@ INNER = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(" ", "\u258
         (processors.Sequence([processors.ByteLevel()]), ["ByteLevel"]),
     ],
 )
-def test_a_component_is_the_steps_of_its_sequences_in_order(component: Any, types: list[str]) -> None:
+def test_nested_sequences_are_flattened_in_order(component: Any, types: list[str]) -> None:
     assert [step["type"] for step in steps(component)] == types
 
 

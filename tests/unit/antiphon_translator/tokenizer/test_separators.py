@@ -38,7 +38,7 @@ def names(*added: str | AddedToken, **parts: Any) -> set[str]:
     return set(separators.of(vocabulary(*added, **parts)))
 
 
-def test_those_of_a_real_vocabulary() -> None:
+def test_separators_of_smollm2_are_its_added_tokens() -> None:
     assert tokenizer().separators == set(tokenizer().added.values())
     assert {"<|im_start|>", "<|im_end|>", "<|endoftext|>"} <= tokenizer().separators
 
@@ -52,7 +52,7 @@ def test_those_of_a_real_vocabulary() -> None:
         AddedToken("<x>", normalized=True),
     ],
 )
-def test_one_that_takes_something_from_its_surroundings_is_none(token: AddedToken) -> None:
+def test_token_that_consumes_or_checks_its_surroundings_is_no_separator(token: AddedToken) -> None:
     assert names(token, "<y>") == {"<y>"}
 
 
@@ -60,14 +60,14 @@ def test_one_that_takes_something_from_its_surroundings_is_none(token: AddedToke
     ("added", "found"),
     [
         (["<x>", "<y>"], {"<x>", "<y>"}),
-        (["<x>", "<x>>"], {"<x>>"}),  # the longer one is found in place of the shorter
+        (["<x>", "<x>>"], {"<x>>"}),  # the longer token is found in place of the shorter
         (["<x>", "a<"], {"a<"}),  # a< reaches into <x>
         (["<x>", "a<x>b"], {"a<x>b"}),
-        (["aa"], set()),  # in aaa it is found once, at either place
+        (["aa"], set()),  # in "aaa" the token is found once, at either position
         (["\n", "\n\n", "<x>"], {"<x>"}),
     ],
 )
-def test_one_that_another_can_be_found_instead_of_is_none(added: list[str], found: set[str]) -> None:
+def test_token_that_overlaps_another_is_no_separator(added: list[str], found: set[str]) -> None:
     assert names(*added) == found
 
 
@@ -83,7 +83,7 @@ def test_one_that_another_can_be_found_instead_of_is_none(added: list[str], foun
         {"post": processors.Sequence([processors.ByteLevel(), template("<s> $A")])},
     ],
 )
-def test_steps_that_look_at_one_piece_only_do_no_harm(parts: dict[str, Any]) -> None:
+def test_steps_that_process_single_pieces_keep_the_separators(parts: dict[str, Any]) -> None:
     assert names("<x>", **parts) == {"<x>"}
 
 
@@ -92,7 +92,7 @@ def test_steps_that_look_at_one_piece_only_do_no_harm(parts: dict[str, Any]) -> 
     [
         {"splitter": pre_tokenizers.Metaspace(prepend_scheme="first")},
         {"splitter": pre_tokenizers.Sequence([pre_tokenizers.Metaspace(prepend_scheme="first")])},
-        {"splitter": pre_tokenizers.UnicodeScripts()},  # harmless perhaps, but who knows
+        {"splitter": pre_tokenizers.UnicodeScripts()},  # perhaps harmless, but not known to be
         {"normalizer": normalizers.BertNormalizer()},
         {"model": models.BPE({"a": 0, "b": 1}, [], dropout=0.5)},
         {"model": sampling(alpha=0.1)},
@@ -101,11 +101,11 @@ def test_steps_that_look_at_one_piece_only_do_no_harm(parts: dict[str, Any]) -> 
         {"model": models.WordLevel({"a": 0}, unk_token="a")},
     ],
 )
-def test_what_is_not_known_to_be_safe_leaves_none(parts: dict[str, Any]) -> None:
+def test_component_that_is_not_known_to_be_safe_leaves_no_separators(parts: dict[str, Any]) -> None:
     assert names("<x>", **parts) == set()
 
 
-def test_control_tokens_that_are_read_as_text_part_nothing() -> None:
+def test_control_tokens_that_are_read_as_text_are_no_separators() -> None:
     made = vocabulary("<x>")
     made.encode_special_tokens = True
     assert separators.of(made) == set()

@@ -14,7 +14,7 @@ SMOLLM2 = TokenFloor(tokenizer()._tokenizer)
 
 
 def fallback(*, byte_fallback: bool = True) -> Tokenizer:
-    """A vocabulary of SentencePiece's kind: bytes, a few letters, and one long token."""
+    """A SentencePiece tokenizer of bytes, a few letters and one long token."""
     names = [f"<0x{byte:02X}>" for byte in range(256)] + ["\u2581", "a", "aa", "aaaa", "é"]
     vocabulary = {name: number for number, name in enumerate(names)}
     model = models.BPE(vocabulary, [("a", "a"), ("aa", "aa")], byte_fallback=byte_fallback, fuse_unk=True)
@@ -24,7 +24,7 @@ def fallback(*, byte_fallback: bool = True) -> Tokenizer:
     return made
 
 
-def test_a_text_that_is_longer_than_the_context_times_the_longest_token() -> None:
+def test_floor_is_the_length_divided_by_the_longest_token() -> None:
     longest = max(map(len, tokenizer()._tokenizer.get_vocab(with_added_tokens=False)))
     assert SMOLLM2.of("x" * (100 * longest)) == 100
     assert SMOLLM2.of("x" * (100 * longest) + "x") == 101
@@ -32,7 +32,7 @@ def test_a_text_that_is_longer_than_the_context_times_the_longest_token() -> Non
 
 
 @given(st.text() | st.text(alphabet=" =-#\n", max_size=300))
-def test_no_text_has_fewer_tokens_than_its_floor(text: str) -> None:
+def test_token_count_is_never_below_the_floor(text: str) -> None:
     assert SMOLLM2.of(text) <= len(tokenizer().encode(text))
     assert TokenFloor(fallback()).of(text) <= len(fallback().encode(text, add_special_tokens=False).ids)
 
@@ -60,20 +60,20 @@ def test_unigram_vocabularies_have_a_floor_with_byte_fallback_only(byte_fallback
         lambda made: made.add_tokens([AddedToken("word", single_word=True)]),
     ],
 )
-def test_what_may_lose_text_has_no_floor(change: object) -> None:
+def test_tokenizer_that_can_drop_text_has_no_floor(change: object) -> None:
     made = fallback()
     assert callable(change)
     change(made)
     assert TokenFloor(made).of("a" * 10_000) == 0
 
 
-def test_white_space_counts_for_nothing_where_a_token_takes_it() -> None:
+def test_floor_ignores_white_space_that_a_token_consumes() -> None:
     made = fallback()
     made.add_tokens([AddedToken("<end>", rstrip=True)])
     assert TokenFloor(made).of(" " * 10_000) == 0
     assert TokenFloor(made).of(" a" * 600) == 100
 
 
-def test_composing_makes_a_text_three_times_as_short_at_most() -> None:
+def test_floor_with_nfc_is_a_third() -> None:
     made = Tokenizer.from_str(json.dumps(json.loads(fallback().to_str()) | {"normalizer": {"type": "NFC"}}))
     assert TokenFloor(made).of("a" * 1_800) == 100

@@ -25,19 +25,19 @@ def encoded(text: str) -> list[int]:
 
 
 @given(TEXTS)
-def test_a_text_in_pieces_is_the_text_in_one(text: str) -> None:
-    ids = encoded(text)  # a few bytes are not in this vocabulary, so what counts is what the ids say
+def test_streamed_decoding_equals_decoding_at_once(text: str) -> None:
+    ids = encoded(text)  # compared with the decoded ids, because this vocabulary lacks a few bytes
     assert decoded(ids) == tokenizer().decode(ids)
     assert decoded(ids, prompt=encoded("user\nhello<|im_end|>\n")) == tokenizer().decode(ids)
 
 
-def test_letters_of_the_world_survive_the_way_there_and_back() -> None:
+def test_multilingual_text_survives_encoding_and_decoding() -> None:
     text = "naïve Größe 北京 👩‍👩‍👧 עברית \t  x\n"
     assert decoded(encoded(text)) == text
 
 
 @given(IDS)
-def test_any_ids_are_decoded_without_failing_and_no_character_comes_early(ids: list[int]) -> None:
+def test_any_ids_are_decoded_with_a_bounded_pending_run(ids: list[int]) -> None:
     detokenizer = Detokenizer(tokenizer())
     for token_id in ids:
         assert len(detokenizer._run) - detokenizer._emitted < PENDING_IDS_MAX
@@ -45,14 +45,14 @@ def test_any_ids_are_decoded_without_failing_and_no_character_comes_early(ids: l
     detokenizer.finish(cut_off=False)
 
 
-def test_a_character_of_several_tokens_comes_when_it_is_complete() -> None:
+def test_character_of_several_tokens_is_emitted_when_it_is_complete() -> None:
     detokenizer = Detokenizer(tokenizer())
     ids = encoded("☃")
     assert len(ids) == 3
     assert [detokenizer.feed(token_id) for token_id in ids] == ["", "", "☃"]
 
 
-def test_the_end_is_flushed() -> None:
+def test_finish_flushes_pending_text_once() -> None:
     detokenizer = Detokenizer(tokenizer())
     (token_id,) = encoded("\ufffd")
     assert detokenizer.feed(token_id) == ""
@@ -60,14 +60,14 @@ def test_the_end_is_flushed() -> None:
     assert detokenizer.finish(cut_off=False) == ""
 
 
-def test_a_character_that_was_cut_off_is_left_out() -> None:
+def test_cut_off_character_is_left_out() -> None:
     half = encoded("ab☃")[:-1]
     assert decoded(half, cut_off=True) == "ab"
     assert decoded(half, cut_off=False) == "ab\ufffd"
     assert decoded(encoded("ab\ufffd"), cut_off=True) == "ab\ufffd"
 
 
-def test_a_run_of_invalid_bytes_does_not_wait_for_ever() -> None:
+def test_run_of_invalid_bytes_is_emitted_at_the_pending_limit() -> None:
     (lead, *_) = encoded("☃")
     detokenizer = Detokenizer(tokenizer())
     texts = [detokenizer.feed(lead) for _ in range(4 * PENDING_IDS_MAX)]
@@ -76,25 +76,25 @@ def test_a_run_of_invalid_bytes_does_not_wait_for_ever() -> None:
     assert "".join(map(detokenizer.feed, encoded("then text"))) == "then text"
 
 
-def test_ids_outside_the_vocabulary_stand_for_nothing() -> None:
+def test_ids_outside_the_vocabulary_decode_to_nothing() -> None:
     hello = encoded("Hello there")
     strange = [tokenizer().size, 2**31, 2**40, -1]
     assert decoded([hello[0], *strange, *hello[1:]]) == "Hello there"
 
 
-def test_added_tokens_stand_for_themselves_and_separate_runs() -> None:
+def test_added_tokens_are_decoded_as_their_text_and_end_a_run() -> None:
     half = encoded("☃")[:2]
     assert decoded([*half, 3, *encoded("x")]) == "\ufffd<repo_name>x"
     assert decoded([1, 2]) == "<|im_start|><|im_end|>"
 
 
-def test_a_prompt_that_ends_in_an_incomplete_character_is_not_repeated() -> None:
+def test_incomplete_character_at_the_end_of_a_prompt_is_not_repeated() -> None:
     assert decoded(encoded("yes"), prompt=encoded("a☃")[:-1]) == "yes"
 
 
 @pytest.fixture(scope="module")
 def sentencepiece() -> ModelTokenizer:
-    """A decoder that strips the first space, as Llama 2's does."""
+    """A tokenizer whose decoder strips the first space, like that of Llama 2."""
     vocab = {piece: n for n, piece in enumerate(["▁Hello", "▁there", "▁", "!", "<0xE2>", "<0x98>", "<0x83>"])}
     made = Tokenizer(BPE(vocab, [], byte_fallback=True))
     made.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -113,15 +113,15 @@ def test_the_first_space_of_an_answer_is_kept(sentencepiece: ModelTokenizer) -> 
     assert [Detokenizer(sentencepiece).feed(0)] == ["Hello"]
 
 
-def test_the_flush_of_such_a_decoder_keeps_spaces_too(sentencepiece: ModelTokenizer) -> None:
+def test_flush_after_a_first_space_does_not_repeat_text(sentencepiece: ModelTokenizer) -> None:
     detokenizer = Detokenizer(sentencepiece, prompt_ids=[3])
     texts = [detokenizer.feed(token_id) for token_id in (0, 4, 5)]
-    # This decoder has one U+FFFD per byte; cut_off takes one away: what counts is that " Hello" is not there twice.
+    # This decoder writes one U+FFFD for each byte. The test shows that " Hello" is not repeated.
     assert texts == [" Hello", "", ""]
     assert detokenizer.finish(cut_off=False) == "\ufffd\ufffd"
 
 
-def test_a_stream_that_breaks_is_started_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decode_stream_that_fails_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     detokenizer = Detokenizer(tokenizer())
     ids = encoded("one two three")
     text = detokenizer.feed(ids[0])
@@ -133,10 +133,10 @@ def test_a_stream_that_breaks_is_started_over(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _invalid_prefix(*_: object) -> str:
-    raise Exception("Invalid prefix encountered")  # the library has no class for it
+    raise Exception("Invalid prefix encountered")  # the library raises a plain Exception
 
 
-def test_loading(tmp_path: Path) -> None:
+def test_tokenizer_is_loaded_or_raises_an_error_with_its_file(tmp_path: Path) -> None:
     directory = write_directory(tmp_path / "m")
     loaded = ModelTokenizer.load(directory / "tokenizer.json")
     assert (loaded.size, loaded.token_id("<|im_end|>"), loaded.token_id("<nothing>")) == (49_152, 2, None)
@@ -147,14 +147,14 @@ def test_loading(tmp_path: Path) -> None:
         ModelTokenizer.load(tmp_path / "none.json")
 
 
-def test_truncation_and_padding_of_the_training_are_switched_off() -> None:
+def test_truncation_and_padding_of_the_tokenizer_file_are_switched_off() -> None:
     trained = Tokenizer(BPE({"a": 0, "<pad>": 1}, []))
     trained.enable_truncation(2)
     trained.enable_padding(length=8, pad_id=1, pad_token="<pad>")
     assert ModelTokenizer(trained).encode("aaaa") == [0, 0, 0, 0]
 
 
-def test_a_long_answer_is_decoded_whole_and_keeps_only_its_last_ids() -> None:
+def test_long_answer_is_decoded_with_a_bounded_number_of_ids() -> None:
     text = "naïve Größe 北京 👩‍👩‍👧 and then some words. " * 400
     detokenizer = Detokenizer(tokenizer())
     pieces = [detokenizer.feed(token_id) for token_id in encoded(text)]

@@ -13,7 +13,7 @@ from tests.support.images import JPEG, PNG, data_url
 F, G = Tool("f", "f"), Tool("n__g", "g", namespace="n")
 
 
-def test_messages_calls_and_results_are_written_down() -> None:
+def test_messages_calls_and_results_become_chat_messages() -> None:
     conversation = Conversation(
         (
             Message("user", ("Rome?", "Now?")),
@@ -60,5 +60,5 @@ def test_images_make_the_content_a_list() -> None:
         (ToolSet((F, G), (G,), required=True), {"type": "function", "function": {"name": "n__g"}}),
     ],
 )
-def test_the_choice_is_put_in_their_words(tools: ToolSet, choice: Any) -> None:
+def test_tool_choice_is_sent_in_chat_completions_form(tools: ToolSet, choice: Any) -> None:
     assert of_conversation(Conversation(()), tools, {}).tool_choice == choice

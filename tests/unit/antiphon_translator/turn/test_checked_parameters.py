@@ -35,7 +35,7 @@ def request(**members: object) -> bytes:
 
 
 def events(given: Object) -> list[Batch]:
-    """A whole turn, from its first event to its last."""
+    """All batches of a whole turn."""
     pipeline = pipeline_of(model(), turn("Hi", **given), controls=ABLE, ids=SequentialIds(), level=Level.CHAT)
     begun, _ = pipeline.start()
     chunk = ChatChunk((Text('{"age": 3}'),), finish=FinishReason.STOP)
@@ -55,24 +55,24 @@ def test_parameters_are_checked_for_the_controls_and_the_level_of_an_engine() ->
     assert checked(given, ABLE, Level.CHAT).parameters.stop_texts == ("END",)
 
 
-def test_invalid_parameters_are_refused_each_time() -> None:
+def test_invalid_parameters_are_rejected_each_time() -> None:
     for _ in range(2):
         with pytest.raises(InvalidRequest):
             checked(request(temperature=3), ABLE, Level.CHAT)
 
 
-def test_large_parameters_are_not_kept() -> None:
+def test_large_parameters_are_not_cached() -> None:
     given = request(instructions="x" * KEPT_REQUEST_BYTES_MAX)
     assert checked(given, ABLE, Level.CHAT) is not checked(given, ABLE, Level.CHAT)
 
 
-def test_number_of_kept_parameters_has_a_limit() -> None:
+def test_number_of_cached_parameters_has_a_limit() -> None:
     for number in range(2 * checked_parameters.PARAMETERS_KEPT_MAX):
         checked(request(user=str(number)), ABLE, Level.CHAT)
     assert checked_parameters._kept.cache_info().currsize == checked_parameters.PARAMETERS_KEPT_MAX
 
 
-def test_turn_leaves_the_kept_parameters_as_they_were() -> None:
+def test_turn_does_not_change_the_cached_parameters() -> None:
     kept = checked(turn("Hi", **RICH).request, ABLE, Level.CHAT)
     before = deepcopy((kept.asked, kept.parameters.model_dump()))
     first = events(RICH)

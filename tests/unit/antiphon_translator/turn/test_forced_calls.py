@@ -27,13 +27,13 @@ def schema_of(guide: Guide | None) -> Object:
     return schema
 
 
-def test_one_tool_is_begun_up_to_its_arguments_and_their_schema_guides() -> None:
+def test_forced_call_of_one_tool_begins_at_its_arguments_with_their_schema() -> None:
     forced = force("hermes", WEATHER)
     assert forced.beginning == '<tool_call>\n{"name": "weather", "arguments": '
     assert schema_of(forced.guide) == SCHEMA
 
 
-def test_of_several_each_may_be_called_with_its_own_arguments() -> None:
+def test_forced_call_of_several_tools_is_guided_by_all_their_schemas() -> None:
     forced = force("hermes", WEATHER, LOOSE)
     assert forced.beginning == "<tool_call>\n"
     weather, loose = schema_of(forced.guide)["anyOf"]
@@ -41,33 +41,33 @@ def test_of_several_each_may_be_called_with_its_own_arguments() -> None:
     assert (loose["properties"]["name"], loose["properties"]["arguments"]) == ({"const": "loose"}, {"type": "object"})
 
 
-def test_arguments_are_an_object_whatever_the_schema_leaves_open() -> None:
+def test_guide_of_an_open_schema_requires_an_object() -> None:
     assert schema_of(force("mistral", Tool("any", "any", parameters={})).guide) == {"type": "object"}
 
 
-def test_a_tool_that_is_not_strict_is_held_to_json_only() -> None:
+def test_forced_call_of_a_tool_without_strict_is_guided_as_any_json() -> None:
     assert force("mistral", LOOSE).guide == Guide(GuideKind.JSON)
 
 
 @pytest.mark.parametrize("family", ["qwen_coder", "glm", "deepseek_v32", "gemma4"])
-def test_arguments_that_are_no_json_have_no_guide(family: str) -> None:
+def test_forced_call_of_a_family_without_json_arguments_has_no_guide(family: str) -> None:
     forced = force(family, WEATHER)
     assert "weather" in forced.beginning
     assert forced.guide is None
 
 
-def test_an_engine_without_guides_gets_the_beginning() -> None:
+def test_forced_call_for_an_engine_without_guides_has_only_a_beginning() -> None:
     assert force("hermes", WEATHER, guides=False) == forced_calls.ForcedCall(
         '<tool_call>\n{"name": "weather", "arguments": '
     )
     assert force("hermes", WEATHER, LOOSE, guides=False).beginning == '<tool_call>\n{"name": "'
 
 
-def test_reasoning_that_the_prompt_opened_is_closed_first() -> None:
+def test_forced_call_closes_reasoning_that_the_prompt_opened() -> None:
     assert force("hermes", WEATHER, LOOSE, tail="<think>\n").beginning == "\n</think>\n\n<tool_call>\n"
 
 
-def test_a_family_that_nobody_can_force_is_not_begun() -> None:
+def test_family_without_forced_calls_has_no_beginning() -> None:
     assert force("plain", WEATHER) == forced_calls.ForcedCall()
 
 
@@ -77,7 +77,7 @@ def test_family_with_forced_json_begins_its_calls(name: str) -> None:
     assert family.forced or not (family.forced_json or family.forced_object)
 
 
-def test_a_schema_that_no_grammar_can_follow_does_not_guide() -> None:
+def test_schema_that_cannot_guide_is_replaced_by_any_json() -> None:
     odd = Tool("odd", "odd", parameters={"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}})
     assert force("mistral", odd).guide == Guide(GuideKind.JSON)
     _, odd_call = schema_of(force("hermes", WEATHER, odd).guide)["anyOf"]
@@ -112,7 +112,7 @@ def require(family: str, *tools: Tool, guides: bool = True) -> None:
     forced_calls.require_grammars(ToolSet(tools, tools, required=True), force(family, *tools, guides=guides))
 
 
-def test_a_forced_custom_tool_is_held_to_its_regular_expression() -> None:
+def test_forced_custom_tool_is_guided_by_its_regular_expression() -> None:
     tool = custom("date", r"\d{4}")
     require("hermes", tool)
     require("hermes", tool, WEATHER)

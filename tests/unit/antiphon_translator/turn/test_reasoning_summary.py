@@ -26,7 +26,7 @@ SAID = ("<think>", "Hm. Well.", "</think>", "Yes.")
         (None, Level.CHAT, {"reasons": True}, False),
     ],
 )
-def test_a_summary_is_told_where_it_is_wanted_and_may_be(
+def test_summary_is_given_only_if_requested_and_permitted(
     members: dict[str, Any] | None, level: Level, changes: dict[str, Any], told: bool
 ) -> None:
     asked = None if members is None else Reasoning(**members)
@@ -47,7 +47,7 @@ def test_response_echoes_the_summary_in_effect(asked: dict[str, str], is_told: b
 
 
 @pytest.mark.parametrize("cut", [1, 4, 9])
-def test_however_it_is_cut_the_summary_is_the_reasoning(cut: int) -> None:
+def test_summary_is_the_reasoning_text_for_any_cut(cut: int) -> None:
     served = replace(reasoning_model(), reasons=True)
     told = log_of_play(*SAID, cuts=[cut], served=served, reasoning={"summary": "auto"})[-1]["response"]
     thought, answer = told["output"]
@@ -56,7 +56,7 @@ def test_however_it_is_cut_the_summary_is_the_reasoning(cut: int) -> None:
     assert told["reasoning"] == {"effort": None, "summary": "detailed"}
 
 
-def test_a_model_whose_reasoning_is_not_summed_up_tells_it_as_ever() -> None:
+def test_model_without_a_summary_shows_its_reasoning_text() -> None:
     served = replace(reasoning_model(), reasons=True, shows_reasoning=False)
     told = log_of_play(*SAID, served=served, reasoning={"summary": "auto"})[-1]["response"]
     assert (told["output"][0]["summary"], told["output"][0]["content"][0]["text"]) == ([], "Hm. Well.")

@@ -17,7 +17,7 @@ def refusing(text: str, conversation: Conversation) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 7, 8])
-def test_the_first_refused_item_is_named(length: int) -> None:
+def test_error_names_the_first_rejected_item(length: int) -> None:
     conversation = Conversation(tuple(Message("user", (str(place),)) for place in range(length)))
     for place in range(length):
         error = rejected_item.named(REFUSED, conversation, partial(refusing, str(place)), "input[{}]".format)
@@ -25,6 +25,6 @@ def test_the_first_refused_item_is_named(length: int) -> None:
         assert error.message == f"'input[{place}]': No."
 
 
-def test_an_error_that_names_something_stays() -> None:
+def test_error_with_an_exact_field_stays_unchanged() -> None:
     named = InvalidRequest("No.", field="tools[0]")
     assert rejected_item.named(named, Conversation((Message("user"),)), lambda _: None, str) is named

@@ -15,7 +15,7 @@ def choose(
     return sampling.choose(asked=asked, defaults=defaults or {}, controls=controls, seed=7)
 
 
-def test_request_wins_over_model_defaults_and_these_over_the_standard() -> None:
+def test_request_wins_over_model_defaults_and_they_over_the_standard() -> None:
     chosen, effective = choose({"temperature": 0.3}, {"temperature": 0.6, "top_p": 0.9, "top_k": 20})
     assert chosen == Sampling(temperature=0.3, top_p=0.9, top_k=20, seed=7)
     assert (effective["temperature"], effective["top_p"]) == (0.3, 0.9)
@@ -27,7 +27,7 @@ def test_temperature_and_top_p_are_always_sent_and_neutral_penalties_never() -> 
     assert effective["frequency_penalty"] == 0.0
 
 
-def test_zero_is_a_value() -> None:
+def test_temperature_zero_is_not_taken_for_missing() -> None:
     chosen, effective = choose({"temperature": 0}, {"temperature": 0.6})
     assert (chosen.temperature, effective["temperature"]) == (0.0, 0.0)
 
@@ -44,17 +44,17 @@ def test_default_that_the_engine_lacks_is_neither_sent_nor_echoed() -> None:
     assert effective["temperature"] == 1.0
 
 
-def test_a_seed_that_was_asked_for_is_the_seed() -> None:
+def test_requested_seed_is_used() -> None:
     assert choose({"seed": 42})[0].seed == 42
 
 
-def test_no_seed_is_promised_where_the_engine_takes_none() -> None:
+def test_seed_for_an_engine_without_seeds_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         choose({"seed": 42}, controls=ALL_CONTROLS - {"seed"})
     assert caught.value.field == "seed"
 
 
-def test_an_extension_is_refused_under_its_own_name() -> None:
+def test_rejected_extension_has_its_nvext_path() -> None:
     with pytest.raises(InvalidRequest) as caught:
         choose({"top_k": 5}, controls=frozenset())
     assert caught.value.field == "nvext.top_k"

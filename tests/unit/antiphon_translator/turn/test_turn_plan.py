@@ -37,17 +37,17 @@ def test_a_prompt_that_is_certainly_too_long_is_rejected_for_its_length(level: L
         TurnPlan.of(model(), turn("Hello world, " * 400_000), controls=ABLE, ids=SequentialIds(), level=level)
 
 
-def test_a_guide_holds_from_the_first_token_where_nothing_but_an_answer_comes_first() -> None:
+def test_guide_of_a_model_without_reasoning_holds_from_the_first_token() -> None:
     made = plan(**ANY_JSON)
     assert (made.request.guide, made.answer_guide) == (Guide(GuideKind.JSON), None)
 
 
-def test_a_guide_waits_for_the_answer_of_a_model_that_reasons() -> None:
+def test_guide_of_a_model_that_reasons_waits_for_its_answer() -> None:
     made = plan(thinks=True, **ANY_JSON)
     assert (made.request.guide, made.answer_guide) == (None, Guide(GuideKind.JSON))
 
 
-def test_a_chat_server_is_given_the_guide_at_once() -> None:
+def test_chat_server_gets_the_guide_with_the_first_request() -> None:
     made = plan(Level.CHAT, thinks=True, **ANY_JSON)
     assert (made.request.guide, made.answer_guide) == (Guide(GuideKind.JSON), None)
 
@@ -67,17 +67,17 @@ def test_a_forced_call_has_its_own_guide() -> None:
         (Level.TOKENS, {"top_logprobs": 2, "include": ["message.output_text.logprobs"]}, False),
     ],
 )
-def test_only_plain_ids_can_be_resumed(level: Level, request_: Object, is_resumable: bool) -> None:
+def test_only_turns_of_plain_token_ids_are_resumable(level: Level, request_: Object, is_resumable: bool) -> None:
     assert plan(level, **request_).is_resumable is is_resumable
 
 
-def test_the_skeleton_has_the_values_in_effect() -> None:
+def test_response_skeleton_has_the_effective_values() -> None:
     made = plan(temperature=0.5, max_output_tokens=10**6)
     assert made.skeleton["temperature"] == 0.5
     assert made.skeleton["max_output_tokens"] == made.request.max_tokens < 10**6
     assert made.skeleton["status"] == "in_progress"
 
 
-def test_an_engine_that_cannot_do_what_was_asked_is_named_in_the_error() -> None:
+def test_unsupported_parameter_is_rejected_with_its_name() -> None:
     with pytest.raises(InvalidRequest, match="nvext.top_k"):
         TurnPlan.of(model(), turn("Hi", nvext={"top_k": 5}), controls=frozenset(), ids=SequentialIds())

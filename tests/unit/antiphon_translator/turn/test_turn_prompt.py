@@ -36,7 +36,7 @@ def prompt(
     return TurnPrompt.of(served or model(), given, Parameters.parse(given.request), level=level)
 
 
-def test_tools_may_come_from_request_history_and_input() -> None:
+def test_tools_of_the_request_and_the_history_are_offered() -> None:
     brought: Object = {"type": "additional_tools", "tools": [{"type": "function", "name": "g"}]}
     found = prompt("Hi", history=[brought], tools=[TOOL])
     assert [tool.name for tool in found.tools.shown] == ["f", "g"]
@@ -51,7 +51,7 @@ def test_item_that_is_no_object_is_rejected_with_its_path(item: object) -> None:
     assert (caught.value.field, caught.value.code) == ("input[1]", "invalid_type")
 
 
-def test_the_parameters_of_tools_are_looked_at() -> None:
+def test_invalid_tool_parameters_are_rejected_with_their_path() -> None:
     with pytest.raises(InvalidRequest, match="Invalid schema for function 'f'") as caught:
         prompt("Hi", tools=[{"type": "custom", "name": "c"}, TOOL | {"parameters": {"type": "strnig"}}])
     assert caught.value.field == "tools[1].parameters"
@@ -67,7 +67,7 @@ def images(made: TurnPrompt) -> tuple[bytes, ...]:
     return tuple(image.content for image in made.conversation.images)
 
 
-def test_the_same_prompt_is_counted_written_and_told() -> None:
+def test_prompt_is_identical_for_counting_and_for_each_level() -> None:
     given = turn("Hi")
     made = prompt("Hi")
     assert turn_prompt.count(model(), given) == len(made.ids)
@@ -83,7 +83,7 @@ def test_text_that_spells_a_control_token_cannot_be_sent_as_text() -> None:
         made.for_engine(model(), Level.TEXT, ())
 
 
-def test_the_oldest_turns_go_when_truncation_is_asked_for() -> None:
+def test_truncation_auto_drops_the_oldest_turns() -> None:
     history = [message("user", "word " * 200), message("assistant", "word")]
     small = model(context_length=300)
     made = prompt("Last.", history=history, served=small, truncation="auto", max_output_tokens=100)
@@ -91,7 +91,7 @@ def test_the_oldest_turns_go_when_truncation_is_asked_for() -> None:
     assert len(made.ids) <= 200
 
 
-def test_images_are_those_that_are_left() -> None:
+def test_images_of_truncated_turns_are_left_out() -> None:
     history = [user("word " * 200, image_part()), message("assistant", "word")]
     given = replace(
         turn(history=history, truncation="auto", max_output_tokens=100), input=dumps([user(image_part(data_url(GIF)))])
@@ -104,8 +104,8 @@ def test_images_are_those_that_are_left() -> None:
         assert turn_prompt.count(served, given, TurnMedia(Sight.NATIVE)) == len(made.ids) + 50 * len(shown)
 
 
-def test_images_count_when_the_context_is_full() -> None:
-    """Neither turn fits with both images, though the text of both is short."""
+def test_truncation_counts_the_tokens_of_images() -> None:
+    """The text of both turns fits, but their two images do not."""
     history = [user("word", image_part()), message("assistant", "word")]
     given = replace(turn(history=history, truncation="auto", max_output_tokens=100), input=dumps([user(image_part())]))
     served = model(context_length=300, image_tokens=120)
@@ -113,7 +113,7 @@ def test_images_count_when_the_context_is_full() -> None:
     assert images(made) == (PNG,)
 
 
-def test_nothing_goes_that_fits() -> None:
+def test_truncation_keeps_a_history_that_fits() -> None:
     history = [message("user", "word"), message("assistant", "word")]
     made = prompt("Last.", history=history, truncation="auto")
     assert len(made.conversation.messages) == 3
@@ -144,7 +144,7 @@ def test_a_prompt_far_from_the_limit_is_not_encoded() -> None:
     assert 150 < made.count() < made.tokens <= 8192 // 4
 
 
-def test_a_prompt_that_leaves_all_of_the_answer_that_was_asked_for_is_not_encoded() -> None:
+def test_prompt_that_leaves_room_for_max_output_tokens_is_not_encoded() -> None:
     made = chat(LONG, context_length=1_200, max_output_tokens=200)
     assert made.encoded is None
     assert made.tokens <= 1_000
@@ -157,8 +157,8 @@ def test_a_prompt_near_the_limit_is_counted(context_length: int, asked: int | No
 
 
 @given(st.integers(1, 400), st.integers(1, 3_000), st.integers(1, 3_000) | st.none(), st.booleans())
-def test_what_chat_servers_are_asked_for_is_what_fits(words: int, length: int, asked: int | None, cut: bool) -> None:
-    """The length of the answer is exact where one was asked for, and never more than there is room for."""
+def test_answer_length_of_a_chat_server_fits_the_context(words: int, length: int, asked: int | None, cut: bool) -> None:
+    """The answer length is exact for requests with max_output_tokens, and it never exceeds the remaining context."""
     served = model(context_length=length)
     given_turn = turn("word " * words, max_output_tokens=asked, truncation="auto" if cut else "disabled")
 
@@ -177,20 +177,20 @@ def test_what_chat_servers_are_asked_for_is_what_fits(words: int, length: int, a
         assert told == exact
 
 
-def test_the_oldest_turns_of_a_chat_go_only_where_the_count_says_so() -> None:
+def test_truncation_of_a_chat_follows_the_exact_token_count() -> None:
     history = [message("user", LONG), message("assistant", "word")]
     for context_length, left in ((250, 3), (200, 1)):
         made = chat("Last.", history=history, context_length=context_length, truncation="auto", max_output_tokens=50)
         assert len(made.conversation.messages) == left
 
 
-def test_the_calls_of_a_chat_are_forced_by_its_server() -> None:
+def test_forced_call_of_a_chat_is_left_to_its_server() -> None:
     made = chat("Hi", context_length=8192, tools=[TOOL], tool_choice="required")
     assert made.encoded is None
     assert as_chat(made).tool_choice == {"type": "function", "function": {"name": "f"}}
 
 
-def test_a_conversation_that_only_the_servers_template_takes_is_its_servers_to_refuse() -> None:
+def test_chat_conversation_that_our_template_rejects_is_sent_to_the_server() -> None:
     template = JinjaTemplate("{{ raise_exception('no') if messages | length > 1 else 'x' }}", special_tokens={})
     served = model(prompt=PromptEncoder(template, tokenizer()))
     history = [message("user", "a"), message("assistant", "b")]
@@ -201,7 +201,7 @@ def test_a_conversation_that_only_the_servers_template_takes_is_its_servers_to_r
 
 
 def caching() -> ServedModel:
-    """A model that has read no history yet."""
+    """A model with an empty history cache."""
     return model(histories=HistoryCache(10**6))
 
 
@@ -210,7 +210,7 @@ def forgetting() -> ServedModel:
 
 
 def outcome(served: ServedModel, history: list[Object], level: Level) -> object:
-    """All that is made of a turn behind a history, or the refusal of it."""
+    """The whole prompt of a turn behind this history, or its error."""
     try:
         made = prompt("Go on", history=history, served=served, level=level, instructions="Be brief.")
         return made.conversation, made.tools, made.tokens, list(made.ids), as_chat(made)
@@ -257,17 +257,17 @@ _REFUSED: list[list[Object]] = [
     st.sampled_from([[], *_REFUSED]),
     st.sampled_from([Level.TOKENS, Level.CHAT]),
 )
-def test_a_chat_that_grows_is_read_as_if_it_were_read_for_the_first_time(
+def test_growing_chat_with_a_history_cache_reads_as_without_it(
     turns: list[list[Object]], last: list[Object], level: Level
 ) -> None:
     served, history = caching(), [message("user", "0" * 100)]
     for items in [*turns, last, []]:
         history = [*history, *items]
-        for shown in (history, [*history, message("assistant", "b")]):  # a sibling that nobody continues
+        for shown in (history, [*history, message("assistant", "b")]):  # the second is a branch that is not continued
             assert outcome(served, shown, level) == outcome(forgetting(), shown, level)
 
 
-def test_a_refusal_names_the_place_in_the_whole_history() -> None:
+def test_error_behind_a_cached_history_has_its_full_path() -> None:
     served, history = caching(), [message("user", "0" * 100), message("assistant", "b")]
     prompt("Hi", history=history, served=served)
     with pytest.raises(InvalidRequest) as caught:
@@ -275,7 +275,7 @@ def test_a_refusal_names_the_place_in_the_whole_history() -> None:
     assert caught.value.field == "history[2].tools[0].parameters"
 
 
-def test_of_a_history_that_grew_only_what_is_new_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_items_of_a_cached_history_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     served, history = caching(), [message("user", "0" * 100), message("assistant", "b")]
     prompt("Hi", history=history, served=served)
     read: list[Object] = []
@@ -291,7 +291,7 @@ def test_of_a_history_that_grew_only_what_is_new_is_read(monkeypatch: pytest.Mon
     assert read == [*more, message("user", "Hi again")]
 
 
-def test_an_earlier_item_that_changed_or_was_deleted_is_not_shown() -> None:
+def test_changed_or_deleted_history_item_is_not_shown_from_the_cache() -> None:
     served = caching()
     first, secret, last = message("user", "0" * 100), message("assistant", "secret"), message("user", "b")
     assert "secret" in str(prompt("Hi", history=[first, secret, last], served=served).conversation)
@@ -302,7 +302,7 @@ def test_an_earlier_item_that_changed_or_was_deleted_is_not_shown() -> None:
     assert "0" * 100 not in str(prompt("Hi", history=[secret, last], served=served).conversation)
 
 
-def test_images_in_a_history_are_counted_in_every_turn() -> None:
+def test_images_in_a_cached_history_are_counted_in_every_turn() -> None:
     served = model(histories=HistoryCache(10**6), sight=Sight.PLACEHOLDER)
     history = [message("user", "0" * 100), {"role": "user", "content": [image_part(data_url(PNG))]}]
     for _ in range(2):

@@ -18,11 +18,11 @@ FAMILY = family_of(GemmaCall(open=("<c>",), close=("</c>",), quote="''"))
         ("call:f{a:''''}", call("f", '{"a": ""}')),
     ],
 )
-def test_calls(text: str, segments: list[Segment]) -> None:
+def test_gemma_calls_are_parsed(text: str, segments: list[Segment]) -> None:
     assert parsed(FAMILY, f"<c>{text}</c>") == segments
 
 
-def test_what_is_no_call_is_text() -> None:
+def test_malformed_gemma_call_is_text_or_dropped_at_the_end() -> None:
     assert parsed(FAMILY, "<c>f{}</c> is none") == [Text("<c>f{}</c> is none")]
     assert parsed(FAMILY, "<c>call:f g{}</c>") == [Dropped("<c>call:f g{}")]
 
@@ -31,7 +31,7 @@ def test_a_call_without_end_is_incomplete() -> None:
     assert parsed(FAMILY, "<c>call:f{a:''x") == call("f", '{"a": "x', is_complete=False)
 
 
-def test_a_brace_that_is_missing_does_not_merge_calls() -> None:
+def test_missing_brace_does_not_merge_two_calls() -> None:
     for text in ("call:f{a:''x''", "call:f{a:1"):
         broken = parsed(FAMILY, f"<c>{text}</c><c>call:g{{b:2}}</c>")
         assert [each for each in broken if isinstance(each, CallEnd)] == [CallEnd(False), CallEnd(True)]
@@ -39,11 +39,11 @@ def test_a_brace_that_is_missing_does_not_merge_calls() -> None:
 
 
 @pytest.mark.parametrize("text", ["[1}", "[}", "{b:1]", "[1,}"])
-def test_the_wrong_bracket_ends_the_call(text: str) -> None:
+def test_wrong_bracket_makes_the_call_incomplete(text: str) -> None:
     begin, *others = parsed(FAMILY, f"<c>call:f{{a:{text}</c>")
     assert begin == CallBegin("f")
     assert CallEnd(False) in others
 
 
-def test_nesting_has_an_end() -> None:
+def test_too_deep_nesting_makes_the_call_incomplete() -> None:
     assert CallEnd(False) in parsed(FAMILY, "<c>call:f{" + "a:{" * 2000)

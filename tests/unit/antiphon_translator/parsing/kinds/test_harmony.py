@@ -28,26 +28,26 @@ ARGUMENTS = '<|constrain|>json<|message|>{"x": 1}'
         ("<|channel|>final", [Dropped("<|channel|>final")]),
     ],
 )
-def test_one_message(text: str, segments: list[Segment]) -> None:
+def test_harmony_message_is_parsed_by_its_header(text: str, segments: list[Segment]) -> None:
     assert parsed("gpt_oss", text, tail="<|start|>assistant") == segments
 
 
-def test_messages_in_a_row() -> None:
+def test_consecutive_harmony_messages_are_separated() -> None:
     text = "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>"
     assert parsed("gpt_oss", text) == [Break(), Reasoning("a"), Break(), Text("b")]
 
 
-def test_text_between_messages_is_told() -> None:
+def test_text_between_messages_is_reported_as_dropped() -> None:
     text = "<|channel|>analysis<|message|>a<|end|>stray<|start|>assistant<|channel|>final<|message|>b"
     assert parsed("gpt_oss", text) == [Break(), Reasoning("a"), Dropped("stray"), Break(), Text("b")]
 
 
-def test_a_call_that_was_cut_off_before_its_arguments_has_none() -> None:
+def test_call_cut_off_before_its_arguments_is_incomplete_and_empty() -> None:
     header = "<|channel|>commentary to=functions.f<|message|>"
     assert parsed("gpt_oss", header, cut_off=True) == call("f", "", is_complete=False)
 
 
-def test_the_prompt_may_have_begun_the_header() -> None:
+def test_header_begun_by_the_prompt_is_continued() -> None:
     assert parsed("gpt_oss", "<|message|>a", tail="<|start|>assistant<|channel|>analysis") == [Break(), Reasoning("a")]
 
 
@@ -55,14 +55,14 @@ def test_the_prompt_may_have_begun_the_header() -> None:
     ("open_message", "told"),
     [("final<|message|>so far", Text(" and on")), ("analysis<|message|>so far", Reasoning("and on"))],
 )
-def test_the_prompt_may_have_begun_the_message(open_message: str, told: Segment) -> None:
+def test_message_begun_by_the_prompt_is_continued(open_message: str, told: Segment) -> None:
     text = " and on<|end|><|start|>assistant<|channel|>final<|message|>b"
     segments = parsed("gpt_oss", text, tail=f"<|start|>assistant<|channel|>{open_message}")
     assert segments == [told, Break(), Text("b")]
 
 
 @pytest.mark.parametrize("word", [" to", " t", "assist", "assistant to=f"])
-def test_a_role_that_was_cut_off_is_no_answer(word: str) -> None:
+def test_cut_off_role_is_dropped(word: str) -> None:
     assert parsed("gpt_oss", word, cut_off=True) == [Dropped(word.strip())]
     assert parsed("gpt_oss", "to a tee", cut_off=True) == [Text("to a tee")]
     assert parsed("gpt_oss", " to") == [Text(" to")]

@@ -26,7 +26,7 @@ DEEP = "[" * 20_000
         ('{"name": "f"}\n{"name": "g"}\n', [*call("f", "{}"), *call("g", "{}")]),
     ],
 )
-def test_calls(text: str, segments: list[Segment]) -> None:
+def test_json_calls_are_parsed(text: str, segments: list[Segment]) -> None:
     assert parsed(FAMILY, f"<c>\n{text}\n</c>") == segments
 
 
@@ -37,39 +37,39 @@ def test_malformed_call_is_text_if_text_follows_and_dropped_at_the_end(text: str
 
 
 @pytest.mark.parametrize("separator", ["; ", ", ", "\n", ""])
-def test_several_in_a_row(separator: str) -> None:
+def test_consecutive_json_calls_are_separated(separator: str) -> None:
     text = separator.join(['<c>{"name": "f"}', '{"name": "g"}'])
     assert parsed(FAMILY, f"{text} and {{}}") == [*call("f", "{}"), *call("g", "{}"), Text("and {}")]
 
 
-def test_brackets_that_are_missing_at_the_end_are_not_missed() -> None:
+def test_missing_brackets_at_the_end_do_not_merge_calls() -> None:
     text = '<c>{"name": "f", "arguments": {"x": 1}</c><c>[{"name": "g", "arguments": {}}</c>'
     assert parsed(FAMILY, text) == [*call("f", '{"x": 1}'), *call("g", "{}")]
     text = '<c>{"name": "f", "arguments": {"x": 1</c><c>{"name": "g"}</c>'
     assert parsed(FAMILY, text) == [*call("f", '{"x": 1', is_complete=False), *call("g", "{}")]
 
 
-def test_no_depth_is_too_much() -> None:
+def test_deeply_nested_arguments_do_not_break_the_parser() -> None:
     first = parsed(FAMILY, '<c>{"name": "f", "arguments": {"x": ' + DEEP)[0]
     assert first == CallBegin("f")
     assert parsed(FAMILY, '<c>{"arguments": ' + DEEP + "]" * len(DEEP) + ', "name": "f"}')[0] != CallBegin("f")
 
 
-def test_the_name_may_be_the_key() -> None:
+def test_call_with_its_name_as_key_is_parsed() -> None:
     family = family_of(JsonCall(open=("<c>",), close=("</c>",), name_is_key=True))
     assert parsed(family, '<c>[{"f": {"x": 1}}, {"g": {}}]</c>') == [*call("f", '{"x": 1}'), *call("g", "{}")]
 
 
-def test_keys_are_those_of_the_table() -> None:
+def test_name_and_argument_keys_of_the_table_are_used() -> None:
     family = family_of(JsonCall(open=("<c>",), name_keys=("tool",), argument_keys=("input",)))
     assert parsed(family, '<c>{"tool": "f", "name": "g", "input": {"x": 1}}') == call("f", '{"x": 1}')
 
 
-def test_a_call_without_a_name_is_dropped_and_told() -> None:
+def test_call_without_a_name_is_reported_as_dropped() -> None:
     assert parsed(FAMILY, '<c>{"arguments": {"x": 1}}</c>Hi') == [Dropped('{"x": 1}'), Text("Hi")]
 
 
-def test_a_heading_repeats_the_name() -> None:
+def test_call_without_its_heading_is_text() -> None:
     family = family_of(JsonCall(open=("<m>",), heading=("<json>",)))
     assert parsed(family, '<m>f<json>{"name": "f"}') == call("f", "{}")
     assert parsed(family, '<m>{"name": "f"}') == [Text('<m>{"name": "f"}')]

@@ -24,19 +24,19 @@ FAMILY = family_of(NamedCall(open=("<c>",), name_end=("<a>",), close=("</c>",), 
         ('<c>f<a>{"x": 1</c><c>g<a>{}</c>', [*call("f", '{"x": 1', is_complete=False), *call("g", "{}")]),
     ],
 )
-def test_calls(text: str, segments: list[Segment]) -> None:
+def test_named_calls_are_parsed(text: str, segments: list[Segment]) -> None:
     dropped_aside = [segment for segment in parsed(FAMILY, text) if type(segment).__name__ != "Dropped"]
     assert dropped_aside == segments
 
 
-def test_the_pattern_finds_the_name_and_an_id() -> None:
+def test_name_pattern_yields_the_name_and_the_id() -> None:
     pattern = r"(?P<id>functions\.(?P<name>\w+):\d+)"
     family = family_of(NamedCall(open=("<c>",), name_end=("<a>",), name_pattern=pattern))
     assert parsed(family, "<c>functions.f:2<a>{}") == call("f", "{}", model_id="functions.f:2")
     assert parsed(family, "<c>f<a>{}") == [Text("<c>f<a>{}")]
 
 
-def test_the_name_may_stand_behind_a_marker() -> None:
+def test_name_behind_a_marker_is_parsed() -> None:
     family = family_of(NamedCall(open=("<c>",), name_open=("<n>",), name_end=("<a>",)))
     assert parsed(family, "<c>function<n>f\n<a>\n{}") == call("f", "{}")
     assert parsed(family, "<c>f<a>{}") == [Text("<c>f<a>{}")]

@@ -24,18 +24,18 @@ LINES = family_of(PythonCall(open=("<c>",), close=("</c>",), is_list=False))
         (r"[f(x='\d ☃')]", call("f", r'{"x": "\\d ☃"}')),
     ],
 )
-def test_a_list_of_calls(text: str, segments: list[Segment]) -> None:
+def test_list_of_python_calls_is_parsed(text: str, segments: list[Segment]) -> None:
     assert parsed(FAMILY, f"<c>{text}</c>") == segments
 
 
 @pytest.mark.parametrize("text", ["[1]", "f()", "[f(1)]", "[f(x=print())]", "[]", "[f(x=a)]"])
-def test_nothing_is_evaluated_and_what_is_no_call_is_text(text: str) -> None:
+def test_python_code_is_not_evaluated_and_stays_text(text: str) -> None:
     assert parsed(FAMILY, f"<c>{text}</c> so") == [Text(f"<c>{text}</c> so")]
     assert parsed(FAMILY, f"<c>{text}</c>") == [Dropped(f"<c>{text}")]
     long = f"[f(x='{'a' * GIVE_BACK_CHARS_MAX}', y=print())]"
     assert parsed(FAMILY, f"<c>{long}</c> so") == [Dropped(long), Text("so")]
 
 
-def test_calls_in_lines() -> None:
+def test_python_calls_in_lines_are_parsed() -> None:
     assert parsed(LINES, "<c>\nf(x=1)\ng()\n</c>") == [*call("f", '{"x": 1}'), *call("g", "{}")]
     assert parsed(LINES, "<c>\nimport os\n</c> so") == [Text("<c>\nimport os\n</c> so")]

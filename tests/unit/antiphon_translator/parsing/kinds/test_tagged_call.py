@@ -47,35 +47,35 @@ def read(text: str, **changes: Any) -> list[Segment]:
         ('<c f><k arguments>{"n": 1}</k><k n>2</k></c>', call("f", '{"arguments": {"n": 1}, "n": 2}')),
     ],
 )
-def test_calls(text: str, segments: list[Segment]) -> None:
+def test_tagged_calls_are_parsed(text: str, segments: list[Segment]) -> None:
     assert read(text) == segments
 
 
-def test_one_newline_on_either_side_may_be_markup() -> None:
+def test_one_newline_around_a_value_is_trimmed_if_it_is_markup() -> None:
     assert read("<c f><k s>\n\na\n\n</k></c>", trims_newlines=True) == call("f", '{"s": "\\na\\n"}')
 
 
-def test_either_kind_of_newline_may_be_markup() -> None:
+def test_windows_newlines_around_a_value_are_trimmed_too() -> None:
     assert read("<c f><k s>\r\na\r\nb\r\n</k></c>", trims_newlines=True) == call("f", '{"s": "a\\r\\nb"}')
 
 
-def test_a_forgotten_closer_is_found_by_the_next_parameter_of_the_tool() -> None:
+def test_missing_closer_is_implied_by_the_next_known_parameter() -> None:
     assert read("<c f><k s>a\n<k n>3</k></c>") == call("f", '{"s": "a", "n": 3}')
     assert read("<c f><k s>a\n<k x>3</k></c>") == call("f", '{"s": "a\\n<k x>3"}')
 
 
-def test_a_key_without_a_value_breaks_the_call_and_takes_nothing_of_the_next() -> None:
+def test_key_without_a_value_drops_its_call_and_keeps_the_next() -> None:
     text = "<c f><k s></c><c f><k n><v>1</k></c>"
     broken = call("f", '{"n": 1}')
     assert [each for each in read(text, value_open=("<v>",)) if not isinstance(each, Dropped)] == broken
 
 
-def test_a_value_may_stand_between_markers_of_its_own() -> None:
+def test_verbatim_value_between_its_markers_is_parsed() -> None:
     text = "<c f><k s><![CDATA[</k> & ]]></k></c>"
     assert read(text, verbatim=("<![CDATA[", "]]>")) == call("f", '{"s": "</k> & "}')
 
 
-def test_members_of_values_may_have_tags() -> None:
+def test_nested_tags_become_members_of_a_value() -> None:
     schema = {"properties": {"o": {"properties": {"n": {"type": "integer"}, "a": {"type": "array"}}}}}
     tags: dict[str, Any] = {"key_open": ("<",), "value_close": ("</{key}>",), "has_nested_values": True}
     family = family_of(replace(SYNTAX, **tags))
@@ -83,12 +83,12 @@ def test_members_of_values_may_have_tags() -> None:
     assert parsed(family, text, schemas={"f": schema}) == call("f", '{"o": {"n": 1, "a": ["x", 2], "s": "a<b"}}')
 
 
-def test_the_model_may_say_what_a_value_is_where_the_schema_allows_it() -> None:
+def test_string_mark_of_the_model_counts_only_where_the_schema_allows_it() -> None:
     pattern = r"(?P<key>\w+)(?: string=(?P<string>\w+))?"
     text = "<c f><k s string=false>1</k><k n string=true>2</k><k x string=true>3</k></c>"
     assert read(text, key_pattern=pattern) == call("f", '{"s": "1", "n": 2, "x": "3"}')
     assert read("<c f><k n string=true>two</k></c>", key_pattern=pattern) == call("f", '{"n": "two"}')
 
 
-def test_the_closer_may_hold_the_key() -> None:
+def test_closer_with_the_key_ends_the_value() -> None:
     assert read("<c f><s>a</n></s></c>", key_open=("<",), value_close=("</{key}>",)) == call("f", '{"s": "a</n>"}')

@@ -10,23 +10,23 @@ from antiphon_translator.parsing.segments import Output
 
 
 def value(ends: ValueEnds, text: str) -> tuple[str, str]:
-    """The value that a text begins with, and what stands behind it."""
+    """The value at the beginning of a text, and the rest of the text."""
     cursor, parts, rest = Cursor(), list[str](), list[str]()
     cursor.feed(text)
     cursor.finish()
     for reader in (ends.read(Reading(cursor, Output()), parts.append), cursor.until(Markers(()), rest.append)):
-        assert list(reader) == []  # it never waits: the text has ended
+        assert list(reader) == []  # the reader never waits, because the text has ended
     return "".join(parts), "".join(rest)
 
 
-def test_a_closer_counts_where_a_follower_comes_next() -> None:
+def test_closer_ends_a_value_only_before_a_follower() -> None:
     ends = ValueEnds(("</v>",), followers=("<v>",))
     assert value(ends, "a</v> b</v>\n<v>") == ("a</v> b", "\n<v>")
     assert value(ValueEnds(("</v>",)), "a</v> b</v>") == ("a", " b</v>")
     assert value(ends, "a</v>") == ("a", "")
 
 
-def test_other_ends_are_left_where_they_are() -> None:
+def test_other_end_of_a_value_is_not_consumed() -> None:
     assert value(ValueEnds(("</v>",), tags=("\n<k>",)), "a\n<k>") == ("a", "<k>")
     ends = ValueEnds(("</v>",), ends=("</c>",), beginnings=("<c>",))
     assert value(ends, "a</c> b</c>\n<c>") == ("a</c> b", "</c>\n<c>")
@@ -37,12 +37,12 @@ def test_a_value_without_end_is_malformed() -> None:
         value(ValueEnds(("</v>",)), "a")
 
 
-def test_the_tags_of_keys() -> None:
+def test_next_tags_have_all_quoted_forms_of_the_keys() -> None:
     assert next_tags(["b", "a"], ['<k "'], ['">']) == ('\n<k "a"', "\n<k \"'a'\"", '\n<k "b"', "\n<k \"'b'\"")
     assert "\n<k 'a'>" in next_tags(["a"], ["<k "], [">"])
 
 
-def test_one_newline_on_either_side_is_taken_off() -> None:
+def test_one_newline_on_each_side_is_removed() -> None:
     for pieces in (["\n\na\nb\n\n"], list("\n\na\nb\n\n")):
         parts: list[str] = []
         emit = WithoutNewlines(parts.append)

@@ -7,7 +7,7 @@ from tests.support.tool_calls.parsing import call, parsed
 
 
 def tags(text: str) -> str:
-    """`[tag]` and `[/tag]` as the model writes them."""
+    """Replaces `[tag]` and `[/tag]` by the tags of the model."""
     return text.replace("[/", "<|close|>").replace("[", "<|open|>").replace("]", "<|sep|>")
 
 
@@ -38,7 +38,7 @@ def test_tags_become_their_segments(text: str, segments: list[Segment]) -> None:
     assert parsed("kimi_k3", tags(text)) == segments
 
 
-def test_the_prompt_may_end_within_a_tag() -> None:
+def test_tag_opened_by_the_prompt_is_continued() -> None:
     tail = tags('[message role="assistant"][think]')
     assert parsed("kimi_k3", tags("hm[/think][response]Hi"), tail=tail) == [Reasoning("hm"), Text("Hi")]
     assert parsed("kimi_k3", "Hi", tail=tags("[think][/think]")) == [Text("Hi")]
