@@ -1,8 +1,8 @@
-"""Feeds random outputs ("soups") to the parsers of all families and stops at the first that breaks a rule.
+"""Feeds random outputs to the parsers of all families and stops at the first that breaks a rule.
 
     python -m tests.golden.tool_calls.fuzz [COUNT] [SEED]
 
-A seed always makes equal soups.
+A seed always makes equal outputs.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ def run(count: int, seed: int) -> None:
     for number in range(count):
         chance = random.Random(seed + number)
         here = output_fuzzer(chance.choice(names), tokens=chance.random() < 0.5)
-        cook = here.random_output if chance.random() < 0.5 else here.quoted_markers
-        soup = cook(chance, pieces=chance.randint(1, PIECES_MAX))
+        make_output = here.random_output if chance.random() < 0.5 else here.quoted_markers
+        output = make_output(chance, pieces=chance.randint(1, PIECES_MAX))
         tail = chance.choice(here.markers) if chance.random() < 0.3 else ""
         try:
-            check(here.family, soup, pieces_of(soup, chance), tail=tail)
+            check(here.family, output, pieces_of(output, chance), tail=tail)
         except Exception as error:
-            raise AssertionError((here.family.name, soup, tail, seed + number)) from error
+            raise AssertionError((here.family.name, output, tail, seed + number)) from error
 
 
 def main() -> None:
     count, seed = map(int, (sys.argv[1:] + [str(COUNT), "0"][len(sys.argv) - 1 :])[:2])
     run(count, seed)
-    print(f"{count} soups, nothing to report")
+    print(f"{count} outputs, nothing to report")
 
 
 if __name__ == "__main__":

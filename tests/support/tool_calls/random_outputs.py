@@ -1,4 +1,4 @@
-"""Random outputs for fuzzing parsers ("soups"): markers of a family, pieces of calls and hostile text in any order, and
+"""Random outputs for fuzzing parsers: markers of a family, pieces of calls and hostile text in any order, and
 the invariants of their parsing."""
 
 from __future__ import annotations

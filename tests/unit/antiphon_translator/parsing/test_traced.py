@@ -54,8 +54,8 @@ def test_traced_text_of_every_family_has_the_spans_of_its_source(name: str) -> N
     here = output_fuzzer(name, tokens=False)
     for seed in range(volume(30, 2_000)):
         chance = random.Random(seed)
-        cook = here.random_output if seed % 2 else here.quoted_markers
-        check(name, pieces_of(cook(chance, pieces=chance.randint(1, 12)), chance))
+        make_output = here.random_output if seed % 2 else here.quoted_markers
+        check(name, pieces_of(make_output(chance, pieces=chance.randint(1, 12)), chance))
 
 
 def test_text_of_gpt_oss_without_a_header_is_in_its_own_span() -> None:

@@ -1,4 +1,4 @@
-"""Properties of every output that a model may write. `make fuzz` checks them on a million soups."""
+"""Properties of every output that a model may write. `make fuzz` checks them on a million outputs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def test_sample_of_random_outputs_breaks_no_parser_rule() -> None:
 @given(data=st.data())
 def test_random_output_is_read_equally_for_any_cut(name: str, tokens: bool, data: st.DataObject) -> None:
     here = output_fuzzer(name, tokens=tokens)
-    soup = "".join(
+    output = "".join(
         data.draw(
             st.lists(st.sampled_from((*here.markers, *here.leftovers, *HOSTILE)) | st.text(max_size=4), max_size=20)
         )
     )
     chance = random.Random(data.draw(st.integers(0, 99)))
-    check(here.family, soup, pieces_of(soup, chance), tail=data.draw(st.sampled_from(("", *here.markers))))
+    check(here.family, output, pieces_of(output, chance), tail=data.draw(st.sampled_from(("", *here.markers))))
 
 
 @pytest.mark.parametrize("name", sorted(set(FAMILIES) - _CALLS_OF_TEXT))
@@ -46,11 +46,11 @@ def test_random_output_is_read_equally_for_any_cut(name: str, tokens: bool, data
 def test_random_output_without_calls_loses_no_text(name: str, data: st.DataObject) -> None:
     family = families.load(name)
     pieces = data.draw(st.lists(st.sampled_from((*HOSTILE, *_not_text(family)))))
-    soup = "".join(pieces)
-    assume(not any(marker in soup for marker in (*family.openers, *family.stray)))
-    segments = parsed(family, pieces_of(soup, random.Random(len(pieces))))
+    output = "".join(pieces)
+    assume(not any(marker in output for marker in (*family.openers, *family.stray)))
+    segments = parsed(family, pieces_of(output, random.Random(len(pieces))))
     marker = _any_of(tuple("".join(each.split()) for each in _not_text(family)))  # mentioned markers are shown
-    assert re.sub(marker, "", told(segments)) == re.sub(marker, "", "".join(soup.split()))
+    assert re.sub(marker, "", told(segments)) == re.sub(marker, "", "".join(output.split()))
 
 
 def _not_text(family: Family) -> tuple[str, ...]:
