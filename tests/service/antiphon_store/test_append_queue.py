@@ -16,6 +16,7 @@ from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_store.append_queue import AppendQueue
 from antiphon_store.calls import CODECS
 from antiphon_store.server import handlers
+from tests.support.waiting import until
 
 FRAME = b"data: {}\n\n"
 
@@ -56,6 +57,9 @@ class World:
         """Makes appends at once and returns the outcome of each."""
         each = (self.queue.append(tenant, request(name)) for tenant, name in appends)
         return await asyncio.gather(*each, return_exceptions=True)
+
+    async def until_called(self, times: int) -> None:
+        await until(lambda: len(self.rpcs) >= times, f"{times} RPCs")
 
 
 def request(name: str, frames: bytes = FRAME) -> Any:
@@ -113,11 +117,10 @@ async def test_tenants_share_no_rpc(world: World) -> None:
 async def test_an_append_does_not_wait_for_the_answer_to_another(world: World) -> None:
     world.logs.go.clear()
     first = asyncio.create_task(world.queue.append("t", request("a")))
-    while world.rpcs != ["AppendEvents"]:
-        await asyncio.sleep(0)
+    await world.until_called(1)
     second = asyncio.create_task(world.queue.append("t", request("b")))
-    while world.rpcs != ["AppendEvents", "AppendEvents"]:
-        await asyncio.sleep(0)
+    await world.until_called(2)
+    assert world.rpcs == ["AppendEvents"] * 2
     world.logs.go.set()
     assert (await first, await second) == (7, 7)
 
@@ -164,8 +167,7 @@ async def test_an_append_whose_caller_left_does_not_hurt_the_others(world: World
     world.logs.go.clear()
     left = asyncio.create_task(world.queue.append("t", request("a")))
     other = asyncio.create_task(world.queue.append("t", request("b")))
-    while not world.rpcs:
-        await asyncio.sleep(0)
+    await world.until_called(1)
     left.cancel()
     world.logs.go.set()
     assert await other == 7
@@ -177,8 +179,7 @@ async def test_a_closed_client_ends_the_appends_that_wait() -> None:
     async with made() as world:
         world.logs.go.clear()
         waiting = asyncio.create_task(world.queue.append("t", request("a")))
-        while not world.rpcs:
-            await asyncio.sleep(0)
+        await world.until_called(1)
     await asyncio.wait([waiting])
     assert waiting.cancelled()
 
