@@ -143,6 +143,7 @@ _CODES: dict[str, _Row] = {
             f"Invalid value: {finding['input']!r}. '{path}' must match the pattern {finding['ctx']['pattern']}."
         ),
     ),
+    "greater_than": ("{number}_below_min_value", _limit("gt", "it must be above {}")),
     "greater_than_equal": ("{number}_below_min_value", _limit("ge", "it must be at least {}")),
     "less_than_equal": ("{number}_above_max_value", _limit("le", "it must be at most {}")),
     "finite_number": ("invalid_value", lambda path, _: f"Invalid value for '{path}': it must be a finite number."),
@@ -159,7 +160,7 @@ _CODES: dict[str, _Row] = {
 
 def _code(template: str, finding: ErrorDetails) -> str:
     bounds = finding.get("ctx", {})
-    decimal = any(isinstance(bounds.get(name), float) for name in ("ge", "le"))
+    decimal = any(isinstance(bounds.get(name), float) for name in ("gt", "ge", "le"))
     return template.format(
         number="decimal" if decimal else "integer",
         container="object" if isinstance(finding["input"], dict) else "array",

@@ -53,6 +53,8 @@ def user(content: Any) -> dict[str, Any]:
         ({"max_output_tokens": -1.5}, "max_output_tokens", "invalid_type"),
         ({"temperature": 10.0**30}, "temperature", "decimal_above_max_value"),
         ({"top_logprobs": 21}, "top_logprobs", "integer_above_max_value"),
+        ({"nvext": {"repetition_penalty": 0}}, "nvext.repetition_penalty", "decimal_below_min_value"),
+        ({"nvext": {"repetition_penalty": 2.5}}, "nvext.repetition_penalty", "decimal_above_max_value"),
         ({"stream": "yes"}, "stream", "invalid_type"),
         ({"truncation": "some"}, "truncation", "invalid_value"),
         ({"conversation": []}, "conversation", "invalid_type"),
@@ -91,6 +93,11 @@ def test_an_integer_of_many_digits_is_too_large() -> None:
     with pytest.raises(InvalidRequest, match="it is too large") as caught:
         CreateRequest.parse(b'{"model": "m", "input": "x", "max_output_tokens": 1%s}' % (b"0" * 30))
     assert caught.value.code == "integer_above_max_value"
+
+
+def test_a_number_at_an_excluded_bound_is_told_to_be_beyond_it() -> None:
+    with pytest.raises(InvalidRequest, match="it must be above 0.0"):
+        CreateRequest.parse(b'{"model": "m", "input": "x", "nvext": {"repetition_penalty": 0}}')
 
 
 def test_a_place_is_told_from_where_it_was_looked_for() -> None:
