@@ -20,7 +20,7 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_core.rpc.settings import RpcServerSettings
-from antiphon_core.rpc.tls import KeyPair, read_authorities
+from antiphon_core.rpc.tls import KeyPair, client_ssl, read_authorities
 from antiphon_protos.antiphon.store import v1
 from tests.support.certificates import Certificate, authority, lock, signed_by
 
@@ -183,3 +183,12 @@ def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(papers: Pap
     lock(papers.server.key, locked, "secret")
     with pytest.raises(SettingsError, match="without a password"):
         KeyPair(papers.server.cert, locked).read()
+
+
+async def test_authorities_with_comments_in_any_language_are_read(papers: Papers, tmp_path: Path) -> None:
+    commented = Certificate(cert=tmp_path / "ca.pem", key=papers.ca.key)
+    commented.cert.write_text(f"# Főtanúsítvány\n{papers.ca.cert.read_text()}", encoding="utf-8")
+    settings = settings_of(papers.server, tls_client_ca_file=commented.cert)
+    async with serving(settings) as endpoint:
+        assert await asked(endpoint, shown(commented, papers.client)) == "acme"
+    assert [each["subject"] for each in client_ssl(commented.cert, None).get_ca_certs()]
