@@ -1,8 +1,8 @@
 """Starting and stopping of a process: its parts start in order, and stop in the opposite order after a signal.
 
 If a part fails to start, the parts before it are stopped. If a part fails to stop, the others are stopped all the same,
-and the process ends with the error. SIGTERM and SIGINT begin the drain; a second signal, of
-either kind, ends the process at once.
+and the process ends with the error. SIGTERM and SIGINT begin the drain; a second signal, of either kind, ends the
+process at once.
 """
 
 from __future__ import annotations
