@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol
 
 from antiphon.talk import tree_text
-from antiphon.talk.api import Api
+from antiphon.talk.api import Api, failure_of
 from antiphon.talk.conversation import CannotDo, Conversation, require_response_id
 from antiphon.talk.errors import ApiError
 from antiphon.talk.own_tools import OwnTools
@@ -117,7 +117,7 @@ class Chat:
 
     def _ended(self, response: Object) -> Object:
         if response["status"] == "failed":
-            raise ApiError(response["error"]["message"])
+            raise ApiError(failure_of(response))
         if response["status"] == "incomplete":
             self._screen.write(f"(cut off: {response['incomplete_details']['reason']})\n", "note")
         return response

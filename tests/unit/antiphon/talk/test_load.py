@@ -52,12 +52,20 @@ async def test_a_request_is_measured_from_its_sending() -> None:
         (api(DELTA, FAILED), "no luck"),
         (api(fault=ApiError("gone", 503)), "gone"),
         (api(DELTA), "The stream ended without an end of the response."),
+        (api({"type": "response.failed", "response": {"error": None}}), "The response failed without a reason."),
     ],
 )
 async def test_a_request_that_fails_is_counted_with_its_reason(server: Api, error: str) -> None:
     result = await load.run(server, {}, requests=3, concurrency=2, on_done=lambda _count: None)
     assert [sample.error for sample in result.samples] == [error] * 3
     assert result.lines()[-1] == f"3 x {error}"
+
+
+@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {"total_tokens": 3}}])
+async def test_a_response_whose_server_counts_no_tokens_is_completed(usage: Object) -> None:
+    completed = {"type": "response.completed", "response": usage}
+    sample = await load.one(api(DELTA, completed), {})
+    assert (sample.error, sample.output_tokens) == ("", 0)
 
 
 async def test_as_many_requests_are_sent_as_were_asked_for() -> None:
