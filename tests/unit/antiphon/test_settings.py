@@ -21,6 +21,11 @@ def test_nims_variables_are_aliases() -> None:
     assert (loaded.edge.port, loaded.log.json, loaded.log.level) == (9, True, "ERROR")
 
 
+@pytest.mark.parametrize("level", ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"])
+def test_every_log_level_of_nim_is_accepted(level: str) -> None:
+    assert settings.load(environ={"NIM_LOG_LEVEL": level}, flags={}, file=None).log.level == level
+
+
 def test_what_is_not_declared_is_refused() -> None:
     with pytest.raises(SettingsError, match="did you mean 'ANTIPHON_STORE_URL'"):
         settings.load(environ={"ANTIPHON_STORE_ULR": "memory://"}, flags={}, file=None)
