@@ -63,6 +63,12 @@ def user(content: Any) -> dict[str, Any]:
         ({"metadata": {str(n): "" for n in range(17)}}, "metadata", "object_above_max_length"),
         ({"metadata": {"a": "x" * 513}}, "metadata.a", "string_above_max_length"),
         ({"foo": 1}, "foo", "unknown_parameter"),
+        ({"~foo": 1}, "~foo", "unknown_parameter"),
+        ({"text": {"[key]": 1}}, "text.[key]", "unknown_parameter"),
+        ({"tools": [{"type": "object", "properties": {}}]}, "tools[0].type", "invalid_value"),
+        ({"tools": [{"type": "string"}]}, "tools[0].type", "invalid_value"),
+        ({"input": [{"type": "array"}]}, "input[0].type", "invalid_value"),
+        ({"stop": {"a": 1}}, "stop", "invalid_type"),
     ],
 )
 def test_each_mistake_has_its_code_and_its_place(members: dict[str, Any], field: str, code: str) -> None:
