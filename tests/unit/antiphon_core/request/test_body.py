@@ -121,3 +121,11 @@ def test_it_is_checked_like_a_create_request(members: dict[str, Any], field: str
     with pytest.raises(InvalidRequest) as caught:
         CountRequest.parse(dumps({"model": "m"} | members))
     assert (caught.value.field, caught.value.code) == (field, code)
+
+
+@pytest.mark.parametrize("absent", [{}, {"input": None}])
+def test_an_absent_input_with_a_prompt_is_empty(absent: dict[str, Any]) -> None:
+    assert CreateRequest.parse(dumps({"model": "m", "prompt": {"id": "pmpt_1"}} | absent)).input_given == []
+    with pytest.raises(InvalidRequest) as raised:
+        CreateRequest.parse(dumps({"model": "m"} | absent))
+    assert raised.value.field == "input"
