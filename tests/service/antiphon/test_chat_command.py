@@ -3,7 +3,9 @@ from __future__ import annotations
 import io
 
 import pytest
+from rich.console import Console
 
+from antiphon.chat_command import _THEME, RichScreen
 from antiphon.cli import main
 
 Output = pytest.CaptureFixture[str]
@@ -30,3 +32,12 @@ def test_a_failure_in_a_pipe_is_the_exit_status(base_url: str, capsys: Output) -
 def test_a_server_that_is_not_there_is_one_line(capsys: Output) -> None:
     assert main(["chat", "--url", "http://127.0.0.1:9/v1", "Hi"]) == 1
     assert capsys.readouterr().err.startswith("antiphon: http://127.0.0.1:9/v1 does not answer")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_only_a_terminal_is_kept_from_escape_sequences(is_terminal: bool) -> None:
+    written = io.StringIO()
+    screen = RichScreen(Console(file=written, force_terminal=is_terminal, color_system=None, theme=_THEME))
+    screen.write("\x1b]52;c;AAAA hi\n")
+    assert ("\x1b]52" in written.getvalue()) is not is_terminal
+    assert "hi\n" in written.getvalue()
