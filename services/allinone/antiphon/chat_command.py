@@ -91,14 +91,18 @@ def _line() -> str | None:
 
 
 class RichScreen:
-    """Writes in colour to a terminal, without the escape sequences of a text, and plain text to any other output."""
+    """Writes in colour to a terminal, without the escape sequences of a text, and the text as it is to any other
+    output."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def write(self, text: str, style: str = "text") -> None:
-        shown = visible(text) if self._console.is_terminal else text
-        self._console.print(shown, style=style, end="", markup=False, soft_wrap=True)
+        if self._console.is_terminal:
+            self._console.print(visible(text), style=style, end="", markup=False, soft_wrap=True)
+        else:  # rich would make spaces of tabs
+            self._console.file.write(text)
+            self._console.file.flush()
 
     @contextmanager
     def waiting(self) -> Iterator[Callable[[], None]]:

@@ -41,3 +41,10 @@ def test_only_a_terminal_is_kept_from_escape_sequences(is_terminal: bool) -> Non
     screen.write("\x1b]52;c;AAAA hi\n")
     assert ("\x1b]52" in written.getvalue()) is not is_terminal
     assert "hi\n" in written.getvalue()
+
+
+def test_a_pipe_gets_the_text_as_the_model_wrote_it() -> None:
+    written = io.StringIO()
+    text = "all:\r\n\tcc \x1b \a [bold]x[/bold]\n"
+    RichScreen(Console(file=written, theme=_THEME)).write(text)
+    assert written.getvalue() == text
