@@ -70,3 +70,11 @@ async def test_an_event_without_a_type_is_skipped() -> None:
     application.router.add_post("/v1/responses", stream)
     async with TestServer(application) as other, Api.open(str(other.make_url("/v1"))) as server:
         assert [event async for event in server.events({})] == [{"type": "response.created"}]
+
+
+async def test_a_text_that_is_not_unicode_is_an_error_of_the_request(server: Api) -> None:
+    body = {"model": "m", "input": "a\udcff"}
+    with pytest.raises(ApiError, match="not valid UTF-8"):
+        await server.post("/responses", body)
+    with pytest.raises(ApiError, match="not valid UTF-8"):
+        [event async for event in server.events(body)]
