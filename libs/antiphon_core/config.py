@@ -23,10 +23,14 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 ENV_PREFIX = "ANTIPHON_"
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
+
+PORT_MAX = 2**16 - 1
+Port = Annotated[int, "a port"]
+"""The type of a setting that is a port. Some servers take a larger number for another port, its lowest 16 bits."""
 
 Sections = Mapping[str, type]
 
@@ -89,7 +93,7 @@ def declared(sections: Sections) -> Iterator[Setting]:
 
 @cache
 def _declared(name: str, section: type[Any]) -> tuple[Setting, ...]:
-    hints = get_type_hints(section)
+    hints = get_type_hints(section, include_extras=True)
     return tuple(Setting(section=name, field=each, type=hints[each.name]) for each in fields(section))
 
 
@@ -187,18 +191,20 @@ def _scalar(kind: Any, given: Any, source: str) -> Any:
             raise TypeError
         if kind is bool:
             return given if isinstance(given, bool) else _BOOLEANS[str(given).lower()]
+        if kind == Port:
+            return _number(int, given, most=PORT_MAX)
         return _number(kind, given) if kind in (int, float) else kind(given)
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise SettingsError(f"{source}={given!r}: must be {_KIND_NAMES.get(kind, kind.__name__)}.") from error
 
 
-def _number(kind: type[int] | type[float], given: Any) -> float:
-    """Converts to a number of 0 or more. ValueError: it is negative, infinite, NaN, or of another type. A timeout of
+def _number(kind: type[int] | type[float], given: Any, *, most: float = math.inf) -> float:
+    """Converts to a number from 0 to `most`. ValueError: it is outside, infinite, NaN, or of another type. A timeout of
     NaN would never pass, because NaN compares as false. `int` would truncate 2.5, and read true as 1."""
     if isinstance(given, bool) or (kind is int and isinstance(given, float)):
         raise ValueError
     number = kind(given)
-    if not 0 <= number < math.inf:
+    if not 0 <= number <= most or number == math.inf:
         raise ValueError
     return number
 
@@ -207,6 +213,7 @@ _BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "
 _KIND_NAMES = {
     bool: "true or false",
     int: "a whole number, 0 or more",
+    Port: f"a port, 0 to {PORT_MAX}",
     float: "a number, 0 or more",
     str: "text",
     Path: "a path",

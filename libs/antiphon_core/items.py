@@ -1,7 +1,7 @@
 """Items of conversations, in the full form that is stored and sent to the translator.
 
 Clients may write items in short forms. `normalise_input` expands them: every item gets `id`, `type` and `status`, and
-the content of a message becomes a list of parts. Unknown members are kept, null ones dropped.
+the content of a message becomes a list of parts. Unknown members of items and parts are kept, null ones dropped.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _normalise(item: Object, new_id: Callable[[str], str]) -> Object:
     """The full item. `new_id` makes an id for the type of an item."""
     if is_extension(item.get("type") or ""):
         return item if item.get("id") else item | {"id": new_id(item["type"])}
-    given = {name: value for name, value in item.items() if value is not None}
+    given = _without_null(item)
     item_type = given.get("type", "message")
     full: Object = {
         "id": given.get("id") or new_id(item_type),
@@ -117,6 +117,11 @@ def _parts(role: str, content: str | list[Any]) -> list[Object]:
 
 
 def _part(part: Object) -> Object:
-    if part["type"] == "output_text":
-        return {"annotations": [], "logprobs": []} | part
-    return part
+    given = _without_null(part)
+    if given["type"] == "output_text":
+        return {"annotations": [], "logprobs": []} | given
+    return given
+
+
+def _without_null(members: Object) -> Object:
+    return {name: value for name, value in members.items() if value is not None}

@@ -1,7 +1,8 @@
 """Starting and stopping of a process: its parts start in order, and stop in the opposite order after a signal.
 
-If a part fails to start, the parts before it are stopped. SIGTERM and SIGINT begin the drain; a second signal, of
-either kind, ends the process at once.
+If a part fails to start, the parts before it are stopped. If a part fails to stop, the others are stopped all the same,
+and the process ends with the error. SIGTERM and SIGINT begin the drain; a second signal, of either kind, ends the
+process at once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import gc
 import logging
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Protocol
 
 from antiphon_core import event_loop, loop_lag
@@ -50,21 +51,20 @@ def building() -> Iterator[None]:
 async def run(parts: Sequence[Part], *, on_started: Callable[[], None]) -> None:
     """Runs the parts until a signal arrives. `on_started` is called once, when all of them are up."""
     stopping = _on_signals()
-    started: list[Part] = []
-    try:
+    async with AsyncExitStack() as started:
         for part in parts:
             if not await _start_unless(stopping, part):
-                break
-            started.append(part)
-        else:
-            event_loop.spare_garbage_collection()
-            on_started()
-            async with loop_lag.PROCESS.watched():
-                await stopping.wait()
-    finally:
-        for part in reversed(started):
-            log.info("stopping %s", part.name)
-            await part.stop()
+                return
+            started.push_async_callback(_stop, part)
+        event_loop.spare_garbage_collection()
+        on_started()
+        async with loop_lag.PROCESS.watched():
+            await stopping.wait()
+
+
+async def _stop(part: Part) -> None:
+    log.info("stopping %s", part.name)
+    await part.stop()
 
 
 async def _start_unless(stopping: asyncio.Event, part: Part) -> bool:

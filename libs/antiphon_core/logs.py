@@ -31,7 +31,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = field(
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = field(
         default="INFO", metadata={"doc": "Lowest level that is logged.", "alias": "NIM_LOG_LEVEL"}
     )
     json: bool = field(

@@ -2,7 +2,8 @@
 
 `{{name}}` in the instructions and in the texts of messages is a variable. A text value replaces it within the text; an
 image or a file becomes a part of its own, between the text before it and the text after it. Values are not templates:
-`{{name}}` in a value stays as it is.
+`{{name}}` in a value stays as it is. A prompt may use a variable many times, so a small prompt and a value of a
+megabyte could fill the memory of the process: the size of the result is limited before anything is rendered.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.request.prompts import VARIABLE
 
 _VARIABLE = re.compile(r"\{\{\s*(" + VARIABLE + r")\s*\}\}")
@@ -35,8 +37,9 @@ def variables_of(content: Object) -> list[str]:
 
 
 def rendered(prompt_id: str, content: Object, values: Mapping[str, Value]) -> Rendered:
-    """Renders a prompt. InvalidRequest: a value is missing, the prompt does not have the variable of a value, or an
-    image or a file is the value of a variable in the instructions or in an assistant message."""
+    """Renders a prompt. InvalidRequest: a value is missing, the prompt does not have the variable of a value, an image
+    or a file is the value of a variable in the instructions or in an assistant message, or the values take more than
+    BODY_BYTES_MAX."""
     names = variables_of(content)
     for name in names:
         if name not in values:
@@ -44,6 +47,7 @@ def rendered(prompt_id: str, content: Object, values: Mapping[str, Value]) -> Re
     for name in values:
         if name not in names:
             raise _fault(name, f"Prompt '{prompt_id}' has no variable '{name}'.", "unknown_parameter")
+    _require_room(prompt_id, content, values)
     instructions = content.get("instructions")
     return Rendered(
         None if instructions is None else _text_only(instructions, values, "the instructions"),
@@ -51,13 +55,44 @@ def rendered(prompt_id: str, content: Object, values: Mapping[str, Value]) -> Re
     )
 
 
+def rendered_bytes_max(content: bytes, values: Mapping[str, Value]) -> int:
+    """The upper bound of the size of a rendered prompt, estimated without parsing `content`, its JSON. Around each
+    image or file, the members of the part that it splits are repeated."""
+    longest = max((len(dumps(value)) for value in values.values()), default=0)
+    repeated = 0 if all(map(_is_text, values.values())) else len(content)
+    return len(content) + content.count(b"{{") * (longest + repeated)
+
+
+def _require_room(prompt_id: str, content: Object, values: Mapping[str, Value]) -> None:
+    sizes = {name: len(dumps(value)) for name, value in values.items()}
+    size_bytes = 0
+    for part in _text_parts_of(content):
+        repeated = len(dumps(part | {"text": ""}))
+        size_bytes += sum(sizes[name] + repeated for name in _VARIABLE.findall(part["text"]))
+    if size_bytes > BODY_BYTES_MAX:
+        raise InvalidRequest(
+            f"Prompt '{prompt_id}' with its values has more than {BODY_BYTES_MAX} bytes.",
+            field="prompt.variables",
+            code="string_above_max_length",
+        )
+
+
 def _texts_of(content: Object) -> Iterator[str]:
-    yield content.get("instructions", "")
+    return (part["text"] for part in _text_parts_of(content))
+
+
+def _text_parts_of(content: Object) -> Iterator[Object]:
+    """The parts that have variables: of the instructions, and of messages in full or in the short form."""
+    yield {"type": "text", "text": content.get("instructions", "")}
     for message in content.get("input", ()):
         given = message["content"]
         for part in [{"type": "text", "text": given}] if isinstance(given, str) else given:
             if part["type"] in _TEXTS:
-                yield part["text"]
+                yield part
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, str) or value["type"] == "input_text"
 
 
 def _text_only(text: str, values: Mapping[str, Value], place: str) -> str:
@@ -109,8 +144,7 @@ def _pieces(text: str, values: Mapping[str, Value]) -> Iterator[tuple[str, Value
             yield "", piece
             continue
         value = values[piece]
-        is_text = not isinstance(value, str) and value["type"] == "input_text"
-        yield piece, value["text"] if is_text and not isinstance(value, str) else value
+        yield piece, value["text"] if not isinstance(value, str) and _is_text(value) else value
 
 
 def _fault(name: str, message: str, code: str) -> InvalidRequest:

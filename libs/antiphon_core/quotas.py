@@ -4,6 +4,9 @@ A bucket fills steadily up to its capacity. Capacity and rate are those of the l
 is cut to the capacity, so limits may change while the bucket is in use. A bucket that is full and was not used for
 QUOTA_MEMORY_MS is forgotten, which bounds the number of buckets. A new bucket is full, too, so only draws that do
 not give a capacity notice the difference.
+
+After a clock that ran ahead is set back, stored times are in the future: a bucket would not fill, and a slot would not
+expire, until the clock reaches these times. So buckets and slots that are too far in the future are forgotten.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from antiphon_core.ports.quotas import Draw, Hold, Level, QuotaAnswer, QuotaRequ
 
 MINUTE_MS = 60_000
 SLOTS = ""  # stands for the stream slots where a bucket's name is expected
+CLOCK_STEP_MS_MAX = 5 * MINUTE_MS  # how far clocks differ, or are set back, without buckets being forgotten
 TINY = 1e-6  # of a unit: the rounding error of levels that were added up in floating point
 
 
@@ -35,7 +39,8 @@ class Bucket:
         return min(self.capacity, self.level + elapsed_ms * self.per_minute / MINUTE_MS)
 
     def is_forgotten(self, now_ms: int) -> bool:
-        return now_ms - self.at_ms >= limits.QUOTA_MEMORY_MS and self.level_at(now_ms) >= self.capacity
+        is_idle = now_ms - self.at_ms >= limits.QUOTA_MEMORY_MS and self.level_at(now_ms) >= self.capacity
+        return is_idle or self.at_ms - now_ms > CLOCK_STEP_MS_MAX
 
     def wait_ms(self, level: float) -> int:
         """The time from `at_ms` until the bucket has this level, with half the tolerance of TINY: a draw that is
@@ -73,7 +78,12 @@ class TenantQuotas:
     slots: dict[str, int] = field(default_factory=dict)
 
     def take(self, request: QuotaRequest, now_ms: int) -> QuotaAnswer:
-        held = {id_: until for id_, until in self.slots.items() if until > now_ms and id_ not in request.release}
+        latest_ms = now_ms + limits.LEASE_TTL_MS_MAX + CLOCK_STEP_MS_MAX
+        held = {
+            id_: until
+            for id_, until in self.slots.items()
+            if now_ms < until <= latest_ms and id_ not in request.release
+        }
         hold = request.hold or Hold((), 0)
         is_repeated = bool(hold.ids) and all(id_ in held for id_ in hold.ids)
         buckets = {

@@ -22,6 +22,14 @@ class Target:
 def read_target(endpoint: str) -> Target:
     """Parses `host:port` or `dns:///host:port`, with an IPv6 address in brackets. ValueError: it is neither."""
     match = _TARGET.fullmatch(endpoint)
-    if match is None or not 0 < int(match["port"]) < 2**16:
+    if match is None or not 0 < int(match["port"]) < 2**16 or not _is_resolvable(match["name"]):
         raise ValueError(f"not an endpoint, host:port or dns:///host:port: {endpoint!r}")
     return Target(match["ipv6"] or match["name"], int(match["port"]), match["address"])
+
+
+def _is_resolvable(name: str | None) -> bool:
+    """Whether resolvers take this name. They raise a UnicodeError for an empty label, and for one of 64 characters."""
+    try:
+        return name is None or bool(name.encode("idna"))
+    except UnicodeError:
+        return False

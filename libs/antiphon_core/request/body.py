@@ -246,8 +246,8 @@ class CreateRequest(Parameters):
     def of(cls, given: Object, *, work_bytes: int, drops_hosted: bool = False) -> Self:
         """Validates a parsed body. `work_bytes` are those of its JSON. InvalidRequest as in `parse`."""
         hosted_tools.reject_note(given)
-        if given.get("prompt") is not None:
-            given = {"input": []} | given  # the prompt's messages may be the whole input
+        if given.get("prompt") is not None and given.get("input") is None:
+            given = given | {"input": []}  # the prompt's messages may be the whole input
         return super().of(hosted_tools.dropped(given) if drops_hosted else given, work_bytes=work_bytes)
 
 

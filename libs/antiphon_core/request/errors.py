@@ -41,21 +41,35 @@ KNOWN_TYPES = frozenset(
 def from_validation(error: ValidationError, *, where: str = "") -> InvalidRequest:
     """The InvalidRequest for pydantic's first finding. `where` is the path of the value that was validated."""
     finding = error.errors(include_url=False)[0]
-    steps = [step for step in finding["loc"] if not (isinstance(step, str) and step.startswith((TAG, "[key]")))]
-    path = _path(where, steps)
+    path = _path(where, _steps(finding))
     if _is_huge(finding):
         fault, code = ("large", "above_max") if finding["input"] > 0 else ("small", "below_min")
         return InvalidRequest(
             f"Invalid value for '{path}': it is too {fault}.", field=path, code=f"integer_{code}_value"
         )
     code, explain = _CODES.get(finding["type"], _WRONG_TYPE)
-    if finding["type"] == "union_tag_invalid" and finding["ctx"]["tag"] not in JSON_KIND_TAGS.values():
+    if finding["type"] == "union_tag_invalid" and _names_its_type(finding):
         return _unknown_type(path, finding)
     if finding["type"] == "union_tag_not_found" and isinstance(finding["input"], dict):
         return InvalidRequest(
             f"Missing required parameter: '{path}.type'.", field=f"{path}.type", code="missing_required_parameter"
         )
     return InvalidRequest(explain(path, finding), field=path, code=_code(code, finding))
+
+
+def _steps(finding: ErrorDetails) -> list[str | int]:
+    """The location of a finding without pydantic's tags. An unknown member may have any name, even one like a tag."""
+    location = finding["loc"]
+    named = location[-1:] if finding["type"] == "extra_forbidden" else ()
+    known = location[: len(location) - len(named)]
+    return [step for step in known if not (isinstance(step, str) and step.startswith((TAG, "[key]")))] + [*named]
+
+
+def _names_its_type(finding: ErrorDetails) -> bool:
+    """Whether the tag that no form has is the member `type` of the value, and not the JSON type of the value."""
+    given, tag = finding["input"], finding["ctx"]["tag"]
+    is_named = isinstance(given, dict) and tag == f"{TAG}{given.get('type')}"
+    return is_named or tag not in JSON_KIND_TAGS.values()
 
 
 def _is_huge(finding: ErrorDetails) -> bool:
@@ -143,6 +157,7 @@ _CODES: dict[str, _Row] = {
             f"Invalid value: {finding['input']!r}. '{path}' must match the pattern {finding['ctx']['pattern']}."
         ),
     ),
+    "greater_than": ("{number}_below_min_value", _limit("gt", "it must be above {}")),
     "greater_than_equal": ("{number}_below_min_value", _limit("ge", "it must be at least {}")),
     "less_than_equal": ("{number}_above_max_value", _limit("le", "it must be at most {}")),
     "finite_number": ("invalid_value", lambda path, _: f"Invalid value for '{path}': it must be a finite number."),
@@ -159,7 +174,7 @@ _CODES: dict[str, _Row] = {
 
 def _code(template: str, finding: ErrorDetails) -> str:
     bounds = finding.get("ctx", {})
-    decimal = any(isinstance(bounds.get(name), float) for name in ("ge", "le"))
+    decimal = any(isinstance(bounds.get(name), float) for name in ("gt", "ge", "le"))
     return template.format(
         number="decimal" if decimal else "integer",
         container="object" if isinstance(finding["input"], dict) else "array",

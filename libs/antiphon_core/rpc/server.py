@@ -108,7 +108,7 @@ class RpcServer:
         self._ready[api] = ready
 
     async def start(self, host: str, port: int) -> int:
-        """Listens and serves. Returns the port, which the system chooses for port 0."""
+        """Listens and serves. Returns the port, which the system chooses for port 0. OSError: it cannot listen."""
         served = [service.full_name for api in self._ready for service in api.services]
         names = [*served, health.SERVICE_NAME, reflection.SERVICE_NAME]
         described = reflection.handler(names, self._security, self._intake)
@@ -120,9 +120,13 @@ class RpcServer:
         return bound
 
     def _bind(self, at: str) -> int:
-        if self._security.tls is None:
-            return self._server.add_insecure_port(at)
-        return self._server.add_secure_port(at, self._security.tls)
+        try:
+            if self._security.tls is None:
+                return self._server.add_insecure_port(at)
+            return self._server.add_secure_port(at, self._security.tls)
+        except RuntimeError as error:  # gRPC does not pass on the reason
+            reason = "the port is in use, or the host is no address of this machine"
+            raise OSError(f"Cannot listen on {at}: {reason}.") from error
 
     async def drain(self, grace_s: float) -> None:
         """Reports NOT_SERVING, rejects new RPCs, and waits up to `grace_s` for running ones."""

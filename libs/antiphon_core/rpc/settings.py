@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from antiphon_core.config import SettingsError, require_bounds, setting
+from antiphon_core.config import Port, SettingsError, require_bounds, setting
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX, RPC_REQUESTS_BYTES_MAX
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.rpc.watched import GRACE_S
@@ -27,7 +27,7 @@ class RpcServerSettings:
         "127.0.0.1",
         "Address to serve gRPC on. An address that other machines reach needs token_file or tls_client_ca_file.",
     )
-    port: int = setting(0, "Port to serve gRPC on; 0 lets the system choose.")
+    port: Port = setting(0, "Port to serve gRPC on; 0 lets the system choose.")
     token_file: Path | None = setting(
         None,
         "File of the callers' credentials, a line for each: NAME TOKEN TENANTS ROLES. TOKEN may be "

@@ -40,8 +40,8 @@ def read_authorities(path: Path) -> bytes:
     """Reads the certificates of authorities in a PEM file. SettingsError: it has none."""
     text = read_text(path, "the certificates of authorities")
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
-    except (ssl.SSLError, ValueError) as error:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)  # `cadata` would have to be ASCII
+    except (ssl.SSLError, OSError) as error:
         raise SettingsError(f"{path} holds no certificates of authorities as PEM.") from error
     return text.encode()
 
@@ -84,7 +84,8 @@ def client_ssl(authorities: Path, pair: KeyPair | None) -> ssl.SSLContext:
     """Makes the context of `client_tls` for Python's `ssl`. No other authorities are trusted."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_verify_locations(cadata=read_authorities(authorities).decode())
+    read_authorities(authorities)
+    context.load_verify_locations(authorities)
     if pair is not None:
         pair.read()
         context.load_cert_chain(pair.certificate, pair.key, password="")

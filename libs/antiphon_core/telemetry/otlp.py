@@ -29,7 +29,8 @@ def is_wanted(environ: Mapping[str, str]) -> bool:
 
 
 def tracer_of(environ: Mapping[str, str], *, service: str, version: str) -> Tracer | None:
-    """The tracer that the variables configure; None if traces are off. `service` is the default of OTEL_SERVICE_NAME.
+    """The tracer that the variables configure; None if traces are off. `service` is the name of the service, unless
+    OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES has one.
 
     SettingsError: the libraries are not installed, or do not support the protocol.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opentelemetry import trace
-from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.sampling import ParentBased
@@ -30,12 +30,16 @@ _KINDS = {
 
 def open_tracer(environ: Mapping[str, str], *, service: str, version: str) -> OtlpTracer:
     """The tracer of a process. SettingsError: the exporter for the protocol is not installed, or there is none."""
-    attributes = {SERVICE_VERSION: version}
-    if not environ.get("OTEL_SERVICE_NAME"):
-        attributes[SERVICE_NAME] = service
-    provider = TracerProvider(resource=Resource.create(attributes))
+    provider = TracerProvider(resource=resource_of(service=service, version=version))
     provider.add_span_processor(BatchSpanProcessor(_exporter(environ)))
     return OtlpTracer(provider, version=version)
+
+
+def resource_of(*, service: str, version: str) -> Resource:
+    """The attributes of this process in traces: those of OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, and defaults
+    for the others. Resource.create would let its argument replace them."""
+    given = OTELResourceDetector().detect().attributes
+    return Resource.create({SERVICE_NAME: service, SERVICE_VERSION: version, **given})
 
 
 def _exporter(environ: Mapping[str, str]) -> SpanExporter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from antiphon_core.config import SettingsError
+from antiphon_core.config import Port, SettingsError
 
 TENANTS_MAX = 1_000
 
@@ -15,7 +15,7 @@ class MetricsSettings:
         default="127.0.0.1",
         metadata={"doc": "Address to serve metrics on, without authentication. Metrics have no content of requests."},
     )
-    port: int | None = field(
+    port: Port | None = field(
         default=None,
         metadata={
             "doc": "Port to serve /metrics on, without authentication; none if unset. With several processes "

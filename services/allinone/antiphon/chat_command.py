@@ -19,6 +19,7 @@ from antiphon.talk.api import Api
 from antiphon.talk.chat import Chat
 from antiphon.talk.conversation import Conversation
 from antiphon.talk.own_tools import OwnTools
+from antiphon.talk.visible import visible
 
 HISTORY_LINES_MAX = 1000
 _THEME = Theme({"text": "default", "thought": "dim italic", "note": "dim", "error": "red"})
@@ -90,13 +91,18 @@ def _line() -> str | None:
 
 
 class RichScreen:
-    """Writes in colour to a terminal, and plain text to any other output."""
+    """Writes in colour to a terminal, without the escape sequences of a text, and the text as it is to any other
+    output."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def write(self, text: str, style: str = "text") -> None:
-        self._console.print(text, style=style, end="", markup=False, soft_wrap=True)
+        if self._console.is_terminal:
+            self._console.print(visible(text), style=style, end="", markup=False, soft_wrap=True)
+        else:  # rich would make spaces of tabs
+            self._console.file.write(text)
+            self._console.file.flush()
 
     @contextmanager
     def waiting(self) -> Iterator[Callable[[], None]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from antiphon import profile_files
+from antiphon import banner, profile_files
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
@@ -44,9 +44,9 @@ async def discover(
     url: str, *, profiles_folder: Path, key_file: Path | None, directory: Path | None, only: str | None
 ) -> ChatModels:
     """Asks a server for its models. `directory` is the model directory of the one model that is served, and of its
-    adapters. `only` names the one model to serve of several. SettingsError: the server cannot be asked, lacks the
-    model, or has several for one `directory`."""
-    base = url.rstrip("/") if urlsplit(url).path.strip("/") else url.rstrip("/") + "/v1"
+    adapters. `only` names the one model to serve of several. SettingsError: the URL is malformed, or the server cannot
+    be asked, lacks the model, or has several for one `directory`."""
+    base = _base_url(url)
     shared = _shared(base, key_file)
     found = await _listed(shared)
     served = [each for each in found if only in (None, each.name)]
@@ -59,6 +59,16 @@ async def discover(
     lengths = {each.name: each.context_length for each in found}
     members = [shared | _members(each, directory, lengths) for each in served]
     return ChatModels(base, members, profiles_folder)
+
+
+def _base_url(url: str) -> str:
+    """The URL with the usual path if it has none. SettingsError: it is malformed."""
+    try:
+        path = urlsplit(url).path
+    except ValueError as error:
+        shown = banner.without_password(url)
+        raise SettingsError(f"--openai must be a URL such as http://host:8000/v1, not '{shown}'.") from error
+    return url.rstrip("/") if path.strip("/") else url.rstrip("/") + "/v1"
 
 
 def _shared(url: str, key_file: Path | None) -> dict[str, str | int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import partial
 from pathlib import Path
 
 from antiphon import profile_files
@@ -81,10 +82,11 @@ def prepare(model_name: str, *, gguf: Path | None, data: Path, profiles_folder: 
     else:
         directory = build_model_directory(gguf, data / "models" / model_name)
     context_length = _context_length(directory)
-    repository = write_model_repository(
-        data / "triton" / "repository", gguf=gguf, context_length=context_length, slots=SLOTS
-    )
-    triton = LocalTriton.bundled(venv, repository, data_dir=data / "triton", report=log.warning)
+    folder = data / "triton"
+    repository = folder / "repository"
+    # Another process may serve the same data folder: its repository must not change.
+    write = partial(write_model_repository, repository, gguf=gguf, context_length=context_length, slots=SLOTS)
+    triton = LocalTriton.bundled(venv, repository, data_dir=folder, report=log.warning, prepare=write)
     return LocalModel(model_name, triton, directory, context_length, profiles_folder)
 
 

@@ -77,13 +77,18 @@ class Plan:
         """The model's name in requests, if this command makes the profile of one model."""
         if self.model_name:
             return self.model_name
-        source = self.gguf.stem if self.gguf else self.model_directory.name if self.model_directory else TOY_MODEL
+        source = self.gguf.stem if self.gguf else _name_of(self.model_directory) if self.model_directory else TOY_MODEL
         return re.sub(r"[^a-z0-9._-]+", "-", source.lower())
 
     @property
     def profiles(self) -> Path:
         """The folder of profiles that the targets read: the user's, or the one that this command writes to."""
         return self.own_profiles or self.data / "profiles"
+
+
+def _name_of(directory: Path) -> str:
+    """The name of a folder, also of one that is given as `.` or `..`."""
+    return directory.name if directory.name not in ("", "..") else directory.resolve().name
 
 
 def preset(plan: Plan) -> Mapping[str, Mapping[str, Any]]:

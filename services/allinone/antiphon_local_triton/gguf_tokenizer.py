@@ -50,6 +50,11 @@ class Vocabulary:
             space_prefix=bool(metadata.get("tokenizer.ggml.add_space_prefix", True)),
         )
 
+    @property
+    def unknown(self) -> str | None:
+        """The token for unknown text; None if the file names none, which some do by an id outside the vocabulary."""
+        return self.tokens[self.unknown_id] if 0 <= self.unknown_id < len(self.tokens) else None
+
     def added_tokens(self) -> Iterator[AddedToken]:
         """The tokens that are matched in text before it is split, in the order of their ids."""
         for text, kind in zip(self.tokens, self.kinds, strict=False):
@@ -81,8 +86,11 @@ def _byte_level_bpe(vocabulary: Vocabulary) -> Tokenizer:
         raise LocalModelError(
             f"How the GGUF file's tokenizer splits text ({vocabulary.pre!r}) is not known to this release. {ELSEWHERE}"
         )
+    ids = vocabulary.ids()
     merges = [_pair(merge) for merge in vocabulary.merges]
-    tokenizer = Tokenizer(models.BPE(vocabulary.ids(), merges, ignore_merges=rule.ignore_merges))
+    if not all(left in ids and right in ids and left + right in ids for left, right in merges):
+        raise LocalModelError(f"The GGUF file's tokenizer merges tokens that it does not have. {ELSEWHERE}")
+    tokenizer = Tokenizer(models.BPE(ids, merges, ignore_merges=rule.ignore_merges))
     splits = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in rule.patterns]
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*splits, byte_level])
@@ -91,9 +99,8 @@ def _byte_level_bpe(vocabulary: Vocabulary) -> Tokenizer:
 
 
 def _sentencepiece_bpe(vocabulary: Vocabulary) -> Tokenizer:
-    unknown = vocabulary.tokens[vocabulary.unknown_id]
-    merges = rebuilt_merges(vocabulary)
-    tokenizer = Tokenizer(models.BPE(vocabulary.ids(), merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
+    ids, merges, unknown = vocabulary.ids(), rebuilt_merges(vocabulary), vocabulary.unknown
+    tokenizer = Tokenizer(models.BPE(ids, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
     prefix = [normalizers.Prepend(WORD_START)] if vocabulary.space_prefix else []
     tokenizer.normalizer = normalizers.Sequence([*prefix, normalizers.Replace(" ", WORD_START)])
     strip = [decoders.Strip(" ", 1, 0)] if vocabulary.space_prefix else []
@@ -123,8 +130,8 @@ def rebuilt_merges(vocabulary: Vocabulary) -> list[tuple[str, str]]:
 
 def _pair(merge: str) -> tuple[str, str]:
     """Splits a merge: two tokens with a space between them, of which the first may itself begin with a space."""
-    cut = merge.find(" ", 1)
-    return merge[:cut], merge[cut + 1 :]
+    first, _, second = merge[1:].partition(" ")
+    return merge[:1] + first, second
 
 
 def _list(metadata: Mapping[str, Value], key: str) -> list[Value]:

@@ -63,7 +63,8 @@ class Supervision:
 class LocalTriton:
     """One supervised Triton server on loopback ports. All methods belong to one running event loop.
 
-    `report` is called with a one-line message each time the server ends or cannot be started.
+    `report` is called with a one-line message each time the server ends or cannot be started. `prepare` is called once,
+    before the first start and under the lock: it writes the files that no other process may change meanwhile.
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class LocalTriton:
         probe: Probe | None = None,
         supervision: Supervision | None = None,
         report: Callable[[str], None] = lambda _: None,
+        prepare: Callable[[], object] = lambda: None,
     ) -> None:
         self._command_for = command_for
+        self._prepare = prepare
         self._data_dir = data_dir
         self._models = tuple(models)
         self._probe = probe if probe is not None else _probe
@@ -99,6 +102,7 @@ class LocalTriton:
         models: Sequence[str] = (MODEL_NAME,),
         supervision: Supervision | None = None,
         report: Callable[[str], None] = lambda _: None,
+        prepare: Callable[[], object] = lambda: None,
     ) -> "LocalTriton":
         """The server of an environment made by `ensure_server_venv`. Raises LocalModelError if that is not complete.
 
@@ -116,7 +120,9 @@ class LocalTriton:
                 environment=os.environ,
             )
 
-        return cls(command_for, data_dir=data_dir, models=models, supervision=supervision, report=report)
+        return cls(
+            command_for, data_dir=data_dir, models=models, supervision=supervision, report=report, prepare=prepare
+        )
 
     @property
     def grpc_address(self) -> str:
@@ -146,11 +152,12 @@ class LocalTriton:
 
     async def start(self) -> None:
         """Starts the server and its supervision, and returns at once. Raises LocalModelError if the data folder is in
-        use."""
+        use, and what `prepare` raises."""
         if self._task is not None:
             raise RuntimeError("start() was called before")
         self._data_dir.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(self._data_dir / LOCK_FILE)
+        await asyncio.to_thread(self._prepare)
         self._ports = free_ports()
         await self._become(TritonState.STARTING, "starting the Triton server")
         self._task = asyncio.create_task(self._supervise(self._ports), name="triton-supervisor")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
-from antiphon_core.config import SettingsError
+from antiphon_core.config import Port, SettingsError
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.rpc.watched import GRACE_S
@@ -43,7 +43,7 @@ class AccessSettings:
             "doc": "Address to listen on. An address that other machines reach needs keys_file or trusted_proxies."
         },
     )
-    port: int = field(
+    port: Port = field(
         default=8000, metadata={"doc": "Port to listen on; 0 lets the system choose.", "alias": "NIM_HTTP_API_PORT"}
     )
     keys_file: Path | None = field(

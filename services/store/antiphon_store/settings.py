@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from antiphon_core.config import SettingsError, setting
+from antiphon_core.config import Port, SettingsError, setting
 from antiphon_core.rpc.settings import RpcServerSettings
 
 _DAY_S = 24 * 3600
@@ -18,7 +18,7 @@ JOB_WEIGHT_MAX = 16  # a tenant of this weight has as many entries in the index 
 class StoreSettings(RpcServerSettings):
     section: ClassVar[str] = "store"
 
-    port: int = setting(50051, "Port to serve gRPC on; 0 lets the system choose.")
+    port: Port = setting(50051, "Port to serve gRPC on; 0 lets the system choose.")
     url: str = setting(
         "memory://",
         "URL of the database: memory://, sqlite:///FILE (four slashes for an absolute path), redis://HOST, "

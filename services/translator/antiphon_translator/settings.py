@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from antiphon_core import limits
+from antiphon_core.config import Port
 from antiphon_core.rpc.settings import RpcServerSettings
 
 
@@ -15,7 +16,7 @@ from antiphon_core.rpc.settings import RpcServerSettings
 class TranslatorSettings(RpcServerSettings):
     section: ClassVar[str] = "translator"
 
-    port: int = field(default=50052, metadata={"doc": "Port to serve gRPC on; 0 lets the system choose."})
+    port: Port = field(default=50052, metadata={"doc": "Port to serve gRPC on; 0 lets the system choose."})
     profiles: Path | None = field(default=None, metadata={"doc": "Directory of model profiles, one TOML file each."})
     probe_ttl_s: float = field(default=2.0, metadata={"doc": "Seconds for which an engine's readiness is remembered."})
     prompt_cache_bytes: int = field(

@@ -22,7 +22,7 @@ def test_python_m_antiphon_runs_a_command() -> None:
         (["serve", "--target=edge"], "antiphon: An edge needs a store"),
         (["serve", "--target=edge", "--edge-host=0.0.0.0"], "antiphon: The edge would listen on 0.0.0.0 and answer"),
         (["serve", "--target=store", "--store-url=mysql://x"], "antiphon: There is no store backend for 'mysql://'."),
-        (["config", "--edge-port=many"], "antiphon: --edge-port='many': must be a whole number, 0 or more."),
+        (["config", "--edge-port=many"], "antiphon: --edge-port='many': must be a port, 0 to 65535."),
         (["config", "--config=/nonexistent.toml"], "antiphon: Cannot read the settings file"),
         (["up", "--triton", "127.0.0.1:1"], "antiphon: --triton HOST:PORT and --model-dir DIR need each other."),
         (["up", "--triton", "h:1", "--model-dir", "d", "--gguf", "f"], "antiphon: --gguf and --triton exclude"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -52,3 +53,11 @@ def test_serve_exits_with_the_message_and_status_of_a_failed_worker(
     monkeypatch.setattr(service, "run", run)
     assert main(["serve", "--target=edge", "--workers=2"]) == 2
     assert capsys.readouterr().err == "antiphon: No such file.\n"
+
+
+def test_a_grpc_port_that_is_in_use_is_one_message(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["serve", "--target=store", f"--store-port={port}"]) == 1
+    last_line = capfd.readouterr().err.splitlines()[-1]
+    assert last_line.startswith(f"antiphon: Cannot listen on 127.0.0.1:{port}")

@@ -137,6 +137,23 @@ async def test_two_servers_cannot_share_a_data_folder(tmp_path: Path) -> None:
         await local.wait_ready(WAIT_MAX_S)
 
 
+async def test_files_are_prepared_only_by_the_holder_of_the_data_folder(tmp_path: Path) -> None:
+    prepared: list[str] = []
+
+    def nothing(_ports: TritonPorts) -> TritonCommand:
+        return TritonCommand(("/bin/false",), {})
+
+    async with _running(tmp_path, "works"):
+        second = LocalTriton(nothing, data_dir=tmp_path, prepare=lambda: prepared.append("second"))
+        with pytest.raises(LocalModelError, match="Another antiphon"):
+            await second.start()
+    assert prepared == []
+    third = LocalTriton(nothing, data_dir=tmp_path, prepare=lambda: prepared.append("third"))
+    await third.start()
+    await third.stop()
+    assert prepared == ["third"]
+
+
 async def test_the_server_dies_with_its_parent(tmp_path: Path) -> None:
     script = f"""
 import os, subprocess, sys, time

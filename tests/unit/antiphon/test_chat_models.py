@@ -96,3 +96,10 @@ async def test_an_unreachable_chat_server_raises_settings_error(
     monkeypatch.setattr(OpenAIChatEngine, "listed", listed)
     with pytest.raises(SettingsError, match="Cannot list the models at http://h/v1: It cannot be reached."):
         await chat_models.discover("http://h", profiles_folder=tmp_path, key_file=None, directory=None, only=None)
+
+
+@pytest.mark.parametrize("url", ["http://[::1:8000", "http://h]/v1", "http://me:pass@[h/v1"])
+async def test_a_malformed_url_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str) -> None:
+    with pytest.raises(SettingsError, match="--openai must be a URL such as") as raised:
+        await served(monkeypatch, tmp_path, *TWO, url=url)
+    assert "pass" not in str(raised.value)

@@ -21,6 +21,21 @@ def test_nims_variables_are_aliases() -> None:
     assert (loaded.edge.port, loaded.log.json, loaded.log.level) == (9, True, "ERROR")
 
 
+@pytest.mark.parametrize("level", ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"])
+def test_every_log_level_of_nim_is_accepted(level: str) -> None:
+    assert settings.load(environ={"NIM_LOG_LEVEL": level}, flags={}, file=None).log.level == level
+
+
+@pytest.mark.parametrize("section", [name for name in settings.SECTIONS if hasattr(settings.SECTIONS[name], "port")])
+@pytest.mark.parametrize("port", ["65536", "70000", "-1", "1.5"])
+def test_a_port_that_no_machine_has_is_rejected(section: str, port: str) -> None:
+    variable = f"ANTIPHON_{section.upper()}_PORT"
+    with pytest.raises(SettingsError, match=f"{variable}='{port}': must be a port, 0 to 65535"):
+        settings.load(environ={variable: port}, flags={}, file=None)
+    loaded = settings.load(environ={variable: "65535"}, flags={}, file=None)
+    assert getattr(loaded, section).port == 65535
+
+
 def test_an_undeclared_variable_is_refused_with_a_suggestion() -> None:
     with pytest.raises(SettingsError, match="did you mean 'ANTIPHON_STORE_URL'"):
         settings.load(environ={"ANTIPHON_STORE_ULR": "memory://"}, flags={}, file=None)

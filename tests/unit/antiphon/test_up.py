@@ -23,6 +23,15 @@ def test_the_default_model_name_follows_its_source(plan: up.Plan, name: str) -> 
     assert plan.name == name
 
 
+@pytest.mark.parametrize("directory", [".", "inner/.."])
+def test_a_model_in_the_current_folder_is_named_after_the_folder(
+    directory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "Llama-3.1/inner").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "Llama-3.1")
+    assert up.Plan(data=Path("d"), triton="h:1", model_directory=Path(directory)).name == "llama-3.1"
+
+
 def test_conflicting_or_incomplete_options_are_refused() -> None:
     up.Plan(data=Path("d"), triton="h:1", model_directory=Path("m")).check()
     with pytest.raises(SettingsError, match="need each other"):

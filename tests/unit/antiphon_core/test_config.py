@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from antiphon_core.config import SettingsError, declared, load, require_bounds, setting
+from antiphon_core.config import Port, SettingsError, declared, load, require_bounds, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,25 @@ def test_later_sources_win(tmp_path: Path) -> None:
     assert pump({"NIM_PORT": "3"}, file=file).port == 3
     assert pump({"NIM_PORT": "3", "ANTIPHON_PUMP_PORT": "4"}, file=file).port == 4
     assert pump({"ANTIPHON_PUMP_PORT": "4"}, file=file, flags={"--pump-port": "5"}).port == 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    port: Port = 1
+    second: Port | None = None
+
+
+@pytest.mark.parametrize("given", ["65536", "x", "true", "1" * 5_000])
+@pytest.mark.parametrize("name", ["port", "second"])
+def test_a_port_is_a_number_of_16_bits(name: str, given: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="must be a port, 0 to 65535"):
+        load({"tap": Tap}, environ={f"ANTIPHON_TAP_{name.upper()}": given})
+    file = tmp_path / "a.toml"
+    file.write_text(f"[tap]\n{name} = 65535\n")
+    assert getattr(load({"tap": Tap}, environ={}, file=file)["tap"], name) == 65535
+    file.write_text(f"[tap]\n{name} = true\n")
+    with pytest.raises(SettingsError, match="must be a port, 0 to 65535"):
+        load({"tap": Tap}, environ={}, file=file)
 
 
 def test_the_file_can_be_named_by_a_variable(tmp_path: Path) -> None:

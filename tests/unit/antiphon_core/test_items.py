@@ -94,3 +94,13 @@ def test_an_id_that_stands_twice_in_an_input_stays_with_the_first() -> None:
     items = normalise_input(given, SequentialIds())
     assert [item["content"][0]["text"] for item in items] == ["a", "b", "c"]
     assert [item["id"] for item in items] == ["msg_mine", *("msg_" + digit.rjust(48, "0") for digit in "12")]
+
+
+def test_null_members_of_parts_are_dropped() -> None:
+    part = {"type": "output_text", "text": "x", "annotations": None, "logprobs": None, "more": None}
+    image = {"type": "input_image", "image_url": "https://h/i.png", "detail": None}
+    answer, question = normalise_input(
+        [{"role": "assistant", "content": [part]}, {"role": "user", "content": [image]}], SequentialIds()
+    )
+    assert answer["content"] == [{"type": "output_text", "text": "x", "annotations": [], "logprobs": []}]
+    assert question["content"] == [{"type": "input_image", "image_url": "https://h/i.png"}]

@@ -20,6 +20,7 @@ class Recorder:
     fault: Exception | None = None
     started: asyncio.Event = field(default_factory=asyncio.Event)
     hangs: bool = False
+    stop_fault: Exception | None = None
 
     async def start(self) -> None:
         if self.fault:
@@ -31,6 +32,8 @@ class Recorder:
 
     async def stop(self) -> None:
         self.diary.append(f"stop {self.name}")
+        if self.stop_fault:
+            raise self.stop_fault
 
 
 def signal_self() -> None:
@@ -93,3 +96,11 @@ async def test_the_lag_of_the_loop_is_measured_while_the_parts_run() -> None:
     await asyncio.wait_for(run([], on_started=on_started), 30)
     assert seen == [True]
     assert not is_measured()
+
+
+async def test_a_part_that_fails_to_stop_keeps_no_other_from_stopping() -> None:
+    diary: list[str] = []
+    parts = [Recorder("a", diary), Recorder("b", diary, stop_fault=OSError("disk full")), Recorder("c", diary)]
+    with pytest.raises(OSError, match="disk full"):
+        await asyncio.wait_for(run(parts, on_started=signal_self), 30)
+    assert diary[3:] == ["stop c", "stop b", "stop a"]

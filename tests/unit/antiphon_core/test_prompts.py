@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object
-from antiphon_core.prompts import rendered, variables_of
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_core.prompts import rendered, rendered_bytes_max, variables_of
 
 IMAGE: Object = {"type": "input_image", "image_url": "data:image/png;base64,AA=="}
 
@@ -92,3 +93,30 @@ def test_missing_unknown_or_invalid_values_are_rejected_by_name(values: Any, nam
         rendered("pmpt_1", {"instructions": "In {{city}}"}, values)
     assert (raised.value.field, raised.value.code) == (f"prompt.variables.{name}", code)
     assert f"'{name}'" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        ({"instructions": "{{a}}" * 11}, "x" * 2**20),
+        ({"instructions": "{{a}}" * 11}, text("é" * 2**19)),
+        ({"input": [message("{{a}}")] * 11}, "x" * 2**20),
+        ({"input": [message([text(" {{a}}" * 200, more="x" * 2**16)])]}, IMAGE),
+        ({"input": [message([text("{{a}}{{a}}")])] * 6}, IMAGE | {"image_url": "data:image/png;base64," + "A" * 2**20}),
+    ],
+)
+def test_a_prompt_that_repeats_a_long_value_too_often_is_rejected(content: Object, value: Any) -> None:
+    with pytest.raises(InvalidRequest, match=f"more than {BODY_BYTES_MAX} bytes") as raised:
+        rendered("pmpt_1", content, {"a": value})
+    assert (raised.value.field, raised.value.code) == ("prompt.variables", "string_above_max_length")
+
+
+@pytest.mark.parametrize("media", [False, True])
+def test_a_prompt_is_never_larger_than_was_estimated(media: bool) -> None:
+    content: Object = {"instructions": "{{a}}, {{ b }}", "input": [message("{{a}}"), message([text("{{b}}{{{b}}")])]}
+    values: dict[str, Any] = {"a": "é" * 100, "b": text('"' * 200)}
+    if media:
+        content["input"].append(message([text(" {{c}}" * 20, more="x" * 1_000)]))
+        values["c"] = IMAGE
+    found = rendered("pmpt_1", content, values)
+    assert len(dumps([found.instructions, found.input])) <= rendered_bytes_max(dumps(content), values)

@@ -27,6 +27,16 @@ def test_a_clock_that_is_set_back_fills_nothing_twice() -> None:
     assert level.level == 3
 
 
+def test_a_clock_that_ran_far_ahead_blocks_no_tenant_after_it_is_set_back() -> None:
+    quotas, year_ms = TenantQuotas(), 365 * 24 * 3_600_000
+    quotas.take(QuotaRequest([replace(ONE, amount=3)], Hold(["old"], 60_000, most=1)), NOW_MS + year_ms)
+    answer = quotas.take(QuotaRequest([ONE], Hold(["new"], 60_000, most=1)), NOW_MS)
+    assert answer.shortage is None
+    assert quotas.slots == {"new": NOW_MS + 60_000}
+    assert quotas.take(QuotaRequest([replace(ONE, amount=2, at_least=2)]), NOW_MS).shortage is None
+    assert quotas.take(QuotaRequest([ONE]), NOW_MS).shortage == Shortage("requests", MINUTE_MS // 3)
+
+
 @given(
     level=st.floats(-(10**9), 10**6),
     per_minute=st.floats(0.001, 10**9),

@@ -120,3 +120,16 @@ def test_pre_tokenizers_split_words_as_specified(pre: str, text: str, words: lis
     splitter = build_tokenizer({**BYTE_LEVEL, "tokenizer.ggml.pre": pre}).pre_tokenizer
     assert splitter is not None
     assert [word for word, _ in splitter.pre_tokenize_str(text)] == words
+
+
+@pytest.mark.parametrize("unknown_id", [-1, len(PIECES), 2**32 - 1])
+def test_an_unknown_id_outside_the_vocabulary_is_none(unknown_id: int) -> None:
+    metadata = SENTENCEPIECE | {"tokenizer.ggml.unknown_token_id": unknown_id}
+    assert build_tokenizer(metadata).model.unk_token is None
+    assert _pieces(metadata, "hello ✓") == ["▁hello", "▁", "<0xE2>", "<0x9C>", "<0x93>"]
+
+
+@pytest.mark.parametrize("merge", ["he llo", "q0 q1", "hello", ""])
+def test_a_merge_of_unknown_tokens_is_rejected(merge: str) -> None:
+    with pytest.raises(LocalModelError, match="merges tokens that it does not have"):
+        build_tokenizer(BYTE_LEVEL | {"tokenizer.ggml.merges": [*MERGES, merge]})

@@ -50,7 +50,7 @@ class Api:
             return _object(await answer.read())
 
     async def post(self, path: str, body: Object) -> Object:
-        async with self._ask("POST", path, data=dumps(body)) as answer:
+        async with self._ask("POST", path, data=_encoded(body)) as answer:
             return _object(await answer.read())
 
     async def models(self) -> list[str]:
@@ -77,12 +77,14 @@ class Api:
             more["cursor"] = page["next_cursor"]
 
     async def events(self, body: Object) -> AsyncIterator[Object]:
-        """Creates a response and yields its events while they stream. An `error` event is raised as ApiError."""
-        async with self._ask("POST", "/responses", data=dumps({**body, "stream": True})) as answer:
+        """Creates a response and yields its events while they stream. An `error` event is raised as ApiError. Data
+        without a type, such as the heartbeats of some servers, is skipped."""
+        async with self._ask("POST", "/responses", data=_encoded({**body, "stream": True})) as answer:
             async for event in _events(answer.content):
-                if event["type"] == "error":
+                if event.get("type") == "error":
                     raise _error(event.get("error") or event, answer.status)
-                yield event
+                if "type" in event:
+                    yield event
 
     @asynccontextmanager
     async def _ask(self, method: str, path: str, **options: Any) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -94,6 +96,19 @@ class Api:
                 yield answer
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ApiError(f"{self._base_url} does not answer: {str(error) or type(error).__name__}.") from error
+
+
+def _encoded(body: Object) -> bytes:
+    """The JSON of a body. ApiError: a text in it, such as an argument of a command, is not Unicode."""
+    try:
+        return dumps(body)
+    except TypeError as error:
+        raise ApiError(f"The request cannot be sent: {error}.") from error
+
+
+def failure_of(response: Object) -> str:
+    """The message of a failed response."""
+    return str((response.get("error") or {}).get("message") or "The response failed without a reason.")
 
 
 async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[Object]:

@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol
 
 from antiphon.talk import tree_text
-from antiphon.talk.api import Api
-from antiphon.talk.conversation import CannotDo, Conversation
+from antiphon.talk.api import Api, failure_of
+from antiphon.talk.conversation import CannotDo, Conversation, require_response_id
 from antiphon.talk.errors import ApiError
 from antiphon.talk.own_tools import OwnTools
 from antiphon_core import events
@@ -117,7 +117,7 @@ class Chat:
 
     def _ended(self, response: Object) -> Object:
         if response["status"] == "failed":
-            raise ApiError(response["error"]["message"])
+            raise ApiError(failure_of(response))
         if response["status"] == "incomplete":
             self._screen.write(f"(cut off: {response['incomplete_details']['reason']})\n", "note")
         return response
@@ -138,8 +138,10 @@ class Chat:
         self._screen.write("\n".join(tree_text.lines(nodes, marked=head)) + "\n", "note")
 
     async def _resume(self, rest: str) -> None:
-        self.conversation.resume(rest)
+        require_response_id(rest)
         response = await self._server.get(f"/responses/{rest}")
+        self.conversation.resume(rest)
+        self.conversation.note_calls(response)
         self._screen.write(f"{tree_text.output_text(response)}\n")
 
     async def _image(self, rest: str) -> None:

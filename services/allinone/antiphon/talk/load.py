@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from antiphon.talk.api import Api
+from antiphon.talk.api import Api, failure_of
 from antiphon.talk.errors import ApiError
 from antiphon_core import events
 from antiphon_core.jsons import Object
@@ -85,12 +85,17 @@ async def one(server: Api, body: Object, now_s: Callable[[], float] = perf_count
             if math.isnan(first) and event["type"] in _DELTAS:
                 first = now_s()
             if event["type"] in (events.COMPLETED, events.INCOMPLETE):
-                return Sample(first - begun, now_s() - begun, (event["response"].get("usage") or {})["output_tokens"])
+                return Sample(first - begun, now_s() - begun, _output_tokens(event["response"]))
             if event["type"] == events.FAILED:
-                return Sample(error=event["response"]["error"]["message"])
+                return Sample(error=failure_of(event["response"]))
     except ApiError as error:
         return Sample(error=str(error))
     return Sample(error="The stream ended without an end of the response.")
+
+
+def _output_tokens(response: Object) -> int:
+    """The number of output tokens; 0 if the server does not count them."""
+    return (response.get("usage") or {}).get("output_tokens") or 0
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

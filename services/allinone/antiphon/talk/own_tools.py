@@ -14,9 +14,10 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError, validate_call
 from pydantic.errors import PydanticUserError
+from pydantic_core import PydanticSerializationError, to_json
 
 from antiphon_core.config import SettingsError
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import Object, loads
 
 
 class OwnTools:
@@ -53,14 +54,18 @@ class OwnTools:
             return f"There is no tool '{name}'."
         try:
             result = validate_call(function)(**loads(arguments.encode() or b"{}"))
+            return result if isinstance(result, str) else to_json(result, fallback=str).decode()
+        except PydanticSerializationError as error:
+            return f"The tool failed: its result cannot be written as JSON: {error}"
         except (ValidationError, ValueError, TypeError) as error:
             return f"The arguments do not fit: {error}"
         except Exception as error:  # noqa: BLE001 - a user's own code
             return f"The tool failed: {type(error).__name__}: {error}"
-        return result if isinstance(result, str) else dumps(result).decode()
 
 
 def _definition(name: str, function: Callable[..., Any]) -> Object:
+    if inspect.iscoroutinefunction(function):
+        raise SettingsError(f"The function '{name}' cannot be a tool: it is asynchronous.")
     try:
         schema = TypeAdapter(cast(Any, function)).json_schema()
     except PydanticUserError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from antiphon.talk.visible import visible
 from antiphon_core.jsons import Object
 
 SIGNS = {
@@ -32,7 +33,7 @@ def lines(nodes: Sequence[Object], *, marked: str = "", texts: Mapping[str, str]
 
 def shortened(text: str) -> str:
     """The first words of a text, on one line."""
-    line = " ".join(text.split())
+    line = visible(" ".join(text.split()))
     return line if len(line) <= TEXT_CHARS_MAX else line[: TEXT_CHARS_MAX - 1] + "…"
 
 

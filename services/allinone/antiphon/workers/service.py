@@ -18,7 +18,7 @@ __all__ = ["WorkerFailed", "run"]
 
 async def run(targets: Sequence[str], settings: Settings) -> int:
     """Runs until a signal arrives, and returns the exit status. SettingsError: workers cannot share the store of these
-    settings. OSError: a port is in use. WorkerFailed: a worker could not start."""
+    settings. OSError: a port is in use, or the system starts no process. WorkerFailed: a worker could not start."""
     require_shareable(settings, targets)
     count = settings.serve.workers
     ports = ReservedPorts()

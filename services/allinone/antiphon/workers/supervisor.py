@@ -54,13 +54,13 @@ class Supervisor:
 
     async def run(self, on_started: Callable[[Ready], None]) -> int:
         """Runs until a signal has ended all workers, and returns the greatest of their exit statuses. `on_started` is
-        called once, when all are ready. WorkerFailed: a worker could not start."""
+        called once, when all are ready. WorkerFailed: a worker could not start. OSError: there is no process for it."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
         try:
             async with asyncio.TaskGroup() as group:
                 kept = [group.create_task(self._keep(n, on_started)) for n in range(1, self._count + 1)]
-        except* WorkerFailed as failures:
+        except* (WorkerFailed, OSError) as failures:
             raise failures.exceptions[0] from None
         return max(task.result() for task in kept)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 
-from antiphon_core import events, replay, response
+from antiphon_core import events, offload, replay, response
 from antiphon_core.errors import LogNotFound, Timeout, Unavailable
+from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
@@ -56,7 +58,8 @@ class LogFollower:
     async def replay(self, record: Record) -> AsyncGenerator[Batch, None]:
         """Yields a finished response as one batch, made from its record. Its events are numbered anew, so a number of
         the original stream does not tell where to resume."""
-        frames = replay.frames_of(record)
+        size_bytes = work_bytes(record.body) + work_bytes(record.output_items)
+        frames = await offload.run(partial(replay.frames_of, record), size_bytes=size_bytes)
         yield Batch(0, len(frames), b"".join(frames), final_of(record))
 
     async def _read(self, tenant: str, response_id: str, after: int | None) -> list[EventBatch]:

@@ -30,11 +30,19 @@ async def read(store: PromptStore, tenant: str, request: CreateRequest) -> Promp
         raise
 
 
+def work_bytes(request: CreateRequest, prompt: Prompt | None) -> int:
+    """The upper bound of the size of a request's prompt with its values, which determines how long work on it takes."""
+    if request.prompt is None or prompt is None:
+        return 0
+    return prompts.rendered_bytes_max(prompt.content, request.prompt.values)
+
+
 def filled_in(
     request: CreateRequest, prompt: Prompt | None, given: str | Sequence[Object]
 ) -> tuple[Object, str | Sequence[Object]]:
     """Returns (parameters, input) of a request, with the instructions and the items of the prompt. The parameters name
-    the version of the prompt that was read. InvalidRequest: a variable is missing, or unknown."""
+    the version of the prompt that was read. InvalidRequest: a variable is missing or unknown, or its values are too
+    large."""
     parameters = request.asked()
     if request.prompt is None or prompt is None:
         return parameters, given

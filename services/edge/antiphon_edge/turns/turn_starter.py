@@ -235,7 +235,7 @@ class TurnStarter:
                 tenant=tenant,
             )
 
-        prompt_bytes = len(prompt.content) if prompt is not None else 0
+        prompt_bytes = stored_prompts.work_bytes(request, prompt)
         return await offload.run(build, size_bytes=request.work_bytes + len(carried or b"") + prompt_bytes)
 
     def _store_request(

@@ -278,12 +278,7 @@ def _read_client_call(draft: _Draft, item: Object, path: str) -> None:
 def _read_client_result(draft: _Draft, item: Object, path: str) -> None:
     parts = client_tools.OUTPUTS[item["type"]](item)
     read = [part if isinstance(part, str) else draft.media.read(part, f"{path}.output") for part in parts]
-    draft.add_result(_call_id(item, path), tuple(read))
-
-
-def _call_id(item: Object, path: str) -> str:
-    """The id of the call that an output belongs to. A local shell's output has it as its own `id`."""
-    return _text(item, "id" if item["type"] == "local_shell_call_output" else "call_id", path)
+    draft.add_result(_text(item, "call_id", path), tuple(read))
 
 
 def _read_compaction(draft: _Draft, item: Object, path: str) -> None:

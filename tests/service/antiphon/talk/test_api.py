@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from antiphon.talk.api import Api
 from antiphon.talk.errors import ApiError
@@ -57,3 +59,22 @@ async def test_an_unreachable_server_is_named_in_the_error() -> None:
 async def test_the_api_key_of_the_environment_is_sent_as_bearer_token(base_url: str) -> None:
     async with Api.open(base_url, {"OPENAI_API_KEY": "ak_secret"}) as server:
         assert server._session.headers["Authorization"] == "Bearer ak_secret"
+
+
+async def test_an_event_without_a_type_is_skipped() -> None:
+    async def stream(_request: web.Request) -> web.Response:
+        text = 'data: {"ping": 1}\n\ndata: still here\n\ndata: {"type": "response.created"}\n\ndata: [DONE]\n\n'
+        return web.Response(text=text, content_type="text/event-stream")
+
+    application = web.Application()
+    application.router.add_post("/v1/responses", stream)
+    async with TestServer(application) as other, Api.open(str(other.make_url("/v1"))) as server:
+        assert [event async for event in server.events({})] == [{"type": "response.created"}]
+
+
+async def test_a_text_that_is_not_unicode_is_an_error_of_the_request(server: Api) -> None:
+    body = {"model": "m", "input": "a\udcff"}
+    with pytest.raises(ApiError, match="not valid UTF-8"):
+        await server.post("/responses", body)
+    with pytest.raises(ApiError, match="not valid UTF-8"):
+        [event async for event in server.events(body)]

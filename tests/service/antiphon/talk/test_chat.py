@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.talk import chat as chat_module
 from antiphon.talk.api import Api
 from antiphon.talk.chat import Chat
 from antiphon.talk.conversation import Conversation
@@ -108,3 +109,28 @@ async def test_function_calls_run_the_functions_of_the_users_file(base_url: str,
     assert "get_weather(" in paper.texts["note"]
     assert "→ Rain in " in paper.texts["note"]
     assert len(chat.conversation.heads) == 2
+
+
+async def test_a_response_that_cannot_be_read_is_not_resumed(chat: Chat) -> None:
+    await chat.take("Hi")
+    before = list(chat.conversation.heads)
+    await chat.take("/resume resp_none")
+    assert chat.conversation.heads == before
+    await chat.take("Again")
+    assert (chat.failures, len(chat.conversation.heads)) == (1, 2)
+
+
+@pytest.mark.parametrize("line", ["", "/new", "/fork"])
+async def test_the_next_message_goes_on_behind_calls_without_outputs(
+    base_url: str, paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.setattr(chat_module, "ROUNDS_MAX", 1)
+    (tmp_path / "tools.py").write_text("def get_weather(location: str) -> str:\n    return f'Rain in {location}'\n")
+    tools = OwnTools.of(tmp_path / "tools.py")
+    async with Api.open(base_url) as server:
+        chat = Chat(server, paper, Conversation("m", tools=tools.definitions), tools)
+        await chat.take("What is the weather in San Francisco?")
+        (head,) = chat.conversation.heads
+        for each in (line, f"/resume {head}" if line else "", "Never mind."):
+            await chat.take(each)
+        assert (chat.failures, len(chat.conversation.heads)) == (0, 2)

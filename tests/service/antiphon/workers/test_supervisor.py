@@ -129,6 +129,22 @@ async def test_a_worker_that_cannot_start_ends_the_others_and_the_service(starte
     assert running.told == []
 
 
+async def test_a_process_that_the_system_does_not_start_ends_the_service_with_its_error(
+    started: list[Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = WorkerProcess.start
+
+    async def start_one(assignment: Assignment) -> WorkerProcess:
+        if assignment.number == 2:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return await start(assignment)
+
+    monkeypatch.setattr(WorkerProcess, "start", start_one)
+    with pytest.raises(BlockingIOError, match="Resource temporarily unavailable"):
+        await Running().task
+    assert [worker.terminated for worker in started] == [1]
+
+
 async def test_a_signal_during_the_start_ends_with_status_0(started: list[Worker]) -> None:
     running = Running()
     await until(lambda: len(started) == 2, "two workers")

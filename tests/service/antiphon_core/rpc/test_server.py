@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -247,3 +248,10 @@ async def test_connections_are_renewed_and_no_call_notices(monkeypatch: pytest.M
             numbers = [(await anext(events)).first_sequence for _ in range(3)]
         assert numbers == [0, 1, 2]
     await server.drain(0)
+
+
+async def test_a_port_that_another_process_listens_on_is_an_os_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(OSError, match=rf"Cannot listen on 127\.0\.0\.1:{port}: the port is in use"):
+            await RpcServer().start("127.0.0.1", port)

@@ -20,7 +20,7 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_core.rpc.settings import RpcServerSettings
-from antiphon_core.rpc.tls import KeyPair, read_authorities
+from antiphon_core.rpc.tls import KeyPair, client_ssl, read_authorities
 from antiphon_protos.antiphon.store import v1
 from tests.support.certificates import Certificate, authority, lock, signed_by
 
@@ -187,3 +187,12 @@ def test_a_key_with_a_password_is_rejected_without_a_prompt(certificates: Certif
     lock(certificates.server.key, locked, "secret")
     with pytest.raises(SettingsError, match="without a password"):
         KeyPair(certificates.server.cert, locked).read()
+
+
+async def test_authorities_with_comments_in_any_language_are_read(certificates: Certificates, tmp_path: Path) -> None:
+    commented = Certificate(cert=tmp_path / "ca.pem", key=certificates.ca.key)
+    commented.cert.write_text(f"# Főtanúsítvány\n{certificates.ca.cert.read_text()}", encoding="utf-8")
+    settings = settings_of(certificates.server, tls_client_ca_file=commented.cert)
+    async with serving(settings) as endpoint:
+        assert await tenant_of_call(endpoint, shown(commented, certificates.client)) == "acme"
+    assert [each["subject"] for each in client_ssl(commented.cert, None).get_ca_certs()]

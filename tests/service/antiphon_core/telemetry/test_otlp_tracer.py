@@ -21,3 +21,20 @@ def test_a_tracer_exports_with_the_otlp_protocol_of_its_variable(
     environ = {"OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
     otlp_tracer.open_tracer(environ, service="antiphon-edge", version="1").close()
     assert [package in type(each).__module__ for each in exporters] == [True]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({}, "antiphon-edge"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=chat,team=a"}, "chat"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=chat", "OTEL_SERVICE_NAME": "talk"}, "talk"),
+    ],
+)
+def test_the_name_of_the_service_is_the_operators_if_there_is_one(
+    given: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in given.items():
+        monkeypatch.setenv(variable, value)
+    attributes = otlp_tracer.resource_of(service="antiphon-edge", version="1.2").attributes
+    assert (attributes["service.name"], attributes["service.version"]) == (name, "1.2")

@@ -66,3 +66,14 @@ def test_only_a_response_can_be_resumed() -> None:
     assert conversation.heads == ["resp_9"]
     with pytest.raises(CannotDo):
         conversation.resume("conv_1")
+
+
+def test_a_message_behind_a_call_brings_an_output_for_it() -> None:
+    call = {"type": "function_call", "name": "f", "call_id": "c", "arguments": "{}"}
+    conversation = answered("resp_1")
+    conversation.take({"id": "resp_2", "output": [call]})
+    output, message = conversation.say("Never mind.")["input"]
+    assert (output["type"], output["call_id"]) == ("function_call_output", "c")
+    assert message == {"role": "user", "content": "Never mind."}
+    conversation.fork(1)
+    assert conversation.say("x")["input"] == [{"role": "user", "content": "x"}]

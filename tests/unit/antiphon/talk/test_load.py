@@ -52,12 +52,20 @@ async def test_ttft_and_total_time_count_from_the_start_of_the_request() -> None
         (api(DELTA, FAILED), "no luck"),
         (api(fault=ApiError("gone", 503)), "gone"),
         (api(DELTA), "The stream ended without an end of the response."),
+        (api({"type": "response.failed", "response": {"error": None}}), "The response failed without a reason."),
     ],
 )
 async def test_failed_requests_are_counted_by_reason(server: Api, error: str) -> None:
     result = await load.run(server, {}, requests=3, concurrency=2, on_done=lambda _count: None)
     assert [sample.error for sample in result.samples] == [error] * 3
     assert result.lines()[-1] == f"3 x {error}"
+
+
+@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {"total_tokens": 3}}])
+async def test_a_response_whose_server_counts_no_tokens_is_completed(usage: Object) -> None:
+    completed = {"type": "response.completed", "response": usage}
+    sample = await load.one(api(DELTA, completed), {})
+    assert (sample.error, sample.output_tokens) == ("", 0)
 
 
 async def test_load_sends_the_requested_number_of_requests() -> None:

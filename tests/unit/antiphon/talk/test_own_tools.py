@@ -70,3 +70,27 @@ def test_a_file_that_cannot_be_run_is_refused(tmp_path: Path, source: str | None
         file.write_text(source)
     with pytest.raises(SettingsError, match=why):
         OwnTools.of(file)
+
+
+def test_a_result_of_any_type_becomes_text(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(
+        "from decimal import Decimal\nfrom pathlib import Path\n\n\n"
+        "def names():\n    return {'a'}\n\n\n"
+        "def price():\n    return {'path': Path('/x'), 'euros': Decimal('1.5'), 'big': 2**70}\n\n\n"
+        "def thing():\n    return object\n"
+    )
+    tools = OwnTools.of(tmp_path / "tools.py")
+    assert tools.call("names", "{}") == '["a"]'
+    assert tools.call("price", "{}") == f'{{"path":"/x","euros":"1.5","big":{2**70}}}'
+    assert "object" in tools.call("thing", "{}")
+
+
+def test_a_result_that_cannot_be_written_is_a_failure_of_the_tool(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text("def raw():\n    return b'\\xff'\n")
+    assert OwnTools.of(tmp_path / "tools.py").call("raw", "{}").startswith("The tool failed: ")
+
+
+def test_a_coroutine_function_cannot_be_a_tool(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text("async def later() -> str:\n    return 'x'\n")
+    with pytest.raises(SettingsError, match="'later' cannot be a tool: it is asynchronous"):
+        OwnTools.of(tmp_path / "tools.py")

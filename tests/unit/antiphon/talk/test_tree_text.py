@@ -24,3 +24,7 @@ def test_long_texts_are_cut() -> None:
 def test_the_text_of_a_response_has_no_reasoning() -> None:
     output = [{"type": "reasoning", "content": [{"text": "hm"}]}, {"type": "message", "content": [{"text": "Hi"}]}]
     assert tree_text.output_text({"output": output}) == "Hi"
+
+
+def test_a_text_executes_no_escape_sequences() -> None:
+    assert "\x1b" not in tree_text.shortened("\x1b]0;title\x07 hello")

@@ -27,3 +27,14 @@ def test_endpoints_are_read(endpoint: str, target: Target) -> None:
 def test_invalid_endpoint_is_rejected(endpoint: str) -> None:
     with pytest.raises(ValueError, match="not an endpoint"):
         read_target(endpoint)
+
+
+@pytest.mark.parametrize("name", ["triton..svc", ".triton", "x" * 64, "triton." + "x" * 64])
+def test_a_name_that_no_resolver_takes_is_rejected(name: str) -> None:
+    with pytest.raises(ValueError, match="not an endpoint"):
+        read_target(f"{name}:8001")
+
+
+@pytest.mark.parametrize("name", ["triton.svc.", "triton_0", "münchen.example", "x" * 63])
+def test_names_that_resolvers_take_are_accepted(name: str) -> None:
+    assert read_target(f"{name}:8001").host == name

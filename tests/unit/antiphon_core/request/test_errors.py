@@ -53,6 +53,8 @@ def user(content: Any) -> dict[str, Any]:
         ({"max_output_tokens": -1.5}, "max_output_tokens", "invalid_type"),
         ({"temperature": 10.0**30}, "temperature", "decimal_above_max_value"),
         ({"top_logprobs": 21}, "top_logprobs", "integer_above_max_value"),
+        ({"nvext": {"repetition_penalty": 0}}, "nvext.repetition_penalty", "decimal_below_min_value"),
+        ({"nvext": {"repetition_penalty": 2.5}}, "nvext.repetition_penalty", "decimal_above_max_value"),
         ({"stream": "yes"}, "stream", "invalid_type"),
         ({"truncation": "some"}, "truncation", "invalid_value"),
         ({"conversation": []}, "conversation", "invalid_type"),
@@ -61,6 +63,12 @@ def user(content: Any) -> dict[str, Any]:
         ({"metadata": {str(n): "" for n in range(17)}}, "metadata", "object_above_max_length"),
         ({"metadata": {"a": "x" * 513}}, "metadata.a", "string_above_max_length"),
         ({"foo": 1}, "foo", "unknown_parameter"),
+        ({"~foo": 1}, "~foo", "unknown_parameter"),
+        ({"text": {"[key]": 1}}, "text.[key]", "unknown_parameter"),
+        ({"tools": [{"type": "object", "properties": {}}]}, "tools[0].type", "invalid_value"),
+        ({"tools": [{"type": "string"}]}, "tools[0].type", "invalid_value"),
+        ({"input": [{"type": "array"}]}, "input[0].type", "invalid_value"),
+        ({"stop": {"a": 1}}, "stop", "invalid_type"),
     ],
 )
 def test_an_invalid_member_is_rejected_with_its_code_and_path(members: dict[str, Any], field: str, code: str) -> None:
@@ -91,6 +99,11 @@ def test_an_integer_of_many_digits_is_too_large() -> None:
     with pytest.raises(InvalidRequest, match="it is too large") as caught:
         CreateRequest.parse(b'{"model": "m", "input": "x", "max_output_tokens": 1%s}' % (b"0" * 30))
     assert caught.value.code == "integer_above_max_value"
+
+
+def test_a_number_at_an_excluded_bound_is_told_to_be_beyond_it() -> None:
+    with pytest.raises(InvalidRequest, match="it must be above 0.0"):
+        CreateRequest.parse(b'{"model": "m", "input": "x", "nvext": {"repetition_penalty": 0}}')
 
 
 def test_a_path_begins_with_the_given_prefix() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -55,6 +57,23 @@ async def append(store: BreakableStore, *numbers: int) -> None:
     await store.append_events(
         TENANT, EventAppend(RESPONSE_ID, numbers[0], len(numbers), frames, terminal=numbers[-1] == 3)
     )
+
+
+async def test_a_large_response_is_made_to_events_outside_the_event_loop(
+    follower: LogFollower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def frames_of(_record: Record) -> list[bytes]:
+        threads.append(threading.get_ident())
+        return [frame(3)]
+
+    monkeypatch.setattr(replay, "frames_of", frames_of)
+    large = replace(ENDED, output_items=b'[{"id":"%s"}]' % (b"x" * 2**17))
+    for record in (ENDED, large):
+        assert [batch.count async for batch in follower.replay(record)] == [1]
+    here = threading.get_ident()
+    assert [thread == here for thread in threads] == [True, False]
 
 
 async def read(follower: LogFollower, **options: float) -> list[Batch]:

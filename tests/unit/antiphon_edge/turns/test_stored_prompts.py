@@ -71,3 +71,11 @@ async def test_unknown_prompt_or_version_is_rejected_by_name(store: StoreService
     with pytest.raises(NotFound) as raised:
         await filled_in(store, prompt=prompt)
     assert raised.value.field == field
+
+
+async def test_work_on_a_prompt_grows_with_each_use_of_a_value(store: StoreService) -> None:
+    await store.put_prompt("t", ID, 2, dumps({"instructions": "{{language}}" * 1_000}))
+    prompt = {"id": ID, "variables": {"language": "x" * 1_000}}
+    request = CreateRequest.parse(dumps({"model": "m", "prompt": prompt}))
+    assert stored_prompts.work_bytes(request, await stored_prompts.read(store, "t", request)) > 1_000_000
+    assert stored_prompts.work_bytes(request, None) == 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound
+from antiphon_core.errors import ChainTooLong, InvalidRequest, PreviousResponseNotFound
+from antiphon_core.jsons import dumps
+from antiphon_core.limits import TOP_LOGPROBS_MAX
 from antiphon_core.ports.store import TurnCommit, TurnRequest
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
@@ -46,6 +49,21 @@ async def test_the_turn_claim_setting_limits_how_long_a_key_is_claimed(rows: Spi
     assert (await store.begin_turn("t", keyed(draft()))).running_response_id == first.id
     clock.advance(0.001)
     assert (await store.begin_turn("t", keyed(draft()))).running_response_id is None
+
+
+def answer_with_log_probabilities(tokens: int, top: int) -> bytes:
+    likely: dict[str, Any] = {"token": " the", "logprob": -0.123456, "bytes": [32, 116, 104, 101]}
+    logprobs = [likely | {"top_logprobs": [likely] * top}] * tokens
+    part = {"type": "output_text", "text": " the" * tokens, "annotations": [], "logprobs": logprobs}
+    return dumps([{"id": "msg_1", "type": "message", "role": "assistant", "content": [part]}])
+
+
+async def test_an_answer_with_many_log_probabilities_is_stored(store: StoreService) -> None:
+    record = draft(output_items=answer_with_log_probabilities(tokens=2_000, top=TOP_LOGPROBS_MAX))
+    await store.commit_turn(T, TurnCommit(record))
+    assert (await store.get(T, record.id)).output_items == record.output_items
+    with pytest.raises(InvalidRequest, match="'record.output_items' has more than 200000 values"):
+        await store.put(T, draft(output_items=record.output_items))
 
 
 async def test_removed_items_do_not_count_towards_the_history_bound(store: StoreService) -> None:
