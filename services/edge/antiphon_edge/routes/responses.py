@@ -83,10 +83,12 @@ class ResponseRoutes:
         return answer.response
 
     async def input_tokens(self, request: web.Request) -> web.Response:
-        """Counts the tokens of the prompt that this request would have. Nothing is generated or stored."""
+        """Counts the tokens of the prompt that this request would have, with the history of its session. Nothing is
+        generated or stored."""
         body = await bodies.parsed(request, partial(CountRequest.parse, drops_hosted=self._drops_hosted))
         dropped_tools.note(request, body.dropped_tools)
-        count = await self._turns.count_tokens(tenant_of(request), body)
+        asked, session_id = sessions.with_session(body, sessions.session_id_of(request))
+        count = await self._turns.count_tokens(tenant_of(request), asked, session_id=session_id)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 
     async def retrieve(self, request: web.Request) -> web.StreamResponse:

@@ -117,7 +117,6 @@ class TurnStarter:
         _require_one_predecessor(request, session_id)
         _require_store(request, session_id=session_id, key=key)
         carried = await self._carried_items(tenant, request, carried)
-        carried_history.require_no_session(carried, session_id)
         _require_conversation_id(request.conversation_id)
         return carried
 
@@ -146,19 +145,23 @@ class TurnStarter:
             accepted_at_ms=self._clock.now_ms(),
         )
 
-    async def look(self, tenant: str, request: CreateRequest) -> Turn:
-        """Makes the turn of a request without accepting it: takes no lease, claims no key and stores nothing."""
+    async def look(self, tenant: str, request: CreateRequest, *, session_id: str | None = None) -> Turn:
+        """Makes the turn of a request without accepting it: takes no lease, claims no key and stores nothing.
+        `session_id` is the session of a request that names no conversation."""
+        _require_one_predecessor(request, session_id)
         given = await self._resolved_input(tenant, request)
-        history = await self._history(tenant, request)
+        history = await self._history(tenant, request, session_id)
         return await self._turn(tenant, new_response_id(self._ids), request, history, given)
 
-    async def _history(self, tenant: str, request: CreateRequest) -> bytes:
+    async def _history(self, tenant: str, request: CreateRequest, session_id: str | None) -> bytes:
         if request.conversation_id is not None:
             return await self._conversation_items(tenant, request.conversation_id)
         carried = await self._carried_items(tenant, request, None)
         if carried is not None:
             return carried
         previous_id = sealed_context.continued_id(request, carried)
+        if session_id is not None:
+            previous_id = (await self._store.describe_session(tenant, session_id)).head_id
         reading = asyncio.ensure_future(self._start(tenant, self._store_request(previous_id)))
         try:
             await self.watch.while_it_lives(reading)
@@ -360,12 +363,13 @@ async def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
 
 
 def _require_one_predecessor(request: CreateRequest, session_id: str | None) -> None:
-    if request.previous_response_id is not None and session_id is not None:
-        raise InvalidRequest(
-            "'previous_response_id' and a session exclude each other: the session knows what it continues.",
-            field="previous_response_id",
-            code="mutually_exclusive_parameters",
-        )
+    for name in ("previous_response_id", "previous_response"):
+        if getattr(request, name) is not None and session_id is not None:
+            raise InvalidRequest(
+                f"'{name}' and a session exclude each other: the session knows what it continues.",
+                field=name,
+                code="mutually_exclusive_parameters",
+            )
 
 
 def _require_store(request: CreateRequest, *, session_id: str | None, key: str | None) -> None:
