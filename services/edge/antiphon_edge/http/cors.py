@@ -53,8 +53,13 @@ class Cors:
         return answer_preflights  # type: ignore[return-value]
 
     async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        """A signal for `on_response_prepare`: errors get the headers too, so that a page can read them."""
-        response.headers.update(self.headers_of(request))
+        """A signal for `on_response_prepare`: errors get the headers too, so that a page can read them. An answer that
+        varies by another header, such as a compressed file, still does."""
+        headers = self.headers_of(request)
+        varies = [each[hdrs.VARY] for each in (response.headers, headers) if hdrs.VARY in each]
+        response.headers.update(headers)
+        if varies:
+            response.headers[hdrs.VARY] = ", ".join(varies)
 
     def headers_of(self, request: web.BaseRequest) -> dict[str, str]:
         """The CORS headers of any answer to a request."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.limits import HEADER_BYTES_MAX
+from antiphon_edge.console.assets import assets
 from tests.support.api_keys import KeyFiles
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
@@ -117,3 +118,8 @@ async def test_without_named_pages_nothing_is_said_to_any() -> None:
             answer = await exchange(edge.server.url, post(b"{}", wrong, b"Origin: " + PAGE.encode()))
             assert answer.status == status
             assert {"access-control-allow-origin", "vary"}.isdisjoint(answer.headers)
+
+
+async def test_a_compressed_file_varies_by_encoding_and_origin(edge: RunningEdge) -> None:
+    answer = await edge.ask("GET", f"/console/{assets().version}/app.js", headers={"Origin": PAGE})
+    assert (answer.status, answer.headers["vary"]) == (200, "Accept-Encoding, Origin")
