@@ -1,13 +1,19 @@
-"""Reads the events of a response that runs, or ran, in another process."""
+"""Reads the events of a response that runs, or ran, in another process.
+
+The terminal event and a replay contain the whole response, maybe with log probabilities of every token. They are parsed
+off the event loop: parsing 2 MB of log probabilities takes 50 ms.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 
-from antiphon_core import events, replay, response
+from antiphon_core import events, offload, replay, response
 from antiphon_core.errors import LogNotFound, Timeout, Unavailable
+from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
@@ -38,7 +44,7 @@ class LogFollower:
         """
         async with aclosing(self._batches(tenant, response_id, after, missing_for_s)) as batches:
             async for batch in batches:
-                yield _as_sent(batch)
+                yield await _as_sent(batch)
 
     async def resume(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
         """Yields the events of a finished response with a number higher than `after`, once it has read all of them: a
@@ -51,12 +57,13 @@ class LogFollower:
         if not last or not last[-1].terminal:
             raise LogNotFound.of(record.id)
         for batch in later:
-            yield _as_sent(batch)
+            yield await _as_sent(batch)
 
     async def replay(self, record: Record) -> AsyncGenerator[Batch, None]:
         """Yields a finished response as one batch, made from its record. Its events are numbered anew, so a number of
         the original stream does not tell where to resume."""
-        frames = replay.frames_of(record)
+        size_bytes = len(record.body) + work_bytes(record.output_items)
+        frames = await offload.run(partial(replay.frames_of, record), size_bytes=size_bytes)
         yield Batch(0, len(frames), b"".join(frames), final_of(record))
 
     async def _read(self, tenant: str, response_id: str, after: int | None) -> list[EventBatch]:
@@ -89,8 +96,10 @@ class LogFollower:
                 await asyncio.sleep(next(pauses_s) if has_begun else LOOK_AGAIN_S)
 
 
-def _as_sent(batch: EventBatch) -> Batch:
-    final = _final_in(batch.frames) if batch.terminal else None
+async def _as_sent(batch: EventBatch) -> Batch:
+    final = None
+    if batch.terminal:
+        final = await offload.run(partial(_final_in, batch.frames), size_bytes=work_bytes(batch.frames))
     return Batch(batch.first_sequence, batch.count, batch.frames, final)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 
 from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object, loads
+from antiphon_core.offload import INLINE_BYTES_MAX
+from antiphon_edge.chat.completions import completion_of
+from antiphon_edge.routes import chat
 from tests.support.document import require
 from tests.support.edge import running_edge
 from tests.support.http import Answer
@@ -205,3 +209,19 @@ async def test_a_grammar_of_a_tool_is_read_a_level_deeper(system: ScriptedSystem
     assert '"pattern": "^(a+)$"' in system.model.prompts[-1]
     answer = await ask(system, tools=[custom("(")])
     assert (answer.status, answer.error["param"]) == (400, "tools[0].custom.format.grammar.definition")
+
+
+async def test_a_large_completion_is_made_outside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(response: Object) -> Object:
+        threads.append(threading.current_thread())
+        return completion_of(response)
+
+    monkeypatch.setattr(chat, "completion_of", noted)
+    async with running_edge() as edge:
+        edge.translator.words = ["x" * INLINE_BYTES_MAX]
+        answer = await edge.ask("POST", PATH, {"model": "m", "messages": [user("Hi")]})
+    assert answer.json["choices"][0]["message"]["content"] == "x" * INLINE_BYTES_MAX
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
 from typing import Any
 
 import aiohttp
@@ -13,7 +14,10 @@ from antiphon_core.errors import EngineUnavailable, StoreUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_core.offload import INLINE_BYTES_MAX
+from antiphon_core.ports.translator import Batch
 from antiphon_edge.routes import responses as routes_responses
+from antiphon_edge.sealed.reasoning import ReasoningSealer
 from antiphon_edge.turns import log_follower
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_store.rows.model import Kind
@@ -403,3 +407,21 @@ async def test_a_stream_that_breaks_off_ends_in_the_middle_and_is_gone_on_with(
         numbers = [event["sequence_number"] for event in [*told, *rest]]
         assert numbers == list(range(len(numbers)))
         assert "An injected fault." in caplog.text
+
+
+async def test_a_large_replay_is_sealed_outside_the_event_loop(
+    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(_sealer: ReasoningSealer, batch: Batch) -> Batch:
+        threads.append(threading.current_thread())
+        return batch
+
+    monkeypatch.setattr(ReasoningSealer, "__call__", noted)
+    edge.translator.words = ["x" * INLINE_BYTES_MAX]
+    response_id = (await edge.create()).json["id"]
+    answer = await edge.ask("GET", f"/v1/responses/{response_id}?stream=true&include={SEALED}")
+    assert answer.events[-1]["response"]["id"] == response_id
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads
