@@ -159,8 +159,8 @@ class IdempotentReplies:
                     reader.take(Batch(batch.first_sequence, batch.count, batch.frames))
         if taken is not None:
             await self._keyed_turns.run(taken, reader.take, reader.flow, state=logged)
-        elif logged.next_sequence:
-            reader.take(failure(logged.fold, InternalError("The stream broke off; ask for the response again.")))
+        elif reader.fold.next_sequence:  # its log may have been deleted meanwhile
+            reader.take(failure(reader.fold, InternalError("The stream broke off; ask for the response again.")))
 
     async def _follow_until_silent(self, repeated: RepeatedRequest, reader: _Reader) -> bool:
         """Sends the events of a log as it grows. Returns True after the terminal one, False if the log or the store is

@@ -417,3 +417,19 @@ async def test_a_key_that_stays_taken_for_nothing_is_an_error_in_the_end(
         await town.edges[1].ask()
     town.clock.advance(600)
     assert (await town.edges[1].ask())[-1]["type"] == events.COMPLETED
+
+
+async def test_a_reader_whose_log_expires_in_mid_stream_gets_one_clear_end(town: Town) -> None:
+    town.sayer.pause_at = 9
+    first = asyncio.create_task(town.edges[0].ask())
+    await town.until_it_pauses()
+    reading = await town.edges[1].begin_to_ask()
+    town.edges[1].line.is_cut = True
+    await asyncio.sleep(5 * TIMING.silence_s)  # the open read of the log is given up
+    town.sayer.go.set()
+    await first
+    town.clock.advance(2 * 3600)
+    town.edges[1].line.is_cut = False
+    log = await reading
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    assert numbers(log) == list(range(len(log)))
