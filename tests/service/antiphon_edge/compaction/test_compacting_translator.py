@@ -45,3 +45,11 @@ async def test_updates_change_the_answer_and_are_remembered(edge: RunningEdge) -
     second = (await edge.create(previous_response_id=first["id"], reasoning={"effort": "low"})).json
     assert second["reasoning"]["effort"] == "high"
     assert (await edge.create(reasoning={"effort": "low"})).json["reasoning"]["effort"] == "low"
+
+
+async def test_a_background_compaction_that_is_wrong_is_rejected_and_not_queued(edge: RunningEdge) -> None:
+    trigger, message = {"type": "compaction_trigger"}, {"role": "user", "content": "hi"}
+    for items, param in (([trigger, message], "input[0]"), ([trigger], "input")):
+        answer = await edge.create(input=items, background=True)
+        assert (answer.status, answer.error["param"]) == (400, param)
+    assert not edge.backend.stored()
