@@ -35,7 +35,7 @@ from antiphon_core.ports.translator import Batch, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background import queueing
-from antiphon_edge.turns import log_state, lost_parents
+from antiphon_edge.turns import job_payload, log_state, lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.stale_keys import StaleKey
@@ -172,7 +172,8 @@ class Background:
                 log_end=LogEnd(0, new.opening.frames),
                 job=queueing.job_of(turn),
             )
-            await self._store.commit_turn(turn.tenant, queued)
+            with job_payload.size_errors_translated():
+                await self._store.commit_turn(turn.tenant, queued)
 
         try:
             accepted = await lost_parents.committed(accepted, commit)
