@@ -5,6 +5,7 @@ import pytest
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Turn
 from tests.support.edge import RunningEdge
+from tests.support.scripted_system import MODEL, scripted_system
 
 LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 3}]}  # as the script counts
 
@@ -53,3 +54,16 @@ async def test_a_background_compaction_that_is_wrong_is_rejected_and_not_queued(
         answer = await edge.create(input=items, background=True)
         assert (answer.status, answer.error["param"]) == (400, param)
     assert not edge.backend.stored()
+
+
+async def test_a_conversation_over_the_context_is_compacted_with_truncation() -> None:
+    turns = [{"role": "user", "content": "say a. " * 20}, {"role": "assistant", "content": "x" * 200}] * 10
+    items = [*turns, {"role": "user", "content": "hi"}]
+    members = {"truncation": "auto", "context_management": [{"type": "compaction", "compact_threshold": 1_000}]}
+    async with scripted_system(context_length=2_000) as system:
+        answer = await system.http.post("/v1/responses", {"model": MODEL, "input": items} | members)
+        assert answer.status == 200, answer.body
+        assert [item["type"] for item in answer.json["output"]] == ["compaction", "message"]
+        del members["truncation"]
+        answer = await system.http.post("/v1/responses", {"model": MODEL, "input": items} | members)
+        assert (answer.status, answer.error["code"]) == (400, "context_length_exceeded")
