@@ -12,6 +12,7 @@ from collections.abc import Collection
 from aiohttp import hdrs, web
 
 from antiphon_core.jsons import dumps
+from antiphon_edge.http import dropped_tools
 from antiphon_edge.http.http_errors import Handler
 
 ANY_ORIGIN = "*"
@@ -25,6 +26,7 @@ EXPOSED = ", ".join(
         "retry-after-ms",
         "x-should-retry",
         "x-antiphon-resume",
+        dropped_tools.HEADER,
         *(f"x-ratelimit-{what}-{kind}" for kind in ("requests", "tokens") for what in ("limit", "remaining", "reset")),
     ]
 )

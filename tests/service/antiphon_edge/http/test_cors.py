@@ -123,3 +123,11 @@ async def test_without_named_pages_nothing_is_said_to_any() -> None:
 async def test_a_compressed_file_varies_by_encoding_and_origin(edge: RunningEdge) -> None:
     answer = await edge.ask("GET", f"/console/{assets().version}/app.js", headers={"Origin": PAGE})
     assert (answer.status, answer.headers["vary"]) == (200, "Accept-Encoding, Origin")
+
+
+async def test_a_page_can_read_which_tools_were_dropped() -> None:
+    body = {"model": "m", "input": "hi", "tools": [{"type": "web_search"}]}
+    async with running_edge(cors_origins=(PAGE,), hosted_tools="drop") as edge:
+        answer = await edge.ask("POST", "/v1/responses/input_tokens", body, headers={"Origin": PAGE})
+    assert answer.headers["x-antiphon-dropped-tools"] == "web_search"
+    assert "x-antiphon-dropped-tools" in answer.headers["access-control-expose-headers"].split(", ")
