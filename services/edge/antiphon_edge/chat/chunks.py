@@ -13,6 +13,7 @@ from antiphon_core import events
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.chat.completions import call_of, finish_reason_of, id_of, is_call, logprobs_of, usage_of
+from antiphon_edge.chat.error_translator import ErrorTranslator
 
 
 def frame(data: Object) -> bytes:
@@ -25,8 +26,10 @@ class ChunkStream:
 
     With `include_usage` a last chunk has the usage and no choice; the other chunks have `"usage": null`."""
 
-    def __init__(self, *, include_usage: bool) -> None:
+    def __init__(self, *, include_usage: bool, errors: ErrorTranslator | None = None) -> None:
+        """`errors` gives parameters in errors their names in the chat request."""
         self._include_usage = include_usage
+        self._errors = errors
         self._head: Object = {}
         self._calls: dict[int, int] = {}
         """The index of each call in `tool_calls`, by its `output_index`."""
@@ -91,7 +94,8 @@ class ChunkStream:
 
     def _error(self, event: Object) -> bytes:
         """The error envelope, which SDKs look for in every chunk. No chunk with a finish reason follows an error."""
-        return frame({"error": event["error"]})
+        error: Object = event["error"]
+        return frame({"error": error if self._errors is None else self._errors.in_envelope(error)})
 
     def _delta(self, delta: Object, *, finish_reason: str | None = None, logprobs: Object | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}

@@ -39,7 +39,7 @@ class ChatRoutes:
         return answers.json(await offload.run(partial(_completion, response), size_bytes=work_bytes(response)))
 
     async def _stream(self, request: web.Request, turn: ChatTurn) -> web.StreamResponse:
-        chunks = ChunkStream(include_usage=turn.include_usage)
+        chunks = ChunkStream(include_usage=turn.include_usage, errors=turn.errors)
         answer = EventStream(request, keep_alive_s=self._keep_alive_s, transform=chunks.of_batch)
         try:
             await self._turns.send(tenant_of(request), turn.create, answer.receive, answer.flow)

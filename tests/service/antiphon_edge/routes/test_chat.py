@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import EngineFault
+from antiphon_core.errors import EngineFault, InvalidRequest
 from antiphon_core.jsons import Object, loads
 from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_edge.chat.completions import completion_of
@@ -225,3 +225,14 @@ async def test_a_large_completion_is_made_outside_the_event_loop(monkeypatch: py
     assert answer.json["choices"][0]["message"]["content"] == "x" * INLINE_BYTES_MAX
     assert len(threads) == 1
     assert threading.current_thread() not in threads
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_error_of_the_engine_names_the_parameter_of_the_chat_request(stream: bool) -> None:
+    async with running_edge() as edge:
+        edge.translator.fault = InvalidRequest("'text.format' is too complex.", field="text.format", code="too_complex")
+        body = {"model": "m", "messages": [user("Hi")], "stream": stream}
+        answer = await edge.ask("POST", PATH, body)
+    error = chunks_of(answer)[-1]["error"] if stream else answer.error
+    assert (error["param"], error["code"]) == ("response_format", "too_complex")
+    assert error["message"] == "'response_format' is too complex."
