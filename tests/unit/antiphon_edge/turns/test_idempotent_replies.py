@@ -23,7 +23,7 @@ from antiphon_core.errors import (
     Unavailable,
 )
 from antiphon_core.flow import Flow
-from antiphon_core.fold import fold
+from antiphon_core.fold import Fold, fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
@@ -433,3 +433,21 @@ async def test_a_reader_whose_log_expires_in_mid_stream_gets_one_clear_end(town:
     log = await reading
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
     assert numbers(log) == list(range(len(log)))
+
+
+@pytest.mark.parametrize("hours", [0, 2], ids=["from its log", "from its record"])
+async def test_the_end_of_a_repeated_response_is_not_folded(
+    town: Town, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    await town.edges[0].ask()
+    town.clock.advance(hours * 3600)
+    folded: list[bytes] = []
+    feed = Fold.feed
+
+    def noted(fold: Fold, **given: Any) -> None:
+        folded.append(given["frames"])
+        feed(fold, **given)
+
+    monkeypatch.setattr(Fold, "feed", noted)
+    assert (await town.edges[1].ask())[-1]["type"] == events.COMPLETED
+    assert not [frames for frames in folded if events.COMPLETED.encode() in frames]
