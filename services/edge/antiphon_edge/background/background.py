@@ -25,6 +25,7 @@ from antiphon_core.errors import (
     JobNotFound,
     LogNotFound,
     ResponseNotFound,
+    for_log,
 )
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
@@ -154,7 +155,7 @@ class Background:
             await self._translator.count_tokens(accepted.turn)
             return await self._queue(accepted)
         except BaseException as error:
-            log.info("background response %s was not accepted: %s", accepted.response_id, error)
+            log.info("background response %s was not accepted: %s", accepted.response_id, for_log(error))
             failure = f"background response {accepted.response_id} keeps its lease and key until they expire"
             await self._starter.cleanup.attempt(self._starter.give_up(accepted), failure)
             raise
