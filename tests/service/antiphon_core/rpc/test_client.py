@@ -261,3 +261,12 @@ async def test_a_stream_that_has_begun_is_not_repeated() -> None:
 async def _read(client: RpcClient) -> list[int]:
     stream = client.stream("ReadEvents", internal.ReadEventsRequest())
     return [answer.first_sequence async for answer in stream]
+
+
+async def test_readiness_tells_no_address() -> None:
+    """The edge shows the message to everybody: its readiness needs no API key."""
+    async with RpcClient("127.0.0.1:1", STORE, unavailable=StoreUnavailable) as client:
+        with pytest.raises(StoreUnavailable) as caught:
+            await client.ready()
+    assert caught.value.message == "antiphon.store.v1.Responses: The store cannot be reached."
+    assert caught.value.is_away
