@@ -453,6 +453,14 @@ def row_of(error: AntiphonError) -> Row:
     return _ROW_BY_CLASS[type(error)]
 
 
+def for_log(error: BaseException) -> str:
+    """Describes an error for the log. The message of a mistake in a request may quote the request, so it is left
+    out."""
+    if isinstance(error, (InvalidRequest, NotFound)):
+        return " ".join(filter(None, (type(error).__name__, error.code)))
+    return str(error)
+
+
 def revive(reason: str, message: str, facts: dict[str, str]) -> AntiphonError:
     """Rebuilds an error that another process raised. An unknown `reason` becomes an InternalError."""
     row = _ROW_BY_REASON.get(reason)

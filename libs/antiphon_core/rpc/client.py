@@ -197,7 +197,10 @@ class RpcClient:
             answer = await self._health.Check(request, timeout=READY_DEADLINE_S)
         except grpc.aio.AioRpcError as error:
             away = error.code() is grpc.StatusCode.UNAVAILABLE or None
-            raise self._unavailable(f"{self._api.name}: {error.details()}", away=away) from error
+            fault = from_rpc_error(
+                error, self._unavailable
+            )  # its message has no address: anybody may ask for readiness
+            raise self._unavailable(f"{self._api.name}: {fault.message}", away=away) from error
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     def _start(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> Any:

@@ -166,7 +166,10 @@ class AccessSettings:
     )
     write_timeout_s: float = field(
         default=15.0,
-        metadata={"doc": "Seconds after which a client that reads nothing of what is sent is disconnected."},
+        metadata={
+            "doc": "Seconds after which a client is disconnected that reads nothing of what is sent, or so little that "
+            "the buffer of its stream stays full."
+        },
     )
     connections_max: int = field(
         default=16_384,

@@ -23,6 +23,7 @@ from antiphon_core.errors import (
     InvalidRequest,
     ModelNotFound,
     TranslatorUnavailable,
+    for_log,
 )
 from antiphon_core.flow import Flow
 from antiphon_core.ids import DerivedIds, Ids
@@ -251,7 +252,7 @@ class TranslatorService:
             finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
             return await offload.run(finish, size_bytes=pipeline.end_bytes)
         except AntiphonError as error:
-            log.warning("%s failed: %s", request.request_id, _loggable(error))
+            log.warning("%s failed: %s", request.request_id, for_log(error))
             if not isinstance(error, InvalidRequest):
                 route.readiness.invalidate()
             fail = partial(pipeline.fail, error)
@@ -272,11 +273,6 @@ class TranslatorService:
             if not limit.expired():
                 raise
             raise EngineTimeout(f"The generation did not end within {limit_s:g} s.") from error
-
-
-def _loggable(error: AntiphonError) -> str:
-    """Describes an error for the log. The message of an InvalidRequest may quote the request, so it is left out."""
-    return f"{type(error).__name__} {error.code or ''}" if isinstance(error, InvalidRequest) else error.message
 
 
 async def _off_loop_if_long(

@@ -5,7 +5,16 @@ import inspect
 import pytest
 
 from antiphon_core import errors
-from antiphon_core.errors import TABLE, AntiphonError, InvalidRequest, revive, row_of
+from antiphon_core.errors import (
+    TABLE,
+    AntiphonError,
+    InvalidRequest,
+    ModelNotFound,
+    StoreUnavailable,
+    for_log,
+    revive,
+    row_of,
+)
 
 CLASSES = [
     cls
@@ -99,3 +108,17 @@ def test_api_key_and_rate_limit_errors_have_openais_types_and_codes(
 ) -> None:
     row = row_of(error)
     assert (row.http_status, row.openai_type, error.code) == (status, openai_type, code)
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [
+        (InvalidRequest("'canary' is wrong.", code="invalid_value"), "InvalidRequest invalid_value"),
+        (InvalidRequest("'canary' is wrong."), "InvalidRequest"),
+        (ModelNotFound.of("canary"), "ModelNotFound model_not_found"),
+        (StoreUnavailable("The store is gone."), "The store is gone."),
+        (ValueError("odd"), "odd"),
+    ],
+)
+def test_errors_of_requests_are_logged_without_their_messages(error: Exception, logged: str) -> None:
+    assert for_log(error) == logged

@@ -25,6 +25,7 @@ from antiphon_core.errors import (
     JobNotFound,
     LogNotFound,
     ResponseNotFound,
+    for_log,
 )
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
@@ -35,7 +36,7 @@ from antiphon_core.ports.translator import Batch, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background import queueing
-from antiphon_edge.turns import log_state, lost_parents
+from antiphon_edge.turns import job_payload, log_state, lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.stale_keys import StaleKey
@@ -154,7 +155,7 @@ class Background:
             await self._translator.count_tokens(accepted.turn)
             return await self._queue(accepted)
         except BaseException as error:
-            log.info("background response %s was not accepted: %s", accepted.response_id, error)
+            log.info("background response %s was not accepted: %s", accepted.response_id, for_log(error))
             failure = f"background response {accepted.response_id} keeps its lease and key until they expire"
             await self._starter.cleanup.attempt(self._starter.give_up(accepted), failure)
             raise
@@ -172,7 +173,8 @@ class Background:
                 log_end=LogEnd(0, new.opening.frames),
                 job=queueing.job_of(turn),
             )
-            await self._store.commit_turn(turn.tenant, queued)
+            with job_payload.size_errors_translated():
+                await self._store.commit_turn(turn.tenant, queued)
 
         try:
             accepted = await lost_parents.committed(accepted, commit)

@@ -26,6 +26,7 @@ from antiphon_core.errors import (
     SessionLost,
     StatusMismatch,
     TranslatorUnavailable,
+    for_log,
 )
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
@@ -170,7 +171,7 @@ class QueuedTurn:
         elif isinstance(error, _RETRIABLE) and self._may_try_again(run.state):
             raise await self._postponement(error)
         elif isinstance(error, (*_RETRIABLE, *_PERMANENT)):
-            log.warning("response %s was cut off: %s", run.accepted.response_id, error)
+            log.warning("response %s was cut off: %s", run.accepted.response_id, for_log(error))
             await self._end(run, failure(run.state.fold, error))
         else:
             raise error

@@ -9,11 +9,10 @@ from aiohttp import web
 
 from antiphon_core import audit
 from antiphon_core.audit import Action
-from antiphon_core.errors import AntiphonError, row_of
 from antiphon_core.telemetry import correlation
 from antiphon_edge.callers import authentication
 from antiphon_edge.callers.tenancy import caller_of, tenant_of
-from antiphon_edge.http.http_errors import Handler
+from antiphon_edge.http.http_errors import Handler, status_of
 from antiphon_edge.http.request_ids import CLIENT_CLOSED_REQUEST
 
 SERVICE = "edge"
@@ -52,8 +51,10 @@ def _audited(request: web.Request, action: str) -> Iterator[_Outcome]:
     outcome = _Outcome()
     try:
         yield outcome
+    except ConnectionError:
+        raise  # the client has disconnected
     except Exception as error:
-        outcome.status = _status_of(error)
+        outcome.status = status_of(error)
         raise
     finally:
         caller, now = caller_of(request), correlation.current()
@@ -70,9 +71,3 @@ def _audited(request: web.Request, action: str) -> Iterator[_Outcome]:
                 request_id=now.request_id,
             )
         )
-
-
-def _status_of(error: Exception) -> int:
-    if isinstance(error, AntiphonError):
-        return row_of(error).http_status
-    return error.status if isinstance(error, web.HTTPException) else 500

@@ -1,4 +1,8 @@
-"""Converts events to the chunks of a streamed chat completion. A table maps each type of event to its conversion."""
+"""Converts events to the chunks of a streamed chat completion. A table maps each type of event to its conversion.
+
+Events without a chunk are not parsed, and of the terminal event only the response without its output is: at the end of
+a stream several events repeat the whole text, with the log probabilities of every token.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from antiphon_core import events
-from antiphon_core.jsons import Object, dumps
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.translator import Batch
 from antiphon_edge.chat.completions import call_of, finish_reason_of, id_of, is_call, logprobs_of, usage_of
+from antiphon_edge.chat.error_translator import ErrorTranslator
 
 
 def frame(data: Object) -> bytes:
@@ -20,19 +26,31 @@ class ChunkStream:
 
     With `include_usage` a last chunk has the usage and no choice; the other chunks have `"usage": null`."""
 
-    def __init__(self, *, include_usage: bool) -> None:
+    def __init__(self, *, include_usage: bool, errors: ErrorTranslator | None = None) -> None:
+        """`errors` gives parameters in errors their names in the chat request."""
         self._include_usage = include_usage
+        self._errors = errors
         self._head: Object = {}
         self._calls: dict[int, int] = {}
         """The index of each call in `tool_calls`, by its `output_index`."""
 
-    def feed(self, frames: bytes) -> bytes:
-        """The chunks for some frames, as frames; empty if there are none."""
-        return b"".join(self._of_event(event) for event in events.decode(frames))
+    def of_batch(self, batch: Batch) -> bytes:
+        """The chunks for a batch, as frames; empty if there are none."""
+        return self.feed(batch.frames, ended=batch.final.body if batch.final is not None else None)
 
-    def _of_event(self, event: Object) -> bytes:
-        make = self._CHUNKS.get(event["type"])
-        return make(self, event) if make is not None else b""
+    def feed(self, frames: bytes, *, ended: bytes | None = None) -> bytes:
+        """The chunks for some frames, as frames; empty if there are none. `ended` is the response of their terminal
+        event as JSON without the output; without it, the event is parsed."""
+        return b"".join(self._of_frame(given, ended) for given in frames.split(b"\n\n"))
+
+    def _of_frame(self, given: bytes, ended: bytes | None) -> bytes:
+        line, _, data = given.partition(b"\n")
+        make = self._CHUNKS.get(line)
+        if make is None:
+            return b""
+        if make is ChunkStream._end and ended is not None:
+            return self._end({"response": loads(ended)})
+        return make(self, loads(data.removeprefix(b"data: ")))
 
     def _begin(self, event: Object) -> bytes:
         response = event["response"]
@@ -69,28 +87,33 @@ class ChunkStream:
 
     def _end(self, event: Object) -> bytes:
         response = event["response"]
-        last = self._delta({}, finish_reason=finish_reason_of(response))
+        last = self._delta({}, finish_reason=finish_reason_of(response, has_calls=bool(self._calls)))
         if not self._include_usage:
             return last
         return last + frame(self._head | {"choices": [], "usage": usage_of(response["usage"])})
 
     def _error(self, event: Object) -> bytes:
         """The error envelope, which SDKs look for in every chunk. No chunk with a finish reason follows an error."""
-        return frame({"error": event["error"]})
+        error: Object = event["error"]
+        return frame({"error": error if self._errors is None else self._errors.in_envelope(error)})
 
     def _delta(self, delta: Object, *, finish_reason: str | None = None, logprobs: Object | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
         usage = {"usage": None} if self._include_usage else {}
         return frame(self._head | {"choices": [choice], **usage})
 
-    _CHUNKS: ClassVar[dict[str, Callable[[ChunkStream, Object], bytes]]] = {
-        events.CREATED: _begin,
-        events.OUTPUT_TEXT_DELTA: _text,
-        events.REASONING_TEXT_DELTA: _thought,
-        events.OUTPUT_ITEM_ADDED: _item,
-        events.FUNCTION_CALL_ARGUMENTS_DELTA: _arguments,
-        events.CUSTOM_TOOL_CALL_INPUT_DELTA: _input,
-        events.COMPLETED: _end,
-        events.INCOMPLETE: _end,
-        events.ERROR: _error,
+    _CHUNKS: ClassVar[dict[bytes, Callable[[ChunkStream, Object], bytes]]] = {
+        f"event: {event_type}".encode(): make
+        for event_type, make in (
+            (events.CREATED, _begin),
+            (events.OUTPUT_TEXT_DELTA, _text),
+            (events.REASONING_TEXT_DELTA, _thought),
+            (events.OUTPUT_ITEM_ADDED, _item),
+            (events.FUNCTION_CALL_ARGUMENTS_DELTA, _arguments),
+            (events.CUSTOM_TOOL_CALL_INPUT_DELTA, _input),
+            (events.COMPLETED, _end),
+            (events.INCOMPLETE, _end),
+            (events.ERROR, _error),
+        )
     }
+    """The conversions by the first line of a frame."""

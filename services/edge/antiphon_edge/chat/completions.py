@@ -19,7 +19,7 @@ def completion_of(response: Object) -> Object:
                 "index": 0,
                 "message": _message(response["output"]),
                 "logprobs": logprobs_of(_logprobs(response["output"])),
-                "finish_reason": finish_reason_of(response),
+                "finish_reason": finish_reason_of(response, has_calls=any(map(is_call, response["output"]))),
             }
         ],
         "usage": usage_of(response["usage"]),
@@ -33,11 +33,12 @@ def id_of(response_id: str) -> str:
     return "chatcmpl-" + response_id.removeprefix("resp_")
 
 
-def finish_reason_of(response: Object) -> str:
-    """The finish reason. An incomplete response never has `tool_calls`, even if it ends within a call."""
+def finish_reason_of(response: Object, *, has_calls: bool) -> str:
+    """The finish reason of a response, which may lack its output; `has_calls`: the output has calls of tools. An
+    incomplete response never has `tool_calls`, even if it ends within a call."""
     if response["incomplete_details"] is not None:
         return _FINISHED.get(response["incomplete_details"]["reason"], "stop")
-    return "tool_calls" if any(map(is_call, response["output"])) else "stop"
+    return "tool_calls" if has_calls else "stop"
 
 
 def usage_of(usage: Object) -> Object:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from antiphon_core.errors import AntiphonError
+from antiphon_core.jsons import Object
 
 _ITEM = re.compile(r"input\[(\d+)\](.*)", re.DOTALL)
 _TOOL = re.compile(r"tools\[(\d+)\]\.(?!type\b)(.*)", re.DOTALL)
@@ -47,13 +48,20 @@ class ErrorTranslator:
 
     def translate(self, error: AntiphonError) -> AntiphonError:
         """Returns the error with the parameter of the chat request, in its field and its message."""
-        if error.field is None:
-            return error
-        field = self._path(error.field)
-        if field == error.field:
-            return error
-        message = error.message.replace(f"'{error.field}", f"'{field}")
-        return type(error)(message, field=field, **error.facts)
+        message, field = self._renamed(error.message, error.field)
+        return error if field == error.field else type(error)(message, field=field, **error.facts)
+
+    def in_envelope(self, error: Object) -> Object:
+        """Returns the error of an envelope with the parameter of the chat request, as `translate` does."""
+        message, field = self._renamed(error["message"], error["param"])
+        return error | {"message": message, "param": field}
+
+    def _renamed(self, message: str, field: str | None) -> tuple[str, str | None]:
+        """A message about a parameter of the create request, and the parameter, with its name in the chat request."""
+        if field is None:
+            return message, None
+        name = self._path(field)
+        return message.replace(f"'{field}", f"'{name}"), name
 
     def _path(self, path: str) -> str:
         if (match := _ITEM.fullmatch(path)) and int(match[1]) < len(self._origins):

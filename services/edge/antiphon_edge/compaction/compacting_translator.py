@@ -46,7 +46,7 @@ class CompactingTranslator:
         checkpoints: bool = False,
     ) -> None:
         visible = await context_window.shown_off_loop(turn)
-        if await offload.run(partial(is_triggered, visible), size_bytes=len(visible.input)):
+        if await _is_compaction(visible):
             for batch in await self._compacted_alone(visible, resume):
                 receive(batch)
             return
@@ -58,7 +58,11 @@ class CompactingTranslator:
             await generate(visible, receive)
 
     async def count_tokens(self, turn: Turn) -> int:
-        return await self._inner.count_tokens(await context_window.shown_off_loop(turn))
+        """Counts the tokens of what the model reads. InvalidRequest: also for a turn whose compaction `generate` would
+        reject, because a background response is checked by counting its tokens."""
+        visible = await context_window.shown_off_loop(turn)
+        await _is_compaction(visible)
+        return await self._inner.count_tokens(visible)
 
     async def models(self) -> Sequence[Model]:
         return await self._inner.models()
@@ -105,7 +109,6 @@ class CompactingTranslator:
 
     async def _compacted_alone(self, turn: Turn, resume: Resume | None) -> Sequence[Batch]:
         """Makes the batches of a response that is only a compaction: all of them, or those that follow `resume`."""
-        await offload.run(partial(context_window.require_compactable_turn, turn), size_bytes=turn.size_bytes)
         summary = await compaction.summarise(self._inner, turn)
         created = response.skeleton(loads(turn.request), response_id=turn.response_id, created_at=turn.created_at)
         ended = created | {
@@ -164,6 +167,14 @@ class Insertion:
             return None
         body = dumps(self._with_compaction(loads(final.body)))
         return replace(final, body=body, output_items=join_arrays([dumps([self._summary.item]), final.output_items]))
+
+
+async def _is_compaction(turn: Turn) -> bool:
+    """Whether a turn is only a compaction. InvalidRequest: its trigger is misplaced, or there is nothing to compact."""
+    if not await offload.run(partial(is_triggered, turn), size_bytes=len(turn.input)):
+        return False
+    await offload.run(partial(context_window.require_compactable_turn, turn), size_bytes=turn.size_bytes)
+    return True
 
 
 def is_triggered(turn: Turn) -> bool:

@@ -32,7 +32,15 @@ SUMMARY_SHARE = 8
 take minutes, and leave no room for an answer."""
 CUT_NOTE = "\n[The summary was cut off here.]"
 
-_PARAMETERS = ("model", "instructions", "tools", "reasoning", "prompt_cache_key", "prompt_cache_retention")
+_PARAMETERS = (
+    "model",
+    "instructions",
+    "tools",
+    "reasoning",
+    "truncation",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+)
 _ATTEMPTS: tuple[Object, ...] = ({}, {"frequency_penalty": 0.5})
 """The sampling parameters of each attempt. A model with 135 million parameters repeats itself to its limit in nearly
 every second summary, and in one of four with this penalty."""

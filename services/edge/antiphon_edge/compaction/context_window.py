@@ -27,8 +27,7 @@ _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
 def kept(items: Sequence[Object]) -> list[Object]:
     """The items that stay visible when a compaction follows. An asynchronous call stays until its output has come,
     because the output refers to the call by its id."""
-    answered = {item.get("call_id") for item in items if item.get("type") in _OUTPUTS}
-    return [item for item in items if _is_kept(item) or _is_pending_call(item, answered)]
+    return _kept(items, _answered(items))
 
 
 def has_marks(turn: Turn) -> bool:
@@ -42,12 +41,14 @@ def shown(turn: Turn) -> Turn:
     if not has_marks(turn):
         return turn
     history, given = loads(turn.history), loads(turn.input)
-    begins = _last_compaction([*history, *given])
+    items = [*history, *given]
+    begins = _last_compaction(items)
+    answered = _answered(items[:begins])
     return replace(
         turn,
-        request=_configured(turn.request, [*history, *given]),
-        history=dumps(_from(history, begins)),
-        input=dumps(_from(given, begins - len(history))),
+        request=_configured(turn.request, items),
+        history=dumps(_from(history, begins, answered)),
+        input=dumps(_from(given, begins - len(history), answered)),
     )
 
 
@@ -75,8 +76,17 @@ def _has_no_content(item_type: str) -> bool:
 
 def can_shrink(turn: Turn) -> bool:
     """Whether a compaction would replace any item of a turn, other than an earlier compaction."""
-    items = [*loads(turn.history), *loads(turn.input)]
-    return any(not _is_kept(item) for item in items if item.get("type") != COMPACTION)
+    items = [item for item in (*loads(turn.history), *loads(turn.input)) if item.get("type") != COMPACTION]
+    return len(kept(items)) < len(items)
+
+
+def _kept(items: Sequence[Object], answered: Set[object]) -> list[Object]:
+    return [item for item in items if _is_kept(item) or _is_pending_call(item, answered)]
+
+
+def _answered(items: Sequence[Object]) -> Set[object]:
+    """The ids of the calls whose outputs are among the items."""
+    return {item.get("call_id") for item in items if item.get("type") in _OUTPUTS}
 
 
 def _is_kept(item: Object) -> bool:
@@ -96,10 +106,10 @@ def _last_compaction(items: Sequence[Object]) -> int:
     return max((index for index, item in enumerate(items) if item.get("type") == COMPACTION), default=0)
 
 
-def _from(items: Sequence[Object], index: int) -> list[Object]:
+def _from(items: Sequence[Object], index: int, answered: Set[object]) -> list[Object]:
     """The items from an index on, and those before it that stay visible."""
     index = max(index, 0)
-    return [*kept(items[:index]), *items[index:]]
+    return [*_kept(items[:index], answered), *items[index:]]
 
 
 def _configured(request: bytes, items: Sequence[Object]) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from aiohttp import hdrs, web
 
 from antiphon_core.jsons import dumps
+from antiphon_edge.http import dropped_tools
 from antiphon_edge.http.http_errors import Handler
 
 ANY_ORIGIN = "*"
@@ -25,6 +26,7 @@ EXPOSED = ", ".join(
         "retry-after-ms",
         "x-should-retry",
         "x-antiphon-resume",
+        dropped_tools.HEADER,
         *(f"x-ratelimit-{what}-{kind}" for kind in ("requests", "tokens") for what in ("limit", "remaining", "reset")),
     ]
 )
@@ -53,8 +55,13 @@ class Cors:
         return answer_preflights  # type: ignore[return-value]
 
     async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        """A signal for `on_response_prepare`: errors get the headers too, so that a page can read them."""
-        response.headers.update(self.headers_of(request))
+        """A signal for `on_response_prepare`: errors get the headers too, so that a page can read them. An answer that
+        varies by another header, such as a compressed file, still does."""
+        headers = self.headers_of(request)
+        varies = [each[hdrs.VARY] for each in (response.headers, headers) if hdrs.VARY in each]
+        response.headers.update(headers)
+        if varies:
+            response.headers[hdrs.VARY] = ", ".join(varies)
 
     def headers_of(self, request: web.BaseRequest) -> dict[str, str]:
         """The CORS headers of any answer to a request."""

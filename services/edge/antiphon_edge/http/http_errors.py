@@ -104,6 +104,17 @@ def enveloping(handler: Handler) -> Handler:
     return handle
 
 
+def status_of(error: Exception) -> int:
+    """The HTTP status of the answer to an exception of a handler."""
+    if isinstance(error, AntiphonError):
+        return row_of(error).http_status
+    if isinstance(error, web.HTTPException):
+        return error.status
+    if isinstance(error, BodyTimeout):
+        return HTTPStatus.REQUEST_TIMEOUT
+    return HTTPStatus.BAD_REQUEST if isinstance(error, web.RequestPayloadError) else HTTPStatus.INTERNAL_SERVER_ERROR
+
+
 def _answer_to(request: web.Request, error: Exception) -> web.Response:
     if isinstance(error, AntiphonError):
         return _answer(error)
@@ -112,9 +123,9 @@ def _answer_to(request: web.Request, error: Exception) -> web.Response:
     if isinstance(error, web.HTTPException):
         return _answer_of_aiohttp(request, error)
     if isinstance(error, BodyTimeout):
-        return _body_timeout()
+        return _body_timeout(status_of(error))
     if isinstance(error, web.RequestPayloadError):
-        return _unreadable_body()
+        return _unreadable_body(status_of(error))
     log.error("%s %s failed", request.method, request.rel_url.raw_path, exc_info=error, extra=remedies.REPORT)
     return _answer(InternalError("The server had an error while processing your request. Its log says why."))
 
@@ -141,7 +152,7 @@ def raw_rejection(status: int, code: str, message: str) -> bytes:
 
 def _answer(error: AntiphonError) -> web.Response:
     return web.Response(
-        status=row_of(error).http_status,
+        status=status_of(error),
         body=dumps(envelope(error)),
         content_type="application/json",
         headers=_headers(error),
@@ -163,16 +174,16 @@ def _headers(error: AntiphonError) -> dict[str, str]:
     return headers
 
 
-def _body_timeout() -> web.Response:
-    answer = rejection(408, "request_timeout", "The rest of the request body did not arrive in time.")
+def _body_timeout(status: int) -> web.Response:
+    answer = rejection(status, "request_timeout", "The rest of the request body did not arrive in time.")
     answer.force_close()  # the rest may still arrive, and must not be parsed as a request
     return answer
 
 
-def _unreadable_body() -> web.Response:
+def _unreadable_body(status: int) -> web.Response:
     """Rejects a malformed body and closes the connection: where the next request would begin is unknown."""
     message = "The request body is not what its 'Content-Encoding' or 'Transfer-Encoding' says."
-    answer = rejection(400, MALFORMED, message)
+    answer = rejection(status, MALFORMED, message)
     answer.force_close()
     return answer
 

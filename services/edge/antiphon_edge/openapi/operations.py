@@ -131,6 +131,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Count the tokens of a prompt",
         "InputTokens",
         _INPUT,
+        parameters=(p.SESSION,),
         body="CountRequest",
     ),
     Operation(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from aiohttp import web
 
-from antiphon_core.jsons import loads
+from antiphon_core import offload
+from antiphon_core.jsons import dumps, loads, work_bytes
 from antiphon_core.request.chat import ChatRequest
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.chat.chunks import ChunkStream
@@ -32,15 +35,20 @@ class ChatRoutes:
         with turn.errors.translated():
             if turn.stream:
                 return await self._stream(request, turn)
-            response = loads(await self._turns.complete(tenant_of(request), turn.create))
-        return answers.json(completion_of(response))
+            response = await self._turns.complete(tenant_of(request), turn.create)
+        return answers.json(await offload.run(partial(_completion, response), size_bytes=work_bytes(response)))
 
     async def _stream(self, request: web.Request, turn: ChatTurn) -> web.StreamResponse:
-        chunks = ChunkStream(include_usage=turn.include_usage)
-        answer = EventStream(request, keep_alive_s=self._keep_alive_s, transform=chunks.feed)
+        chunks = ChunkStream(include_usage=turn.include_usage, errors=turn.errors)
+        answer = EventStream(request, keep_alive_s=self._keep_alive_s, transform=chunks.of_batch)
         try:
             await self._turns.send(tenant_of(request), turn.create, answer.receive, answer.flow)
             await answer.end()
         finally:
             answer.stop()
         return answer.response
+
+
+def _completion(response: bytes) -> bytes:
+    """The chat completion for a response, as JSON."""
+    return dumps(completion_of(loads(response)))

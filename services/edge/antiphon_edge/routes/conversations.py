@@ -130,8 +130,10 @@ class ConversationRoutes:
             return sealed_items.opened(body.items_given, self._sealer, tenant, where="items")
 
         given = await offload.run(open_all, size_bytes=body.work_bytes)
-        found = await item_references.look_up(self._store, tenant, given, field="items")
-        return await offload.run(partial(_renamed, found, ids, conversation_id), size_bytes=body.work_bytes)
+        items, added_bytes = await item_references.look_up(self._store, tenant, given, field="items")
+        return await offload.run(
+            partial(_renamed, items, ids, conversation_id), size_bytes=body.work_bytes + added_bytes
+        )
 
 
 def _renamed(items: Sequence[Object], ids: Ids, conversation_id: str) -> bytes:

@@ -12,7 +12,7 @@ from aiohttp import web
 from antiphon_core import offload, response
 from antiphon_core.errors import InvalidRequest, ResponseNotFound
 from antiphon_core.ids import is_response_id
-from antiphon_core.jsons import dumps, loads
+from antiphon_core.jsons import dumps, loads, work_bytes
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import UNFINISHED, Record
 from antiphon_core.ports.translator import Batch
@@ -83,10 +83,12 @@ class ResponseRoutes:
         return answer.response
 
     async def input_tokens(self, request: web.Request) -> web.Response:
-        """Counts the tokens of the prompt that this request would have. Nothing is generated or stored."""
+        """Counts the tokens of the prompt that this request would have, with the history of its session. Nothing is
+        generated or stored."""
         body = await bodies.parsed(request, partial(CountRequest.parse, drops_hosted=self._drops_hosted))
         dropped_tools.note(request, body.dropped_tools)
-        count = await self._turns.count_tokens(tenant_of(request), body)
+        asked, session_id = sessions.with_session(body, sessions.session_id_of(request))
+        count = await self._turns.count_tokens(tenant_of(request), asked, session_id=session_id)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 
     async def retrieve(self, request: web.Request) -> web.StreamResponse:
@@ -144,12 +146,19 @@ class ResponseRoutes:
         try:
             async with aclosing(stream) as batches:
                 async for batch in batches:
-                    answer.receive(change(batch))
+                    answer.receive(await _changed(batch, change))
                     await answer.flow.wait_until_open()
             await answer.end()
         finally:
             answer.stop()
         return answer.response
+
+
+async def _changed(batch: Batch, change: Change) -> Batch:
+    """The batch for a client, which may be a whole response with reasoning to seal."""
+    if change is unchanged:
+        return batch
+    return await offload.run(partial(change, batch), size_bytes=work_bytes(batch.frames))
 
 
 async def _sealed(items: bytes, sealer: ReasoningSealer | None) -> bytes:

@@ -40,10 +40,10 @@ class EventStream:
         request: web.Request,
         *,
         keep_alive_s: float,
-        transform: Callable[[bytes], bytes] = events.for_clients,
+        transform: Callable[[Batch], bytes] = lambda batch: events.for_clients(batch.frames),
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
-        """`transform` makes the frames for the client from the frames of a batch."""
+        """`transform` makes the frames for the client from a batch."""
         self.flow = Flow()
         self.response = web.StreamResponse(headers={**_HEADERS, **headers})
         self._request = request
@@ -67,7 +67,7 @@ class EventStream:
 
     def receive(self, batch: Batch) -> None:
         """Sends the events of a batch to the client."""
-        frames = self._transform(batch.frames)
+        frames = self._transform(batch)
         if frames:
             self._write(frames)
 

@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, join_arrays, loads
-
-
-def require_no_session(carried: bytes | None, session_id: str | None) -> None:
-    """Raises InvalidRequest for carried history in a session, which has a history of its own."""
-    if carried is not None and session_id is not None:
-        raise InvalidRequest(
-            "A turn in a conversation or session continues its last response, and cannot continue another one.",
-            code="mutually_exclusive_parameters",
-        )
 
 
 def history_and_input(

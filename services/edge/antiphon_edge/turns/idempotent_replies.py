@@ -48,14 +48,19 @@ class _Reader:
     receive: Receive
     flow: Flow
     fold: Fold = field(default_factory=Fold)
+    """The response so far, without the terminal batch: parsing that would block the event loop, and nothing follows
+    it."""
+    next_sequence: int = 0
 
     @property
     def after(self) -> int | None:
         """The number of the last event that was sent."""
-        return self.fold.next_sequence - 1 if self.fold.next_sequence else None
+        return self.next_sequence - 1 if self.next_sequence else None
 
     def take(self, batch: Batch) -> None:
-        self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+        self.next_sequence = batch.first_sequence + batch.count
+        if batch.final is None:
+            self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
         self.receive(batch)
 
     async def take_all(self, stream: AsyncGenerator[Batch, None]) -> None:
@@ -93,7 +98,7 @@ class IdempotentReplies:
         for _ in range(ROUNDS_MAX):
             begun, reader = await begin(), _Reader(receive, flow)
             await self._send_once(begun, reader)
-            if reader.fold.next_sequence:
+            if reader.next_sequence:
                 return
             if isinstance(begun, RepeatedRequest):
                 await stale_key.release_if_stale(begun)
@@ -125,7 +130,7 @@ class IdempotentReplies:
         try:
             await self._follow(repeated, reader)
         except AntiphonError as error:
-            if not reader.fold.next_sequence:
+            if not reader.next_sequence:
                 raise
             reader.receive(failure(reader.fold, error))
 
@@ -159,8 +164,8 @@ class IdempotentReplies:
                     reader.take(Batch(batch.first_sequence, batch.count, batch.frames))
         if taken is not None:
             await self._keyed_turns.run(taken, reader.take, reader.flow, state=logged)
-        elif logged.next_sequence:
-            reader.take(failure(logged.fold, InternalError("The stream broke off; ask for the response again.")))
+        elif reader.next_sequence:  # its log may have expired meanwhile
+            reader.take(failure(reader.fold, InternalError("The stream broke off; ask for the response again.")))
 
     async def _follow_until_silent(self, repeated: RepeatedRequest, reader: _Reader) -> bool:
         """Sends the events of a log as it grows. Returns True after the terminal one, False if the log or the store is

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 from antiphon_core import offload
+from antiphon_core.errors import TooLarge
 from antiphon_core.jsons import Object, dumps, loads, with_member
+from antiphon_core.limits import JOB_PAYLOAD_BYTES_MAX
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import UNFINISHED, Fence, Lease, Precondition
 from antiphon_core.ports.translator import Turn
@@ -30,6 +34,19 @@ def payload_of(accepted: AcceptedTurn) -> bytes:
     for name in _RAW:
         payload = with_member(payload, name, getattr(accepted.turn, name))
     return payload
+
+
+@contextmanager
+def size_errors_translated() -> Iterator[None]:
+    """Translates the store's TooLarge for the caller of a turn, who knows neither the payload of its job nor its event
+    log."""
+    try:
+        yield
+    except TooLarge as error:
+        raise TooLarge(
+            "The request is too large for a background response or an idempotency key: with the history that it "
+            f"continues it may have {JOB_PAYLOAD_BYTES_MAX} bytes, and its instructions and tools half of that."
+        ) from error
 
 
 async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:

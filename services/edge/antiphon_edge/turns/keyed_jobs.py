@@ -36,7 +36,8 @@ class KeyedJobs:
         self._keepers: dict[Fence, AsyncExitStack] = {}
 
     async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
-        """Creates and claims the turn's job. Returns the turn with the job's lease; None if another edge was faster."""
+        """Creates and claims the turn's job. Returns the turn with the job's lease; None if another edge was faster.
+        TooLarge: the turn does not fit into a job."""
         draft = JobDraft(
             accepted.response_id,
             _queue(accepted.response_id),
@@ -44,7 +45,8 @@ class KeyedJobs:
             max_attempts=JOB_ATTEMPTS_ITEMS_MAX,
         )
         try:
-            await self._store.enqueue_job(accepted.tenant, draft)
+            with job_payload.size_errors_translated():
+                await self._store.enqueue_job(accepted.tenant, draft)
         except AlreadyExists:
             return None
         claimed = await self._claim_job(accepted.tenant, accepted.response_id)

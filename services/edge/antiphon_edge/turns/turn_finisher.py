@@ -15,6 +15,7 @@ from antiphon_core.errors import (
     StaleFence,
     StoreUnavailable,
     Timeout,
+    for_log,
 )
 from antiphon_core.fold import Fold
 from antiphon_core.ports.event_logs import EventAppend
@@ -73,7 +74,7 @@ class TurnFinisher:
         if not isinstance(error, AntiphonError):
             log.error("response %s broke", accepted.response_id, exc_info=error, extra=remedies.REPORT)
             error = InternalError("The server had an error while generating this response.")
-        log.warning("response %s was cut off: %s", accepted.response_id, error)
+        log.warning("response %s was cut off: %s", accepted.response_id, for_log(error))
         return failure(fold, error)
 
     async def cancel(self, accepted: AcceptedTurn, fold: Fold) -> None:

@@ -121,9 +121,10 @@ class TurnService:
         await self.send(tenant, request, collector.receive, Flow(), session_id=session_id, key=key)
         return collector.body()
 
-    async def count_tokens(self, tenant: str, request: CreateRequest) -> int:
-        """Counts the tokens of a request's prompt. Takes no lease and stores nothing."""
-        turn = await self.starter.look(tenant, request)
+    async def count_tokens(self, tenant: str, request: CreateRequest, *, session_id: str | None = None) -> int:
+        """Counts the tokens of a request's prompt, with the history of its session. Takes no lease and stores
+        nothing."""
+        turn = await self.starter.look(tenant, request, session_id=session_id)
         return await self._translator.count_tokens(turn)
 
     async def is_running(self, tenant: str, response_id: str) -> bool:

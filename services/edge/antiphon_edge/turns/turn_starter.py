@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
+from typing import NamedTuple
 
 from antiphon_core import offload
 from antiphon_core.clock import Clock
@@ -22,12 +23,13 @@ from antiphon_core.errors import (
     PreviousResponseNotFound,
     SessionLocked,
     Timeout,
+    TooLarge,
     Unavailable,
 )
 from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
 from antiphon_core.items import normalise_input
-from antiphon_core.jsons import Object, canonical, compact, join_arrays, loads
-from antiphon_core.limits import PAGE_ITEMS_MAX
+from antiphon_core.jsons import Object, canonical, compact, has_values_over, join_arrays, loads
+from antiphon_core.limits import JSON_VALUES_MAX, PAGE_ITEMS_MAX, RECORD_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
@@ -103,7 +105,8 @@ class TurnStarter:
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
         try:
-            turn = await self._turn(tenant, response_id, request, start.history.items, given, carried)
+            stored, is_kept = start.history.items, request.store is not False
+            turn = await self._turn(tenant, response_id, request, stored, given, carried=carried, must_fit=is_kept)
         except BaseException:
             self.cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
             raise
@@ -117,7 +120,6 @@ class TurnStarter:
         _require_one_predecessor(request, session_id)
         _require_store(request, session_id=session_id, key=key)
         carried = await self._carried_items(tenant, request, carried)
-        carried_history.require_no_session(carried, session_id)
         _require_conversation_id(request.conversation_id)
         return carried
 
@@ -146,19 +148,23 @@ class TurnStarter:
             accepted_at_ms=self._clock.now_ms(),
         )
 
-    async def look(self, tenant: str, request: CreateRequest) -> Turn:
-        """Makes the turn of a request without accepting it: takes no lease, claims no key and stores nothing."""
+    async def look(self, tenant: str, request: CreateRequest, *, session_id: str | None = None) -> Turn:
+        """Makes the turn of a request without accepting it: takes no lease, claims no key and stores nothing.
+        `session_id` is the session of a request that names no conversation."""
+        _require_one_predecessor(request, session_id)
         given = await self._resolved_input(tenant, request)
-        history = await self._history(tenant, request)
+        history = await self._history(tenant, request, session_id)
         return await self._turn(tenant, new_response_id(self._ids), request, history, given)
 
-    async def _history(self, tenant: str, request: CreateRequest) -> bytes:
+    async def _history(self, tenant: str, request: CreateRequest, session_id: str | None) -> bytes:
         if request.conversation_id is not None:
             return await self._conversation_items(tenant, request.conversation_id)
         carried = await self._carried_items(tenant, request, None)
         if carried is not None:
             return carried
         previous_id = sealed_context.continued_id(request, carried)
+        if session_id is not None:
+            previous_id = (await self._store.describe_session(tenant, session_id)).head_id
         reading = asyncio.ensure_future(self._start(tenant, self._store_request(previous_id)))
         try:
             await self.watch.while_it_lives(reading)
@@ -215,28 +221,38 @@ class TurnStarter:
         response_id: str,
         request: CreateRequest,
         stored: bytes,
-        given: str | Sequence[Object],
+        given: _ResolvedInput,
+        *,
         carried: bytes | None = None,
+        must_fit: bool = False,
     ) -> Turn:
-        """Makes the turn of a request. `stored` is the history from the store, `given` the resolved input. NotFound:
-        the request names a stored prompt that does not exist."""
+        """Makes the turn of a request. `stored` is the history from the store. `must_fit`: the input will be stored.
+
+        Raises:
+            NotFound: the request names a stored prompt that does not exist.
+            InvalidRequest, TooLarge: the store would reject the input.
+        """
         prompt = await stored_prompts.read(self._store, tenant, request)
 
         def build() -> Turn:
-            parameters, filled = stored_prompts.filled_in(request, prompt, given)
+            parameters, filled = stored_prompts.filled_in(request, prompt, given.items)
             keep = request.store is not False
             history, whole_input = carried_history.history_and_input(carried, stored, filled, keep=keep)
+            items = compact(normalise_input(whole_input, self._ids, relative=response_id))
+            if must_fit:
+                _require_storable(items)
             return Turn(
                 response_id=response_id,
                 created_at=self._clock.now_ms() // 1000,
                 request=compact(parameters),
                 history=history,
-                input=compact(normalise_input(whole_input, self._ids, relative=response_id)),
+                input=items,
                 tenant=tenant,
             )
 
         prompt_bytes = stored_prompts.work_bytes(request, prompt)
-        return await offload.run(build, size_bytes=request.work_bytes + len(carried or b"") + prompt_bytes)
+        added_bytes = given.added_bytes + len(carried or b"") + prompt_bytes
+        return await offload.run(build, size_bytes=request.work_bytes + added_bytes)
 
     def _store_request(
         self,
@@ -320,7 +336,7 @@ class TurnStarter:
 
         return await offload.run(bring, size_bytes=request.work_bytes)
 
-    async def _resolved_input(self, tenant: str, request: CreateRequest) -> str | Sequence[Object]:
+    async def _resolved_input(self, tenant: str, request: CreateRequest) -> _ResolvedInput:
         """Returns the input, with sealed content opened and each item reference replaced by its item."""
 
         def open_all() -> str | list[Object]:
@@ -329,8 +345,24 @@ class TurnStarter:
 
         given = await offload.run(open_all, size_bytes=request.work_bytes)
         if isinstance(given, str):
-            return given
-        return await item_references.look_up(self._store, tenant, given, field="input")
+            return _ResolvedInput(given)
+        return _ResolvedInput(*await item_references.look_up(self._store, tenant, given, field="input"))
+
+
+class _ResolvedInput(NamedTuple):
+    """An input with sealed content opened and without item references. `added_bytes` as in ResolvedItems."""
+
+    items: str | Sequence[Object]
+    added_bytes: int = 0
+
+
+def _require_storable(items: bytes) -> None:
+    """Checks an input before its response is generated. References and carried items make it larger than its request.
+    TooLarge, InvalidRequest: the store would reject it."""
+    if len(items) > RECORD_BYTES_MAX:
+        raise TooLarge(f"The input is {len(items)} bytes long; at most {RECORD_BYTES_MAX} are stored.", field="input")
+    if has_values_over(items, JSON_VALUES_MAX):
+        raise InvalidRequest(f"'input' has more than {JSON_VALUES_MAX} values.", field="input")
 
 
 def _needs_no_start(asked: TurnRequest) -> bool:
@@ -360,12 +392,13 @@ async def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
 
 
 def _require_one_predecessor(request: CreateRequest, session_id: str | None) -> None:
-    if request.previous_response_id is not None and session_id is not None:
-        raise InvalidRequest(
-            "'previous_response_id' and a session exclude each other: the session knows what it continues.",
-            field="previous_response_id",
-            code="mutually_exclusive_parameters",
-        )
+    for name in ("previous_response_id", "previous_response"):
+        if getattr(request, name) is not None and session_id is not None:
+            raise InvalidRequest(
+                f"'{name}' and a session exclude each other: the session knows what it continues.",
+                field=name,
+                code="mutually_exclusive_parameters",
+            )
 
 
 def _require_store(request: CreateRequest, *, session_id: str | None, key: str | None) -> None:

@@ -286,3 +286,12 @@ async def test_a_unary_call_that_is_cancelled_stays_cancelled(served: Served) ->
     await asyncio.wait([call], timeout=WAIT_MAX_S)
     assert call.cancelled()
     await asyncio.wait_for(service.cancelled.wait(), WAIT_MAX_S)
+
+
+async def test_readiness_tells_no_address() -> None:
+    """The edge shows the message to everybody: its readiness needs no API key."""
+    async with RpcClient("127.0.0.1:1", STORE, unavailable=StoreUnavailable) as client:
+        with pytest.raises(StoreUnavailable) as caught:
+            await client.ready()
+    assert caught.value.message == "antiphon.store.v1.Responses: The store cannot be reached."
+    assert caught.value.is_away

@@ -10,6 +10,7 @@ from antiphon_core import audit
 from antiphon_core.jsons import Object, loads
 from tests.support.api_keys import KeyFiles, bearer, id_of
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.raw_http import exchange, head
 
 CANARY = "canary-7f3a"
 
@@ -103,3 +104,13 @@ async def test_audit_line_names_a_proxy_by_its_address(log: Path) -> None:
     async with running_edge(tenants=True) as edge:
         await edge.ask("GET", "/v1/models", headers={"x-tenant-id": "globex"})
     assert audit_lines(log) == [("proxy 127.0.0.1", "globex", "GET /v1/models", [], "200")]
+
+
+async def test_a_body_that_cannot_be_read_has_the_status_of_its_answer(secret: str, files: KeyFiles, log: Path) -> None:
+    encoded = bearer(secret) | {"Content-Encoding": "gzip"}
+    async with running_edge(**files.settings, read_timeout_s=0.1) as edge:
+        malformed = await edge.ask("POST", "/v1/responses", b"no gzip", headers=encoded)
+        headers = [f"{name}: {value}".encode() for name, value in bearer(secret).items()]
+        late = await exchange(edge.server.url, head(b"POST /v1/responses", b"Content-Length: 9", *headers) + b"{")
+    assert (malformed.status, late.status) == (400, 408)
+    assert [line[4] for line in audit_lines(log)] == ["400", "408"]

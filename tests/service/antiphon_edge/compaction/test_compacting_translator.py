@@ -5,6 +5,7 @@ import pytest
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Turn
 from tests.support.edge import RunningEdge
+from tests.support.scripted_system import MODEL, scripted_system
 
 LONG: Object = {
     "context_management": [{"type": "compaction", "compact_threshold": 3}]
@@ -47,3 +48,24 @@ async def test_configuration_updates_apply_to_this_and_later_turns(edge: Running
     second = (await edge.create(previous_response_id=first["id"], reasoning={"effort": "low"})).json
     assert second["reasoning"]["effort"] == "high"
     assert (await edge.create(reasoning={"effort": "low"})).json["reasoning"]["effort"] == "low"
+
+
+async def test_a_background_compaction_that_is_wrong_is_rejected_and_not_queued(edge: RunningEdge) -> None:
+    trigger, message = {"type": "compaction_trigger"}, {"role": "user", "content": "hi"}
+    for items, param in (([trigger, message], "input[0]"), ([trigger], "input")):
+        answer = await edge.create(input=items, background=True)
+        assert (answer.status, answer.error["param"]) == (400, param)
+    assert not edge.backend.stored()
+
+
+async def test_a_conversation_over_the_context_is_compacted_with_truncation() -> None:
+    turns = [{"role": "user", "content": "say a. " * 20}, {"role": "assistant", "content": "x" * 200}] * 10
+    items = [*turns, {"role": "user", "content": "hi"}]
+    members = {"truncation": "auto", "context_management": [{"type": "compaction", "compact_threshold": 1_000}]}
+    async with scripted_system(context_length=2_000) as system:
+        answer = await system.http.post("/v1/responses", {"model": MODEL, "input": items} | members)
+        assert answer.status == 200, answer.body
+        assert [item["type"] for item in answer.json["output"]] == ["compaction", "message"]
+        del members["truncation"]
+        answer = await system.http.post("/v1/responses", {"model": MODEL, "input": items} | members)
+        assert (answer.status, answer.error["code"]) == (400, "context_length_exceeded")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.limits import HEADER_BYTES_MAX
+from antiphon_edge.console.assets import assets
 from tests.support.api_keys import KeyFiles
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
@@ -117,3 +118,16 @@ async def test_rejections_have_no_cors_headers_without_allowed_origins() -> None
             answer = await exchange(edge.server.url, post(b"{}", wrong, b"Origin: " + PAGE.encode()))
             assert answer.status == status
             assert {"access-control-allow-origin", "vary"}.isdisjoint(answer.headers)
+
+
+async def test_a_compressed_file_varies_by_encoding_and_origin(edge: RunningEdge) -> None:
+    answer = await edge.ask("GET", f"/console/{assets().version}/app.js", headers={"Origin": PAGE})
+    assert (answer.status, answer.headers["vary"]) == (200, "Accept-Encoding, Origin")
+
+
+async def test_a_page_can_read_which_tools_were_dropped() -> None:
+    body = {"model": "m", "input": "hi", "tools": [{"type": "web_search"}]}
+    async with running_edge(cors_origins=(PAGE,), hosted_tools="drop") as edge:
+        answer = await edge.ask("POST", "/v1/responses/input_tokens", body, headers={"Origin": PAGE})
+    assert answer.headers["x-antiphon-dropped-tools"] == "web_search"
+    assert "x-antiphon-dropped-tools" in answer.headers["access-control-expose-headers"].split(", ")

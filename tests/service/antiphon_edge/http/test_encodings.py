@@ -103,3 +103,17 @@ async def test_client_that_does_not_close_a_rejected_connection_logs_no_warning(
 
 async def test_encoding_of_a_request_without_a_body_is_ignored(edge: RunningEdge) -> None:
     assert (await edge.ask("GET", "/v1/models", headers={"Content-Encoding": "snappy"})).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [[b"Content-Encoding: gzip,"], [b"Content-Encoding: , gzip"], [b"Content-Encoding: gzip", b"Content-Encoding: "]],
+    ids=["comma behind", "comma before", "empty header"],
+)
+async def test_an_encoding_in_a_list_with_an_empty_element_is_rejected(edge: RunningEdge, headers: list[bytes]) -> None:
+    answer = await exchange(edge.server.url, post(gzip.compress(BODY), *headers))
+    assert (answer.status, answer.error["code"]) == (415, "unsupported_content_encoding")
+
+
+async def test_an_empty_encoding_is_none(edge: RunningEdge) -> None:
+    assert (await exchange(edge.server.url, post(BODY, b"Content-Encoding: "))).status == 200

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from antiphon_core.errors import EngineFault
+from antiphon_core.errors import EngineFault, InvalidRequest
 from antiphon_core.jsons import Object, loads
+from antiphon_core.offload import INLINE_BYTES_MAX
+from antiphon_edge.chat.completions import completion_of
+from antiphon_edge.routes import chat
 from tests.support.document import require
 from tests.support.edge import running_edge
 from tests.support.http import Answer
@@ -205,3 +209,30 @@ async def test_grammar_of_a_custom_tool_is_read_and_its_error_has_the_whole_path
     assert '"pattern": "^(a+)$"' in system.model.prompts[-1]
     answer = await ask(system, tools=[custom("(")])
     assert (answer.status, answer.error["param"]) == (400, "tools[0].custom.format.grammar.definition")
+
+
+async def test_a_large_completion_is_made_outside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(response: Object) -> Object:
+        threads.append(threading.current_thread())
+        return completion_of(response)
+
+    monkeypatch.setattr(chat, "completion_of", noted)
+    async with running_edge() as edge:
+        edge.translator.words = ["x" * INLINE_BYTES_MAX]
+        answer = await edge.ask("POST", PATH, {"model": "m", "messages": [user("Hi")]})
+    assert answer.json["choices"][0]["message"]["content"] == "x" * INLINE_BYTES_MAX
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_error_of_the_engine_names_the_parameter_of_the_chat_request(stream: bool) -> None:
+    async with running_edge() as edge:
+        edge.translator.fault = InvalidRequest("'text.format' is too complex.", field="text.format", code="too_complex")
+        body = {"model": "m", "messages": [user("Hi")], "stream": stream}
+        answer = await edge.ask("POST", PATH, body)
+    error = chunks_of(answer)[-1]["error"] if stream else answer.error
+    assert (error["param"], error["code"]) == ("response_format", "too_complex")
+    assert error["message"] == "'response_format' is too complex."

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
 from typing import Any
 
 import aiohttp
@@ -11,9 +12,12 @@ from openresponses_types.types import ResponseResource
 from antiphon_core import events
 from antiphon_core.errors import EngineUnavailable, StoreUnavailable
 from antiphon_core.fold import fold
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_core.offload import INLINE_BYTES_MAX
+from antiphon_core.ports.translator import Batch
 from antiphon_edge.routes import responses as routes_responses
+from antiphon_edge.sealed.reasoning import ReasoningSealer
 from antiphon_edge.turns import log_follower
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_store.rows.model import Kind
@@ -403,3 +407,47 @@ async def test_stream_broken_by_a_store_outage_is_incomplete_and_can_be_resumed(
         numbers = [event["sequence_number"] for event in [*told, *rest]]
         assert numbers == list(range(len(numbers)))
         assert "An injected fault." in caplog.text
+
+
+async def test_a_large_replay_is_sealed_outside_the_event_loop(
+    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(_sealer: ReasoningSealer, batch: Batch) -> Batch:
+        threads.append(threading.current_thread())
+        return batch
+
+    monkeypatch.setattr(ReasoningSealer, "__call__", noted)
+    edge.translator.words = ["x" * INLINE_BYTES_MAX]
+    response_id = (await edge.create()).json["id"]
+    answer = await edge.ask("GET", f"/v1/responses/{response_id}?stream=true&include={SEALED}")
+    assert answer.events[-1]["response"]["id"] == response_id
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads
+
+
+@pytest.mark.parametrize(("members", "headers"), [({"background": True}, {}), ({}, {"Idempotency-Key": "k"})])
+async def test_a_turn_too_large_for_a_job_is_rejected_without_internal_names(
+    edge: RunningEdge, members: Object, headers: Object
+) -> None:
+    text, previous_id = "x" * (BODY_BYTES_MAX - 1_000), None
+    for _ in range(2):
+        answer = await edge.ask("POST", "/v1/responses", body_of(input=text, previous_response_id=previous_id))
+        previous_id = answer.json["id"]
+    body = body_of(input="hi", previous_response_id=previous_id, instructions="y" * 10_000, **members)
+    answer = await edge.ask("POST", "/v1/responses", body, headers=headers)
+    assert (answer.status, answer.error["code"], answer.error["param"]) == (413, "request_too_large", None)
+    assert "payload" not in answer.error["message"]
+
+
+async def test_instructions_too_large_for_an_event_log_are_rejected_without_internal_names(edge: RunningEdge) -> None:
+    body = body_of(input="hi", instructions="x" * (BODY_BYTES_MAX - 300), background=True)
+    answer = await edge.ask("POST", "/v1/responses", body)
+    assert (answer.status, answer.error["code"], answer.error["param"]) == (413, "request_too_large", None)
+    assert "frames" not in answer.error["message"]
+
+
+def body_of(**members: Any) -> io.BytesIO:
+    """A large request, which aiohttp's client sends in pieces."""
+    return io.BytesIO(dumps({"model": "m"} | members))

@@ -12,6 +12,7 @@ from multidict import CIMultiDict
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.translator import Turn
 from antiphon_edge.routes.sessions import SESSION_HEADER, session_id_of
 from tests.support.edge import RunningEdge
 from tests.support.http import Answer
@@ -105,3 +106,34 @@ def test_two_session_headers_are_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         session_id_of(with_headers((SESSION_HEADER, "a"), (SESSION_HEADER, "a")))
     assert (caught.value.field, caught.value.code) == (SESSION_HEADER, "invalid_value")
+
+
+@pytest.mark.parametrize("session_id", ["conversation", "mine"])
+async def test_input_tokens_of_a_session_include_its_history(edge: RunningEdge, session_id: str) -> None:
+    named = await made(edge) if session_id == "conversation" else session_id
+    counted: list[bytes] = []
+
+    async def count(turn: Turn) -> int:
+        counted.append(turn.history)
+        return 1
+
+    edge.translator.count_tokens = count  # type: ignore[method-assign]
+    await ask(edge, named, input="one")
+    body, headers = {"model": "m", "input": "two"}, {SESSION_HEADER: named}
+    assert (await edge.ask("POST", "/v1/responses/input_tokens", body, headers=headers)).status == 200
+    assert [item["content"][0]["text"] for item in loads(counted[-1])] == ["one", "Hello there"]
+
+
+async def test_input_tokens_of_a_new_session_have_no_history(edge: RunningEdge) -> None:
+    body, headers = {"model": "m", "input": "hi"}, {SESSION_HEADER: "new"}
+    assert (await edge.ask("POST", "/v1/responses/input_tokens", body, headers=headers)).status == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/input_tokens"])
+@pytest.mark.parametrize("name", ["previous_response", "previous_response_id"])
+async def test_the_error_names_the_member_that_a_session_excludes(edge: RunningEdge, path: str, name: str) -> None:
+    first = (await edge.create()).json
+    body = {"model": "m", "input": "hi", name: first["id"] if name.endswith("id") else first}
+    answer = await edge.ask("POST", path, body, headers={SESSION_HEADER: "mine"})
+    assert (answer.status, answer.error["param"]) == (400, name)
+    assert answer.error["message"].startswith(f"'{name}' and a session exclude each other")

@@ -19,7 +19,7 @@ async def test_item_reference_is_replaced_by_its_item(edge: RunningEdge) -> None
     record = await edge.store.get("default", made["id"])
     (said,) = loads(record.input_items)
     given = [WORDS, reference(said["id"]), WORDS, reference(made["output"][0]["id"]), reference(said["id"])]
-    found = await look_up(edge.store, "default", given, field="items")
+    found, _ = await look_up(edge.store, "default", given, field="items")
     assert found == [WORDS, said, WORDS, made["output"][0], said]
 
 
@@ -36,4 +36,4 @@ async def test_unknown_item_and_item_of_another_tenant_are_not_found(edge: Runni
 async def test_without_references_the_store_is_not_asked(edge: RunningEdge) -> None:
     store = edge.store
     store.resolve_items = None  # type: ignore[assignment,method-assign]
-    assert await look_up(store, "default", [WORDS], field="items") == [WORDS]
+    assert (await look_up(store, "default", [WORDS], field="items")).items == [WORDS]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -400,3 +401,12 @@ async def test_a_conversation_is_locked_while_a_response_waits_in_it(system: Ben
     system.clock.advance(120)
     with pytest.raises(SessionLocked):
         await system.replica().create(TENANT, background_request(), session_id=TALK)
+
+
+async def test_the_log_does_not_quote_a_request_that_is_rejected(
+    system: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO), pytest.raises(ModelNotFound, match="canary"):
+        await system.edge.create(TENANT, background_request(model="canary"))
+    assert "was not accepted: ModelNotFound model_not_found" in caplog.text
+    assert "canary" not in caplog.text

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -8,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core import events, response
-from antiphon_core.errors import EngineUnavailable, StaleFence, StoreUnavailable, TranslatorUnavailable
+from antiphon_core.errors import EngineUnavailable, InvalidRequest, StaleFence, StoreUnavailable, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.fold import Fold, fold
 from antiphon_core.ids import RandomIds, new_conversation_id
@@ -569,3 +570,18 @@ async def test_next_attempt_in_a_session_keeps_the_lease_and_resumes_the_output(
     assert text_of(log[-1]["response"]) == system.engine.text
     assert system.engine.starts[-2:] == [0, 5]
     assert (await system.store.get(TENANT, second)).parent_id == first
+
+
+async def test_the_log_does_not_quote_a_request_that_is_rejected_in_the_end(
+    texts: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    translator = texts.translator
+    assert isinstance(translator, TextTranslator)
+    translator.fault = InvalidRequest("The server rejects 'canary'.", code="engine_refused")
+    record = await texts.create()
+    with caplog.at_level(logging.INFO):
+        await texts.run_next()
+    ended = whole(await texts.edge.current(TENANT, record.id))
+    assert (ended["status"], ended["error"]["message"]) == ("failed", "The server rejects 'canary'.")
+    assert "was cut off: InvalidRequest engine_refused" in caplog.text
+    assert "canary" not in caplog.text

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_core import events
+from antiphon_core import events, response
 from antiphon_core.errors import InternalError
 from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final
 from antiphon_edge.chat.chunks import ChunkStream
 from antiphon_edge.chat.completions import completion_of
 from tests.support.document import require
@@ -112,3 +114,25 @@ def test_log_probabilities_are_in_the_chunk_of_their_text() -> None:
             event["logprobs"] = [token]
     told = [chunk["choices"][0]["logprobs"] for chunk in chunks_of(log)]
     assert {"content": [token], "refusal": None} in told
+
+
+def test_events_without_a_chunk_are_not_parsed() -> None:
+    stream = ChunkStream(include_usage=False)
+    for event_type in (events.IN_PROGRESS, events.OUTPUT_TEXT_DONE, events.OUTPUT_ITEM_DONE, events.FAILED):
+        assert stream.feed(events.frame(event_type, b"{no JSON")) == b""
+
+
+@pytest.mark.parametrize(("said", "members"), PLAYS)
+def test_the_end_of_a_batch_is_made_without_its_output(said: tuple[str, ...], members: dict[str, Any]) -> None:
+    *log, terminal = log_of_play(*said, **members)
+    body, output_items = response.split(terminal["response"])
+    last = Batch(
+        terminal["sequence_number"],
+        1,
+        events.frame(terminal["type"], b"{no JSON"),
+        Final(Status(terminal["response"]["status"]), body, output_items),
+    )
+    stream, whole = ChunkStream(include_usage=True), ChunkStream(include_usage=True)
+    for event in log:
+        assert stream.feed(events.encode(event)) == whole.feed(events.encode(event))
+    assert stream.of_batch(last) == whole.feed(events.encode(terminal))

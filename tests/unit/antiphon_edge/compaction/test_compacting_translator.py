@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -233,3 +234,13 @@ async def test_a_turn_that_is_too_long_to_be_counted_is_compacted() -> None:
 
     log = events_of(await run(Uncounting(), turn(**LONG)))
     assert log[2]["item"]["type"] == "compaction"
+
+
+@pytest.mark.parametrize(
+    "rejected", [turn(TRIGGER, USER), replace(turn(TRIGGER), history=b"[]")], ids=["not last", "nothing to compact"]
+)
+async def test_a_compaction_that_would_be_rejected_is_not_counted(rejected: Turn) -> None:
+    translator = CompactingTranslator(ScriptedTranslator(), clock=SystemClock())
+    with pytest.raises(InvalidRequest):
+        await translator.count_tokens(rejected)
+    assert await translator.count_tokens(turn(USER, TRIGGER)) == 3

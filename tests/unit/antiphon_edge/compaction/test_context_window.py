@@ -77,3 +77,23 @@ def test_compaction_of_a_context_without_messages_is_rejected(items: list[Object
         context_window.require_compactable(items)
     assert (raised.value.field, raised.value.code) == ("input", "empty_array")
     context_window.require_compactable([*items, USER])
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_an_asynchronous_call_goes_with_its_output_whichever_turn_brought_that(before: int) -> None:
+    pending = CALL | {"async": True}
+    items = [USER, pending, RESULT, FIRST, USER]
+    shown = context_window.shown(turn(items[: 2 + before], items[2 + before :]))
+    assert loads(shown.history) + loads(shown.input) == [USER, FIRST, USER]
+
+
+def test_an_asynchronous_call_stays_until_its_output_comes() -> None:
+    pending = CALL | {"async": True}
+    shown = context_window.shown(turn([USER, pending, FIRST], [RESULT]))
+    assert loads(shown.history) + loads(shown.input) == [USER, pending, FIRST, RESULT]
+
+
+def test_a_compaction_cannot_shrink_a_call_that_waits_for_its_output() -> None:
+    pending = CALL | {"async": True}
+    assert not context_window.can_shrink(turn([USER, pending, FIRST], [USER]))
+    assert context_window.can_shrink(turn([USER, pending, FIRST], [RESULT, USER]))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import loads
 from antiphon_edge.turns import carried_history
 
@@ -24,11 +23,3 @@ def test_stored_turn_takes_the_carried_history_into_its_input(given: str | list[
     history, joined = carried_history.history_and_input(CARRIED, b"[]", given, keep=True)
     assert history == b"[]"
     assert joined == [*loads(CARRIED), {"role": "user", "content": "hi"}]
-
-
-def test_carried_history_in_a_session_is_rejected() -> None:
-    carried_history.require_no_session(None, "s")
-    carried_history.require_no_session(CARRIED, None)
-    with pytest.raises(InvalidRequest) as raised:
-        carried_history.require_no_session(CARRIED, "s")
-    assert raised.value.code == "mutually_exclusive_parameters"

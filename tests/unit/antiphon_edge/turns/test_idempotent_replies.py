@@ -23,7 +23,7 @@ from antiphon_core.errors import (
     Unavailable,
 )
 from antiphon_core.flow import Flow
-from antiphon_core.fold import fold
+from antiphon_core.fold import Fold, fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
@@ -419,3 +419,37 @@ async def test_key_held_by_a_dead_edge_is_an_error_after_the_last_round(
         await system.edges[1].ask()
     system.clock.advance(600)
     assert (await system.edges[1].ask())[-1]["type"] == events.COMPLETED
+
+
+async def test_a_reader_whose_log_expires_in_mid_stream_gets_one_clear_end(system: System) -> None:
+    system.sayer.pause_at = 9
+    first = asyncio.create_task(system.edges[0].ask())
+    await system.until_it_pauses()
+    reading = await system.edges[1].begin_stream()
+    system.edges[1].connection.is_cut = True
+    await asyncio.sleep(5 * TIMING.silence_s)  # the open read of the log is given up
+    system.sayer.go.set()
+    await first
+    system.clock.advance(2 * 3600)
+    system.edges[1].connection.is_cut = False
+    log = await reading
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    assert numbers(log) == list(range(len(log)))
+
+
+@pytest.mark.parametrize("hours", [0, 2], ids=["from its log", "from its record"])
+async def test_the_end_of_a_repeated_response_is_not_folded(
+    system: System, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    await system.edges[0].ask()
+    system.clock.advance(hours * 3600)
+    folded: list[bytes] = []
+    feed = Fold.feed
+
+    def noted(fold: Fold, **given: Any) -> None:
+        folded.append(given["frames"])
+        feed(fold, **given)
+
+    monkeypatch.setattr(Fold, "feed", noted)
+    assert (await system.edges[1].ask())[-1]["type"] == events.COMPLETED
+    assert not [frames for frames in folded if events.COMPLETED.encode() in frames]

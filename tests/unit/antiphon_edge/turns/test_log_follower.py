@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from antiphon_core import events, replay
 from antiphon_core.errors import LogNotFound, StoreUnavailable
 from antiphon_core.jsons import Object
+from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
@@ -181,3 +182,43 @@ async def test_finished_response_is_replayed_in_one_batch(follower: LogFollower)
     frames = replay.frames_of(ENDED)
     (batch,) = [batch async for batch in follower.replay(ENDED)]
     assert batch == Batch(0, len(frames), b"".join(frames), final_of(ENDED))
+
+
+@pytest.fixture
+def parsers(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """The threads in which events are parsed, and replays made."""
+    threads: list[threading.Thread] = []
+
+    def noted(work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(given: object) -> object:
+            threads.append(threading.current_thread())
+            return work(given)
+
+        return run
+
+    monkeypatch.setattr(events, "decode", noted(events.decode))
+    monkeypatch.setattr(replay, "frames_of", noted(replay.frames_of))
+    return threads
+
+
+async def test_a_large_terminal_event_is_parsed_outside_the_event_loop(
+    store: BreakableStore, follower: LogFollower, parsers: list[threading.Thread]
+) -> None:
+    large = BODY | {"output": [], "instructions": "x" * INLINE_BYTES_MAX}
+    frames = events.encode({"type": events.COMPLETED, "sequence_number": 0, "response": large})
+    await store.append_events(TENANT, EventAppend(RESPONSE_ID, 0, 1, frames, terminal=True))
+    (followed,) = await read(follower)
+    (resumed,) = [batch async for batch in follower.resume(TENANT, ENDED)]
+    assert followed.final == resumed.final is not None
+    assert len(parsers) == 2
+    assert threading.current_thread() not in parsers
+
+
+async def test_a_large_response_is_replayed_outside_the_event_loop(
+    follower: LogFollower, parsers: list[threading.Thread]
+) -> None:
+    large = replace(ENDED, output_items=b'[{"id":"i","type":"other","text":"%s"}]' % (b"x" * INLINE_BYTES_MAX))
+    (batch,) = [batch async for batch in follower.replay(large)]
+    assert batch.final == final_of(large)
+    assert len(parsers) == 1
+    assert threading.current_thread() not in parsers

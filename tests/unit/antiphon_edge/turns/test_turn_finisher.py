@@ -10,6 +10,7 @@ from antiphon_core import events, response
 from antiphon_core.errors import (
     AntiphonError,
     InternalError,
+    InvalidRequest,
     LimitExceeded,
     StaleFence,
     StoreUnavailable,
@@ -190,3 +191,12 @@ async def test_a_cancellation_that_cannot_be_written_is_raised() -> None:
     with pytest.raises(StoreUnavailable):
         await finishing.cancel(accepted(), so_far())
     assert store.commits[0].record.status is Status.CANCELLED
+
+
+def test_the_log_does_not_quote_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    finishing, _ = finisher()
+    with caplog.at_level(logging.INFO):
+        batch = finishing.broken(accepted(), so_far(), InvalidRequest("'canary' is no schema.", code="invalid_value"))
+    assert b"'canary' is no schema." in batch.frames
+    assert "was cut off: InvalidRequest invalid_value" in caplog.text
+    assert "canary" not in caplog.text

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
+    AntiphonError,
     ConversationNotFound,
     IdempotencyMismatch,
     InvalidRequest,
@@ -17,12 +19,16 @@ from antiphon_core.errors import (
     SessionLocked,
     StoreUnavailable,
     Timeout,
+    TooLarge,
 )
 from antiphon_core.ids import RandomIds, new_conversation_id, tree_tag
+from antiphon_core.items import normalise_input
 from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.store import Fence, Record, Status, TurnCommit, TurnRequest, TurnStart
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns import turn_starter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_store.backends.registry import row_backend
@@ -378,3 +384,38 @@ async def test_key_is_released_although_its_session_was_not_taken_again(bench: B
     await bench.starter.give_up(waiting)
     asked = await bench.ask(key="k", input="something else")
     assert isinstance(asked, AcceptedTurn)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [([{"type": "input_text", "text": ""}] * 40_000, InvalidRequest), ("x" * (9 * 2**20), TooLarge)],
+    ids=["values", "bytes"],
+)
+async def test_references_to_more_than_a_record_holds_are_rejected_before_generation(
+    bench: Bench, content: Any, error: type[AntiphonError]
+) -> None:
+    await bench.commit(await bench.begin(input=[{"id": "msg_large", "role": "user", "content": content}]))
+    twice = [{"type": "item_reference", "id": "msg_large"}] * 2
+    with pytest.raises(error) as caught:
+        await bench.begin(input=twice, session_id="s")
+    assert caught.value.field == "input"
+    await bench.starter.cleanup.settle()
+    assert (await bench.store.describe_session(TENANT, "s")).lease is None
+    assert isinstance(await bench.ask(input=twice, store=False), AcceptedTurn)
+
+
+async def test_large_items_that_are_referred_to_are_completed_outside_the_event_loop(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = "x" * INLINE_BYTES_MAX
+    await bench.commit(await bench.begin(input=[{"id": "msg_large", "role": "user", "content": content}]))
+    threads: list[threading.Thread] = []
+
+    def noted(*arguments: Any, **options: Any) -> list[Object]:
+        threads.append(threading.current_thread())
+        return normalise_input(*arguments, **options)
+
+    monkeypatch.setattr(turn_starter, "normalise_input", noted)
+    await bench.begin(input=[{"type": "item_reference", "id": "msg_large"}])
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads
