@@ -72,7 +72,6 @@ ANSWER_EXPLAIN_NODES_MAX = 1_000_000  # to find the place of a mismatch takes a 
 
 # ---- Store ----
 RECORD_BYTES_MAX = 16 * 2**20  # body and items of one response
-TURN_VALUES_MAX = 2_000_000  # in the items of one turn: 16 MiB of log probabilities, which only an edge commits
 CHAIN_DEPTH_MAX = 1_000  # responses before one turn: a model's context is full much earlier
 CHAIN_BYTES_MAX = 20 * 2**20
 PAGE_ITEMS_DEFAULT = 20  # OpenAI's

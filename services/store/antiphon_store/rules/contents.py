@@ -12,15 +12,15 @@ from antiphon_core.ports.store import Record
 from antiphon_store.rules.common import check_size, invalid
 
 
-def check_content(record: Record, *, values_max: int = limits.JSON_VALUES_MAX) -> tuple[str, ...]:
+def check_content(record: Record) -> tuple[str, ...]:
     """Checks the JSON of a record, so that histories can join it without parsing, and returns the distinct ids of its
-    items. `values_max`: the limit of values in each of its item arrays."""
+    items."""
     if "output" in parse_object(record.body, field="record.body"):
         text = "'record.body' must not have the member 'output': it belongs in 'record.output_items'."
         raise invalid("record.body", text)
     item_ids: dict[str, None] = {}
     for name in ("input_items", "output_items"):
-        for index, item in enumerate(_parse_objects(getattr(record, name), f"record.{name}", values_max)):
+        for index, item in enumerate(_parse_objects(getattr(record, name), f"record.{name}")):
             if not isinstance(item.get("id"), str):
                 path = f"record.{name}[{index}].id"
                 raise invalid(path, f"'{path}' must be a string.", code="invalid_type")
@@ -87,9 +87,9 @@ def given_ids(entries: list[Object]) -> list[str] | None:
     return None if None in found else [str(item_id) for item_id in found]
 
 
-def _parse_objects(items: bytes, field: str, values_max: int = limits.JSON_VALUES_MAX) -> list[Object]:
+def _parse_objects(items: bytes, field: str) -> list[Object]:
     """The items of a JSON array, which must be objects."""
-    entries = parse_array(items, field=field, values_max=values_max)
+    entries = parse_array(items, field=field)
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
             path = f"{field}[{index}]"

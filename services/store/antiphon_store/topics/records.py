@@ -96,15 +96,12 @@ class RecordOperations(SweepOperations):
                 limit=f"{most} bytes",
             )
 
-    async def _write(self, commit: TurnCommit, *, values_max: int = limits.JSON_VALUES_MAX) -> Write:
-        """Makes the write of a commit, with the lifetimes and limits of the settings. `values_max` as in
-        `check_content`."""
+    async def _write(self, commit: TurnCommit) -> Write:
+        """Makes the write of a commit, with the lifetimes and limits of the settings."""
         record, settings = commit.record, self._settings
         ttl_ms = self._lifetime_ms(record, commit.ttl_ms)
         size_bytes = work_bytes(record.body) + work_bytes(record.input_items) + work_bytes(record.output_items)
-        item_ids, record = await offload.run(
-            lambda: (check_content(record, values_max=values_max), tight(record)), size_bytes=size_bytes
-        )
+        item_ids, record = await offload.run(lambda: (check_content(record), tight(record)), size_bytes=size_bytes)
         condition, log_end, job, most = commit.precondition, commit.log_end, commit.job, settings.max_session_responses
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
         return Write(record, condition, ttl_ms, item_ids, log_end, log_ttl_ms, job, job_ttl_ms, most)

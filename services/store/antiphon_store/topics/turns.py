@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from antiphon_core import limits
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Lease, ResponseStore, Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_store.arguments import implements
@@ -53,9 +52,7 @@ class TurnOperations(RecordOperations, JobOperations):
         """Binds the key, then writes the record, the head, the end of the lease and the end of the log in one step.
 
         Raises the errors of `decisions.turns.commit`. IdempotencyMismatch: the key is another response's."""
-        # The request has passed the checks of an edge, and the answer is its own: it may have a value for each token.
-        write = await self._write(commit, values_max=limits.TURN_VALUES_MAX)
-        fence, record_id = commit.fence, commit.record.id
+        write, fence, record_id = await self._write(commit), commit.fence, commit.record.id
         if commit.job is not None:
             await self._require_room_for(tenant, record_id)
         write_once = partial(self._commit, tenant, write, fence)
