@@ -30,7 +30,17 @@ from antiphon_edge.turns.stale_keys import StaleKey
 from antiphon_store.decisions.tenant_line import place_id
 from antiphon_store.rows.model import Delete, Index, Kind, Ref, Unfile
 from antiphon_store.topics.trees import tree_of
-from tests.support.background import TENANT, TIMING, Bench, background_request, bench, hasten, text_of, whole
+from tests.support.background import (
+    TENANT,
+    TIMING,
+    Bench,
+    background_request,
+    bench,
+    hasten,
+    text_of,
+    whole,
+    without_room_for_output,
+)
 from tests.support.waiting import WAIT_MAX_S
 
 TALK = new_conversation_id(RandomIds())
@@ -405,3 +415,17 @@ async def test_the_log_does_not_quote_a_request_that_is_rejected(shop: Bench, ca
         await shop.edge.create(TENANT, background_request(model="canary"))
     assert "was not accepted: ModelNotFound model_not_found" in caplog.text
     assert "canary" not in caplog.text
+
+
+async def test_a_response_whose_output_the_store_rejects_can_be_ended_and_read(shop: Bench) -> None:
+    record = await shop.create()
+    job = await shop.claimed()
+    shop.engine.holds_at = 3
+    running = asyncio.create_task(shop.run_of(job).go())
+    await shop.logged(record.id, ids=3)
+    running.cancel()
+    await asyncio.wait([running])
+    await shop.store.settle_job(TENANT, job.fence, JobOutcome.FAILED)
+    ended = whole(await shop.edge_over(without_room_for_output(shop)).current(TENANT, record.id))
+    assert (ended["status"], ended["output"]) == ("failed", [])
+    assert fold(await shop.log(record.id)) == ended

@@ -384,20 +384,20 @@ async def test_a_key_is_given_back_without_the_session_that_was_not_taken_again(
 
 @pytest.mark.parametrize(
     ("content", "error"),
-    [([{"type": "input_text", "text": ""}] * 40_000, InvalidRequest), ("x" * (9 * 2**20), TooLarge)],
+    [([{"type": "input_text", "text": ""}] * 60_000, InvalidRequest), ("x" * (3 * 2**20), TooLarge)],
     ids=["values", "bytes"],
 )
 async def test_references_to_more_than_a_record_holds_are_rejected_before_generation(
     desk: Desk, content: Any, error: type[AntiphonError]
 ) -> None:
     await desk.commit(await desk.begin(input=[{"id": "msg_large", "role": "user", "content": content}]))
-    twice = [{"type": "item_reference", "id": "msg_large"}] * 2
+    many_times = [{"type": "item_reference", "id": "msg_large"}] * 6
     with pytest.raises(error) as caught:
-        await desk.begin(input=twice, session_id="s")
+        await desk.begin(input=many_times, session_id="s")
     assert caught.value.field == "input"
     await desk.starter.cleanup.settle()
     assert (await desk.store.describe_session(TENANT, "s")).lease is None
-    assert isinstance(await desk.ask(input=twice, store=False), AcceptedTurn)
+    assert isinstance(await desk.ask(input=many_times, store=False), AcceptedTurn)
 
 
 async def test_large_items_that_are_referred_to_are_completed_outside_the_event_loop(
