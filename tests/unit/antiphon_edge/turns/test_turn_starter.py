@@ -10,7 +10,6 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
-    AntiphonError,
     ConversationNotFound,
     IdempotencyMismatch,
     InvalidRequest,
@@ -382,17 +381,11 @@ async def test_a_key_is_given_back_without_the_session_that_was_not_taken_again(
     assert isinstance(asked, AcceptedTurn)
 
 
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [([{"type": "input_text", "text": ""}] * 60_000, InvalidRequest), ("x" * (3 * 2**20), TooLarge)],
-    ids=["values", "bytes"],
-)
-async def test_references_to_more_than_a_record_holds_are_rejected_before_generation(
-    desk: Desk, content: Any, error: type[AntiphonError]
-) -> None:
+async def test_references_to_more_than_a_record_holds_are_rejected_before_generation(desk: Desk) -> None:
+    content = "x" * (3 * 2**20)
     await desk.commit(await desk.begin(input=[{"id": "msg_large", "role": "user", "content": content}]))
     many_times = [{"type": "item_reference", "id": "msg_large"}] * 6
-    with pytest.raises(error) as caught:
+    with pytest.raises(TooLarge) as caught:
         await desk.begin(input=many_times, session_id="s")
     assert caught.value.field == "input"
     await desk.starter.cleanup.settle()
