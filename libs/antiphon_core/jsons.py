@@ -55,10 +55,12 @@ def parse_object(data: bytes, *, field: str | None = None) -> Object:
     return value
 
 
-def parse_array(data: bytes, *, field: str | None = None, is_known: bool = False) -> list[Any]:
-    """Parses a JSON array from outside. InvalidRequest as in parse_object. `is_known`: its elements have passed these
-    checks before, so depth and number of values are not checked again."""
-    value = _parse(data, field, is_known=is_known)
+def parse_array(
+    data: bytes, *, field: str | None = None, is_known: bool = False, values_max: int = JSON_VALUES_MAX
+) -> list[Any]:
+    """Parses a JSON array from outside. InvalidRequest as in parse_object, with another number of values. `is_known`:
+    its elements have passed these checks before, so depth and number of values are not checked again."""
+    value = _parse(data, field, is_known=is_known, values_max=values_max)
     if not isinstance(value, list):
         raise InvalidRequest(
             f"{_subject(field)} must be a JSON array, but is {kind(value)}.", field=field, code="invalid_type"
@@ -100,9 +102,9 @@ def kind(value: object) -> str:
     return "null" if value is None else names.get(type(value), "a number")
 
 
-def _parse(data: bytes, field: str | None, *, is_known: bool = False) -> Any:
-    if not is_known and has_values_over(data, JSON_VALUES_MAX):
-        raise InvalidRequest(f"{_subject(field)} has more than {JSON_VALUES_MAX} values.", field=field)
+def _parse(data: bytes, field: str | None, *, is_known: bool = False, values_max: int = JSON_VALUES_MAX) -> Any:
+    if not is_known and has_values_over(data, values_max):
+        raise InvalidRequest(f"{_subject(field)} has more than {values_max} values.", field=field)
     try:
         value = loads(data)
     except orjson.JSONDecodeError as error:

@@ -13,12 +13,12 @@ import pytest
 
 from antiphon_core import events, response
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import StoreUnavailable
+from antiphon_core.errors import InvalidRequest, StoreUnavailable
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobOutcome
-from antiphon_core.ports.store import UNFINISHED, Record, Status
+from antiphon_core.ports.store import UNFINISHED, Record, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.sealing_keys import SealingKeys
@@ -355,3 +355,18 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
     monkeypatch.setattr(log_follower, "LOOK_AGAIN_S", 0.005)
+
+
+def without_room_for_output(made: Bench) -> BreakableStore:
+    """A connection to the store that rejects every record with output."""
+    store = made.new_store()
+    commit_turn = store.commit_turn
+
+    async def commit(tenant: str, commit: TurnCommit) -> Stamp:
+        if commit.record.output_items != b"[]":
+            raise InvalidRequest("'record.output_items' has more than 1 values.", field="record.output_items")
+        stamp: Stamp = await commit_turn(tenant, commit)
+        return stamp
+
+    store.commit_turn = commit  # type: ignore[attr-defined]
+    return store

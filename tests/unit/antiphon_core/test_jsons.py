@@ -146,3 +146,9 @@ def test_compact_json_uses_little_more_memory_than_its_bytes() -> None:
     finally:
         tracemalloc.stop()
     assert kept[7] == b'{"number":7}'
+
+
+def test_an_array_may_have_another_number_of_values() -> None:
+    assert parse_array(b"[1,2]", values_max=2) == [1, 2]
+    with pytest.raises(InvalidRequest, match="'items' has more than 1 values"):
+        parse_array(b"[1,2]", field="items", values_max=1)

@@ -40,7 +40,7 @@ from antiphon_edge.turns import job_payload, log_state, lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.stale_keys import StaleKey
-from antiphon_edge.turns.terminal_batches import cancellation, failure, final_of
+from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
@@ -223,15 +223,11 @@ class Background:
             batch = cancellation(fold)
         else:
             batch = failure(fold, InternalError(f"The response could not be finished: {reason}."))
-        final = final_of(batch)
-        ended = replace(record, status=final.status, body=final.body, output_items=final.output_items)
-        commit = TurnCommit(
-            ended,
-            precondition=Precondition(version=record.version, statuses=UNFINISHED),
-            log_end=LogEnd(batch.first_sequence, batch.frames) if is_logged else None,
-        )
         with suppress(Conflict):  # another process has ended it
-            await self._store.commit_turn(tenant, commit)
+            try:
+                await self._store.commit_turn(tenant, _ended(record, batch, is_logged=is_logged))
+            except REJECTED:
+                await self._store.commit_turn(tenant, _ended(record, unstorable(fold), is_logged=is_logged))
             await self._free_session(tenant, record)
 
     async def _free_session(self, tenant: str, record: Record) -> None:
@@ -280,6 +276,16 @@ def _new_response(accepted: AcceptedTurn) -> _NewResponse:
     created = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
     queued = created | {"status": Status.QUEUED.value}
     return _NewResponse(*response.split(queued), queueing.opening(accepted.response_id, queued))
+
+
+def _ended(record: Record, batch: Batch, *, is_logged: bool) -> TurnCommit:
+    """The write that ends an unfinished record, and its event log if there is one."""
+    final = final_of(batch)
+    return TurnCommit(
+        replace(record, status=final.status, body=final.body, output_items=final.output_items),
+        precondition=Precondition(version=record.version, statuses=UNFINISHED),
+        log_end=LogEnd(batch.first_sequence, batch.frames) if is_logged else None,
+    )
 
 
 def _require_from_the_start(after: int | None) -> None:

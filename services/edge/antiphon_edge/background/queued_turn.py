@@ -34,6 +34,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import Precondition, Status
 from antiphon_core.ports.translator import Batch
+from antiphon_core.telemetry import remedies
 from antiphon_edge.background import queueing
 from antiphon_edge.turns import log_state
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -41,7 +42,7 @@ from antiphon_edge.turns.event_log_writer import EventLogWriter
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import RetryPolicy
-from antiphon_edge.turns.terminal_batches import cancellation, failure, final_of
+from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
@@ -154,11 +155,11 @@ class QueuedTurn:
         final = final_of(terminal)
         try:
             await self._flush(run)
-            await self._finisher.commit(run.accepted, terminal, final)
+            ended = await self._commit(run, terminal)
         except (ResponseNotFound, StatusMismatch):
             await self._end_log(run)
             return
-        run.end(terminal)
+        run.end(ended)
         self._meter.ended(run.accepted.tenant, final.body)  # after the commit: when it fails, another attempt follows
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
@@ -230,12 +231,23 @@ class QueuedTurn:
             if run.accepted.lease is not None and run.accepted.fence is None:
                 with suppress(SessionLocked, NotFound, LimitExceeded):
                     run.accepted = await self._starter.reclaim_session(self._accepted)
-            await self._finisher.commit(run.accepted, batch, final_of(batch))
+            batch = await self._commit(run, batch)
         except (ResponseNotFound, StatusMismatch):
             await self._end_log(run)
             return
         run.end(batch)
         self._meter.broke_off(run.accepted.tenant, len(run.state.token_ids))
+
+    async def _commit(self, run: TurnRun, batch: Batch) -> Batch:
+        """Writes the record, and returns the batch that ends the turn: a failure without output if the store rejects
+        the output. Otherwise each further attempt would generate it again."""
+        try:
+            await self._finisher.commit(run.accepted, batch, final_of(batch))
+        except REJECTED as error:
+            log.error("response %s cannot be stored: %s", run.accepted.response_id, error, extra=remedies.CHECK_STORE)
+            batch = unstorable(run.state.fold)
+            await self._finisher.commit(run.accepted, batch, final_of(batch))
+        return batch
 
     async def _end_log(self, run: TurnRun) -> None:
         """Ends the log of a response that another process ended or deleted: its followers need a terminal event."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon_core import events, response
-from antiphon_core.errors import AntiphonError, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, InvalidRequest, LimitExceeded, Timeout, TooLarge, Unavailable
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
@@ -13,13 +13,26 @@ PASSING = (Unavailable, Timeout)
 """Transient errors: the same request may succeed when it is sent again."""
 
 
-def failure(fold: Fold, error: AntiphonError) -> Batch:
+REJECTED = (InvalidRequest, LimitExceeded)
+"""Errors of the store about the content of a record. Another attempt to write the record fails in the same way."""
+
+
+def failure(fold: Fold, error: AntiphonError, *, keeps_output: bool = True) -> Batch:
     """The terminal batch of a turn that failed: the `error` event, then response.failed with the output so far."""
-    ended = response.failed(fold.response(), error)
+    ended = response.failed(fold.response() | ({} if keeps_output else {"output": []}), error)
     first = fold.next_sequence
     failed: Object = {"type": events.FAILED, "sequence_number": first + 1, "response": ended}
     frames = events.encode(events.error_event(first, error)) + events.encode(failed)
     return Batch(first, 2, frames, _final(Status.FAILED, ended))
+
+
+def unstorable(fold: Fold) -> Batch:
+    """The terminal batch of a turn whose output the store rejects: failed, without the output."""
+    return failure(fold, output_too_large(), keeps_output=False)
+
+
+def output_too_large() -> TooLarge:
+    return TooLarge("The output of the response is too large to be stored. With fewer 'top_logprobs' it is smaller.")
 
 
 def cancellation(fold: Fold) -> Batch:

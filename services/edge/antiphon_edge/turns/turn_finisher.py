@@ -11,6 +11,7 @@ from antiphon_core.errors import (
     AntiphonError,
     Conflict,
     InternalError,
+    InvalidRequest,
     SessionLost,
     StaleFence,
     StoreUnavailable,
@@ -26,7 +27,14 @@ from antiphon_core.telemetry import correlation, metrics, phases, remedies
 from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.store_retry import with_retries
-from antiphon_edge.turns.terminal_batches import PASSING, cancellation, failed_before_output, failure, final_of
+from antiphon_edge.turns.terminal_batches import (
+    PASSING,
+    cancellation,
+    failed_before_output,
+    failure,
+    final_of,
+    output_too_large,
+)
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 log = logging.getLogger(__name__)
@@ -145,6 +153,8 @@ def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:
     session_id = accepted.fence.session_id if accepted.fence is not None else None
     if isinstance(error, StaleFence) and error.facts["session_id"] == session_id:
         return SessionLost.of(session_id)
+    if isinstance(error, InvalidRequest) and error.field == "record.output_items":
+        return output_too_large()
     if error.field is None or not error.field.startswith("record"):
         return error
     field = "conversation" if error.field == "record.session_id" else None

@@ -28,8 +28,8 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
 from antiphon_core.items import normalise_input
-from antiphon_core.jsons import Object, canonical, compact, has_values_over, join_arrays, loads
-from antiphon_core.limits import JSON_VALUES_MAX, PAGE_ITEMS_MAX, RECORD_BYTES_MAX
+from antiphon_core.jsons import Object, canonical, compact, join_arrays, loads
+from antiphon_core.limits import PAGE_ITEMS_MAX, RECORD_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
@@ -230,7 +230,7 @@ class TurnStarter:
 
         Raises:
             NotFound: the request names a stored prompt that does not exist.
-            InvalidRequest, TooLarge: the store would reject the input.
+            TooLarge: the store would reject the input.
         """
         prompt = await stored_prompts.read(self._store, tenant, request)
 
@@ -358,11 +358,9 @@ class _ResolvedInput(NamedTuple):
 
 def _require_storable(items: bytes) -> None:
     """Checks an input before its response is generated. References and carried items make it larger than its request.
-    TooLarge, InvalidRequest: the store would reject it."""
+    TooLarge: the store would reject it."""
     if len(items) > RECORD_BYTES_MAX:
         raise TooLarge(f"The input is {len(items)} bytes long; at most {RECORD_BYTES_MAX} are stored.", field="input")
-    if has_values_over(items, JSON_VALUES_MAX):
-        raise InvalidRequest(f"'input' has more than {JSON_VALUES_MAX} values.", field="input")
 
 
 def _needs_no_start(asked: TurnRequest) -> bool:

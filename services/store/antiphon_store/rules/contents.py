@@ -89,7 +89,7 @@ def given_ids(entries: list[Object]) -> list[str] | None:
 
 def _parse_objects(items: bytes, field: str) -> list[Object]:
     """The items of a JSON array, which must be objects."""
-    entries = parse_array(items, field=field)
+    entries = parse_array(items, field=field, values_max=limits.RECORD_VALUES_MAX)
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
             path = f"{field}[{index}]"

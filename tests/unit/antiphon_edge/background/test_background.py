@@ -30,7 +30,17 @@ from antiphon_edge.turns.stale_keys import StaleKey
 from antiphon_store.decisions.tenant_line import place_id
 from antiphon_store.rows.model import Delete, Index, Kind, Ref, Unfile
 from antiphon_store.topics.trees import tree_of
-from tests.support.background import TENANT, TIMING, Bench, background_request, bench, hasten, text_of, whole
+from tests.support.background import (
+    TENANT,
+    TIMING,
+    Bench,
+    background_request,
+    bench,
+    hasten,
+    text_of,
+    whole,
+    without_room_for_output,
+)
 from tests.support.waiting import WAIT_MAX_S
 
 TALK = new_conversation_id(RandomIds())
@@ -410,3 +420,17 @@ async def test_the_log_does_not_quote_a_request_that_is_rejected(
         await system.edge.create(TENANT, background_request(model="canary"))
     assert "was not accepted: ModelNotFound model_not_found" in caplog.text
     assert "canary" not in caplog.text
+
+
+async def test_a_response_whose_output_the_store_rejects_can_be_ended_and_read(system: Bench) -> None:
+    record = await system.create()
+    job = await system.claimed()
+    system.engine.holds_at = 3
+    running = asyncio.create_task(system.run_of(job).go())
+    await system.logged(record.id, ids=3)
+    running.cancel()
+    await asyncio.wait([running])
+    await system.store.settle_job(TENANT, job.fence, JobOutcome.FAILED)
+    ended = whole(await system.edge_over(without_room_for_output(system)).current(TENANT, record.id))
+    assert (ended["status"], ended["output"]) == ("failed", [])
+    assert fold(await system.log(record.id)) == ended

@@ -33,6 +33,7 @@ from tests.support.background import (
     hasten,
     text_of,
     whole,
+    without_room_for_output,
 )
 from tests.support.pushed import generated
 from tests.support.translators import ScriptedTranslator
@@ -585,3 +586,15 @@ async def test_the_log_does_not_quote_a_request_that_is_rejected_in_the_end(
     assert (ended["status"], ended["error"]["message"]) == ("failed", "The server rejects 'canary'.")
     assert "was cut off: InvalidRequest engine_refused" in caplog.text
     assert "canary" not in caplog.text
+
+
+async def test_output_that_the_store_rejects_ends_the_response_without_it(system: Bench) -> None:
+    record = await system.create()
+    await system.run_of(await system.claimed(), store=without_room_for_output(system)).go()
+    log = await system.log(record.id)
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    ended = whole(await system.edge.current(TENANT, record.id))
+    assert fold(log) == ended
+    assert (ended["status"], ended["output"]) == ("failed", [])
+    assert ended["error"]["message"].startswith("The output of the response is too large to be stored.")
+    assert len(system.engine.starts) == 1

@@ -11,13 +11,14 @@ from antiphon_core.errors import (
     EngineUnavailable,
     InvalidRequest,
     StoreUnavailable,
+    TooLarge,
     TranslatorUnavailable,
 )
 from antiphon_core.fold import Fold, fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
-from antiphon_edge.turns.terminal_batches import cancellation, failed_before_output, failure, final_of
+from antiphon_edge.turns.terminal_batches import cancellation, failed_before_output, failure, final_of, unstorable
 
 RESPONSE_ID = "resp_" + "0" * 48
 ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
@@ -93,3 +94,14 @@ def ended_with(error: AntiphonError, output_tokens: int | None, *output: Object)
 )
 def test_only_a_temporary_failure_without_tokens_is_before_output(final: Final, is_nothing: bool) -> None:
     assert failed_before_output(final) is is_nothing
+
+
+def test_a_turn_whose_output_is_too_large_fails_without_it() -> None:
+    folding = so_far()
+    batch = unstorable(folding)
+    folding.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+    ended = folding.response()
+    assert (ended["status"], ended["output"]) == ("failed", [])
+    assert batch.final is not None
+    assert loads(response.join(batch.final.body, batch.final.output_items)) == ended
+    assert isinstance(response.error_of(ended), TooLarge)

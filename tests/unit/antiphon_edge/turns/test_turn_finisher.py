@@ -200,3 +200,11 @@ def test_the_log_does_not_quote_the_request(caplog: pytest.LogCaptureFixture) ->
     assert b"'canary' is no schema." in batch.frames
     assert "was cut off: InvalidRequest invalid_value" in caplog.text
     assert "canary" not in caplog.text
+
+
+async def test_output_that_cannot_be_stored_is_no_mistake_of_a_parameter() -> None:
+    error = InvalidRequest("'record.output_items' has more than 9 values.", field="record.output_items")
+    finishing, _ = finisher(error)
+    told = events.decode((await finishing.end(accepted(), so_far(), completed())).batch.frames)
+    assert (told[-2]["type"], told[-2]["code"], told[-2]["param"]) == ("error", "request_too_large", None)
+    assert "record" not in told[-2]["message"]

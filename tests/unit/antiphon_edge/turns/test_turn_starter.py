@@ -10,7 +10,6 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
-    AntiphonError,
     ConversationNotFound,
     IdempotencyMismatch,
     InvalidRequest,
@@ -386,22 +385,16 @@ async def test_key_is_released_although_its_session_was_not_taken_again(bench: B
     assert isinstance(asked, AcceptedTurn)
 
 
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [([{"type": "input_text", "text": ""}] * 40_000, InvalidRequest), ("x" * (9 * 2**20), TooLarge)],
-    ids=["values", "bytes"],
-)
-async def test_references_to_more_than_a_record_holds_are_rejected_before_generation(
-    bench: Bench, content: Any, error: type[AntiphonError]
-) -> None:
+async def test_references_to_more_than_a_record_holds_are_rejected_before_generation(bench: Bench) -> None:
+    content = "x" * (3 * 2**20)
     await bench.commit(await bench.begin(input=[{"id": "msg_large", "role": "user", "content": content}]))
-    twice = [{"type": "item_reference", "id": "msg_large"}] * 2
-    with pytest.raises(error) as caught:
-        await bench.begin(input=twice, session_id="s")
+    many_times = [{"type": "item_reference", "id": "msg_large"}] * 6
+    with pytest.raises(TooLarge) as caught:
+        await bench.begin(input=many_times, session_id="s")
     assert caught.value.field == "input"
     await bench.starter.cleanup.settle()
     assert (await bench.store.describe_session(TENANT, "s")).lease is None
-    assert isinstance(await bench.ask(input=twice, store=False), AcceptedTurn)
+    assert isinstance(await bench.ask(input=many_times, store=False), AcceptedTurn)
 
 
 async def test_large_items_that_are_referred_to_are_completed_outside_the_event_loop(

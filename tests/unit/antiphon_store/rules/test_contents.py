@@ -7,6 +7,7 @@ import pytest
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import loads
+from antiphon_core.limits import RECORD_VALUES_MAX
 from antiphon_store.rules import contents as rules
 from antiphon_store.testing.subject import draft
 
@@ -54,3 +55,11 @@ def test_given_ids_are_returned_only_if_every_item_has_one() -> None:
     assert rules.given_ids([{"id": "a"}, {"id": "b"}]) == ["a", "b"]
     assert rules.given_ids([{"id": "a"}, {"id": None}]) is None
     assert rules.given_ids([{}]) is None
+
+
+def test_output_may_have_log_probabilities_of_thousands_of_tokens() -> None:
+    """More values than a request may have."""
+    most = b"[" + b",".join([b"1"] * (RECORD_VALUES_MAX - 10)) + b"]"
+    assert "a" in rules.check_content(draft(output_items=b'[{"id":"a","logprobs":%b}]' % most))
+    with pytest.raises(InvalidRequest, match=f"more than {RECORD_VALUES_MAX} values"):
+        rules.check_content(draft(output_items=b'[{"id":"a","logprobs":%b}]' % most.replace(b"1", b"[1]", 10)))

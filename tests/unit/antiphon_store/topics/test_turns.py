@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import ChainTooLong, InvalidRequest, PreviousResponseNotFound
+from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import TOP_LOGPROBS_MAX
 from antiphon_core.ports.store import TurnCommit, TurnRequest
