@@ -37,6 +37,7 @@ test("an unstored answer stays in the conversation that it continues", async () 
   stream.send({ type: "response.created", sequence_number: 0, response: response("resp_unstored", { store: false, status: "in_progress" }) });
   await until(() => conversation.head.value === "resp_unstored");
   assert.deepEqual(route.value, { view: "chat", id: "resp_stored" });
+  stream.send({ type: "response.completed", sequence_number: 1, response: response("resp_unstored", { store: false }) });
   stream.end();
   await until(() => conversation.stopper.value === null);
   conversation.settings.value = { ...conversation.settings.value, store: true };
@@ -94,4 +95,16 @@ test("a response of a session is run again as its sibling", async () => {
   serve("GET", /^responses\/resp_second\/input_items/, () => page([{ type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] }]));
   await conversation.runAgain("resp_second");
   assert.equal(conversation.request.value.body.previous_response_id, "resp_first");
+});
+
+test("a turn whose connection is lost gets the status that the server stored", async () => {
+  await opened("resp_before");
+  const stream = asked("Hi");
+  stream.send({ type: "response.created", sequence_number: 0, response: response("resp_cut", { status: "in_progress", previous_response_id: "resp_before" }) });
+  await until(() => conversation.head.value === "resp_cut");
+  serve("GET", /^responses\/resp_cut$/, () => json(response("resp_cut", { status: "cancelled", previous_response_id: "resp_before" })));
+  stream.fail();
+  await until(() => conversation.stopper.value === null);
+  assert.equal(forest.tree.value.nodes.get("resp_cut").status, "cancelled");
+  assert.equal(library.peek("resp_cut").error.message, "network error");
 });

@@ -225,28 +225,32 @@ function accept(id, body) {
   if (route.peek().view === "chat") settle({ view: "chat", id: named });
 }
 
-/** Updates the tree with the status of a response that has ended. A stopped response is read from the server. @param {string} id @param {boolean} stopped */
+/** Updates the tree with the status of a response that has ended. If its stream broke off, because the user stopped it or the
+ * connection was lost, its end is read from the server. @param {string} id @param {boolean} stopped */
 async function finish(id, stopped) {
   const { response } = library.peek(id);
-  if (response && stopped && UNFINISHED.has(response.status)) await stoppedResponse(id);
+  if (response && UNFINISHED.has(response.status)) await readEnd(id, stopped ? "cancelled" : "failed");
   const status = library.peek(id).response?.status ?? "failed";
   const node = forest.tree.peek().nodes.get(id);
   if (node) forest.grow(id, node.parent_id, status, node.created_at);
 }
 
-/** Waits until a stopped response is stored as cancelled, a moment after the client disconnected. @param {string} id */
-async function stoppedResponse(id) {
+/** Waits until a response is stored that broke off, a moment after the client disconnected.
+ * @param {string} id @param {string} unstoredStatus The status to show if it is not stored. */
+async function readEnd(id, unstoredStatus) {
   for (const pause of [100, 200, 400, 800, 1600]) {
     await new Promise((resolve) => setTimeout(resolve, pause));
     try {
-      library.note(id, { response: await api.response(id) });
+      const response = await api.response(id);
+      if (UNFINISHED.has(response.status)) continue;
+      library.note(id, { response });
       return;
     } catch {
       // not stored yet, or never: then the output so far stays on the screen
     }
   }
   const { response } = library.peek(id);
-  if (response) library.note(id, { response: { ...response, status: "cancelled" } });
+  if (response) library.note(id, { response: { ...response, status: unstoredStatus } });
 }
 
 /** @param {Fields} body @param {Item[]} input @param {unknown} error @param {AbortController} controller */
