@@ -32,13 +32,13 @@ const changed = new Set();
 let running = 0;
 let pausedUntil = 0;
 
+/** @param {string} id @returns {Entry} */
+const empty = (id) => ({ id, response: null, input: null, arrivals: [], startedAt: null, sent: null, requestId: null, traceId: null, error: null });
+
 /** @param {string} id */
 function cell(id) {
   let found = known.get(id);
-  if (!found) {
-    const entry = { id, response: null, input: null, arrivals: [], startedAt: null, sent: null, requestId: null, traceId: null, error: null };
-    known.set(id, (found = { entry, changes: signal(0) }));
-  }
+  if (!found) known.set(id, (found = { entry: empty(id), changes: signal(0) }));
   return found;
 }
 
@@ -57,6 +57,9 @@ export function note(id, changes) {
   Object.assign(cell(id).entry, changes);
   cell(id).changes.value += 1;
 }
+
+/** Removes all content of a response that was deleted. @param {string} id */
+export const forget = (id) => note(id, empty(id));
 
 /** Applies an event. Views are drawn again once per animation frame, since tokens come faster.
  * @param {string} id @param {ApiEvent} event */
