@@ -300,6 +300,51 @@ async def test_deleting_a_response_keeps_its_continuation(console: ConsoleTab, a
     assert (await api.get(f"/v1/responses/{first}")).status == 404
 
 
+async def test_a_deleted_response_is_deleted_in_its_own_tab_at_once(console: ConsoleTab) -> None:
+    async def accept(dialog: Dialog) -> None:
+        await dialog.accept()
+
+    console.page.on("dialog", accept)
+    await console.open()
+    first = await console.ask("One")
+    second = await console.ask("Two")
+    await console.go(f"#/response/{first}")
+    await console.button("Delete").click()
+    await expect(console.page).to_have_url(f"{console.url}/console#/chat")
+    await console.go(f"#/tree/{second}")
+    await expect(console.page.get_by_role("treeitem").first).to_have_accessible_name("Deleted …" + first[-6:])
+
+
+async def test_an_unstored_answer_keeps_its_conversation_on_the_screen(console: ConsoleTab) -> None:
+    await console.open()
+    await console.ask("One")
+    await console.page.get_by_label("Store").uncheck()
+    await console.write("Two")
+    await console.ended_turn(1)
+    await expect(console.turns).to_have_count(2)
+
+
+async def test_the_tree_is_shown_again_after_a_step_back_from_a_new_conversation(console: ConsoleTab) -> None:
+    await console.open()
+    response_id = await console.ask("One")
+    await console.go(f"#/tree/{response_id}")
+    await expect(console.page.get_by_role("treeitem")).to_have_count(1)
+    await console.page.get_by_role("button", name="New conversation").click()
+    await console.page.go_back()
+    await expect(console.page.get_by_role("treeitem")).to_have_count(1)
+
+
+async def test_an_event_can_be_chosen_after_a_replay(console: ConsoleTab) -> None:
+    await console.open()
+    response_id = await console.ask("One")
+    await console.go(f"#/response/{response_id}")
+    await console.page.get_by_role("tab", name="Events").click()
+    await console.button("Replay").click()
+    await expect(console.button("Replay")).to_be_visible()
+    await console.page.get_by_role("option").first.click()
+    await expect(console.page.locator(".events pre")).to_contain_text('"response.created"')
+
+
 async def test_a_rejected_request_can_be_corrected(console: ConsoleTab, api: Http) -> None:
     await console.open()
     await console.page.get_by_label("Tools").fill('[{"type": "functionz", "name": "x"}]')

@@ -59,6 +59,17 @@ def test_chart_values_appear_in_the_rendered_objects(chart: Chart) -> None:
     assert found["HTTPRoute", "edge"]["spec"]["hostnames"] == ["api.test"]
 
 
+def test_numbers_among_the_settings_are_written_out(chart: Chart) -> None:
+    settings = {
+        "ANTIPHON_STORE_REQUESTS_BYTES_MAX": 402653184,
+        "ANTIPHON_STORE_DRAIN_S": 0.25,
+        "ANTIPHON_STORE_INSECURE": True,
+    }
+    rendered = _rendered(chart, {"store": {"backend": "memory", "settings": settings}})
+    (data,) = (one["data"] for one in of_kind(rendered, "ConfigMap") if one["metadata"]["name"] == "antiphon-store")
+    assert [data[name] for name in settings] == ["402653184", "0.25", "true"]
+
+
 def test_console_routes_of_the_chart_match_the_component(chart: Chart) -> None:
     names = ("gateway", "ingress", "console")
     rendered = _plain(_rendered(chart, {name: {"enabled": True} for name in names}))

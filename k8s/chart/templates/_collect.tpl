@@ -51,8 +51,13 @@ values turn on. files/ leads to k8s/base and k8s/components. tests/k8s/test_char
 {{- end }}
 {{- end }}
 {{- end }}
-{{- range $key, $value := .more }}{{ $_ := set $data $key (toString $value) }}{{ end }}
+{{- range $key, $value := .more }}{{ $_ := set $data $key (include "antiphon.text" $value) }}{{ end }}
 {{- toYaml $data }}
+{{- end }}
+
+{{/* A value as text. Helm reads numbers as floats: a large whole number would become 1.048576e+07, which no setting accepts. */}}
+{{- define "antiphon.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ toString . }}{{ end }}
 {{- end }}
 
 {{/* Applies the patches of a folder to an object in place: JSON patches, and `$patch: delete`, which sets .deleted. */}}

@@ -18,3 +18,14 @@ test("Markdown has all items in order, in fences longer than those of the text",
   assert.deepEqual(text.match(/^## .*$/gm), ["## user", "## reasoning", "## call of f", "## assistant"]);
   assert.ok(text.includes("> Hm.\n> Well.") && text.includes('````\n"```"\n````'));
 });
+
+test("Markdown has the commands, patches and outputs of calls without a name", () => {
+  const output = [
+    { type: "shell_call", call_id: "c1", action: { commands: ["ls -la"] } },
+    { type: "shell_call_output", call_id: "c1", output: [{ stdout: "a.txt" }] },
+    { type: "apply_patch_call", call_id: "c2", operation: { type: "delete_file", path: "b.txt" } },
+  ];
+  const text = markdown([{ input: [], response: { id: "resp_1", output } }]);
+  assert.deepEqual(text.match(/^## .*$/gm), ["## call of shell", "## output of c1", "## call of apply_patch"]);
+  for (const part of ["ls -la", "a.txt", "b.txt"]) assert.ok(text.includes(part), part);
+});

@@ -54,3 +54,38 @@ test("parsing of deeply nested markup ends", () => {
   assert.ok(parse("- ".repeat(2000) + "x").length > 0);
   assert.ok(inline("*".repeat(3000) + "a" + "*".repeat(3000)).length > 0);
 });
+
+test("three backticks around code within a line do not begin a code block", () => {
+  assert.deepEqual(kinds("```ls``` lists files.\n\nNext"), ["paragraph", "paragraph"]);
+  assert.deepEqual(inline("```ls``` lists"), [{ kind: "code", text: "ls" }, { kind: "text", text: " lists" }]);
+});
+
+test("a line with a fence and a language does not end a code block", () => {
+  assert.deepEqual(parse("```\na\n```js\nb\n````\nafter"), [
+    { kind: "code", language: "", text: "a\n```js\nb" },
+    { kind: "paragraph", inside: [{ kind: "text", text: "after" }] },
+  ]);
+});
+
+test("a hash at the end of a word stays in its heading", () => {
+  const titles = parse("# Learn C#\n\n## Closed ##\n\n# #").map((block) => block.inside.map((piece) => piece.text).join(""));
+  assert.deepEqual(titles, ["Learn C#", "Closed", ""]);
+});
+
+test("an escaped pipe stays in its table cell", () => {
+  const [table] = parse("| a | b |\n|---|---|\n| x \\| y | `p \\| q` |");
+  assert.deepEqual(table.rows, [[[{ kind: "text", text: "x | y" }], [{ kind: "code", text: "p | q" }]]]);
+});
+
+test("long runs of one character take linear time", () => {
+  const long = 100_000;
+  const began = performance.now();
+  parse(" ".repeat(long) + "x");
+  parse("a" + " ".repeat(long) + "x");
+  parse("# a" + " ".repeat(long) + "x");
+  parse("# " + "#".repeat(long) + "x");
+  parse("# a" + " ".repeat(long) + "\u2028x");
+  parse("x" + "`".repeat(long));
+  parse("a|b\n" + " ".repeat(long) + "x");
+  assert.ok(performance.now() - began < 5000);
+});

@@ -35,3 +35,7 @@ test("a replay keeps the recorded pace, or spreads events over a given duration"
 test("durations are formatted with a fitting unit", () => {
   assert.deepEqual([null, 12.4, 1234, 12_345, 125_000].map((value) => duration(value)), ["–", "12 ms", "1.23 s", "12.3 s", "2 min 5 s"]);
 });
+
+test("a duration that is rounded up is formatted with the next unit", () => {
+  assert.deepEqual([999.6, 9996, 59_980, 119_600].map((value) => duration(value)), ["1.00 s", "10.0 s", "1 min 0 s", "2 min 0 s"]);
+});

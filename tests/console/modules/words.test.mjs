@@ -53,6 +53,15 @@ test("items are summarised in one line", () => {
   assert.equal(shortId("resp_0123456789"), "…456789");
 });
 
+test("calls without a name are summarised by their type and command", () => {
+  const output = [{ type: "shell_call", action: { commands: ["ls"] } }, { type: "tool_search_call", arguments: { query: "x" } }];
+  assert.equal(summaryOf({ output }), 'shell({ "commands": [ "ls" ] }) tool_search({ "query": "x" })');
+});
+
+test("a line is never cut within a character", () => {
+  assert.ok(oneLine("a" + "\u{1f333}".repeat(10), 5).isWellFormed());
+});
+
 test("the differing fields of two requests are named", () => {
   const names = differences({ model: "a", temperature: 1, tools: [] }, { model: "b", temperature: 1, tools: [1] }).map((row) => row.name);
   assert.deepEqual(names, ["model", "tools"]);

@@ -54,6 +54,27 @@ def test_missing_files_are_found_in_a_text() -> None:
     ]
 
 
+def uneven_rows(text: str) -> Iterator[str]:
+    """Yields the rows of tables that have other columns than the row above. A pipe behind a backslash is text; one
+    within code is not."""
+    columns = 0
+    for line in text.splitlines():
+        bare = line.replace("\\|", "").strip()
+        found = bare.count("|") if bare.startswith("|") else 0
+        if columns and found and found != columns:
+            yield line
+        columns = found
+
+
+def test_rows_with_other_columns_are_found_in_a_table() -> None:
+    assert list(uneven_rows("| a | b |\n|---|---|\n| x \\| y | 1 |\n\n| a |\n|---|\n| one | two |")) == ["| one | two |"]
+
+
+def test_every_row_of_a_table_has_the_columns_of_its_head() -> None:
+    uneven = {path.name: found for path in DOCUMENTS if (found := list(uneven_rows(path.read_text(encoding="utf-8"))))}
+    assert uneven == {}
+
+
 def test_the_readme_of_the_translator_names_every_module() -> None:
     """The README names the module itself, a family of modules (triton_*.py), or a folder."""
     folder = ROOT / "services/translator"

@@ -4,6 +4,7 @@ from the HTTP API, with the API key of its user."""
 from __future__ import annotations
 
 import asyncio
+import re
 
 from aiohttp import hdrs, web
 
@@ -16,6 +17,8 @@ PATH = "/console"
 _FILES = PATH + "/{version}/{path:.+}"
 _OPEN = (PATH, PATH + "/", PATH + "/{version}/{path}")
 """The canonical paths of the routes, as `authentication.open_paths` takes them."""
+_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:,|$|;(?!\s*q=0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
+"""Finds gzip in an Accept-Encoding header, unless the weight 0 excludes it."""
 _FOREVER, _NEVER = "public, max-age=31536000, immutable", "no-store"
 
 
@@ -56,7 +59,7 @@ class ConsoleRoutes:
             hdrs.VARY: hdrs.ACCEPT_ENCODING,
             "X-Content-Type-Options": "nosniff",
         }
-        is_compressed = "gzip" in request.headers.get(hdrs.ACCEPT_ENCODING, "")
+        is_compressed = _GZIP.search(request.headers.get(hdrs.ACCEPT_ENCODING, "")) is not None
         if is_compressed:
             headers[hdrs.CONTENT_ENCODING] = "gzip"
         body = found.compressed if is_compressed else found.body

@@ -3,6 +3,8 @@ from __future__ import annotations
 import gzip
 import re
 
+import pytest
+
 from antiphon_edge.console.assets import assets
 from tests.support.edge import running_edge
 
@@ -39,6 +41,22 @@ async def test_files_are_compressed_for_clients_that_can_read_it() -> None:
     assert small.headers["content-encoding"] == "gzip"
     assert "content-encoding" not in plain.headers
     assert plain.body == small.body == gzip.decompress(assets().files[ENTRY].compressed)
+
+
+@pytest.mark.parametrize("accepted", ["gzip;q=0", "br, gzip; q=0.0, identity", "x-gzipped"])
+async def test_files_are_not_compressed_for_clients_that_exclude_gzip(accepted: str) -> None:
+    path = f"/console/{assets().version}/{ENTRY}"
+    async with running_edge() as edge:
+        plain = await edge.ask("GET", path, headers={"Accept-Encoding": accepted})
+    assert "content-encoding" not in plain.headers
+
+
+@pytest.mark.parametrize("accepted", ["br, GZIP", "gzip;q=0.5", "deflate, gzip ; q=1"])
+async def test_files_are_compressed_however_gzip_is_accepted(accepted: str) -> None:
+    path = f"/console/{assets().version}/{ENTRY}"
+    async with running_edge() as edge:
+        small = await edge.ask("GET", path, headers={"Accept-Encoding": accepted})
+    assert small.headers["content-encoding"] == "gzip"
 
 
 async def test_files_for_the_page_of_another_release_are_not_cached() -> None:

@@ -2,7 +2,7 @@
  * Exports a branch: as JSON Lines with one response per line, or as Markdown.
  * @import { Item, Response } from "../../types"
  */
-import { reasoningOf, textOf } from "./texts.js";
+import { argumentsOf, reasoningOf, stringOf, textOf, toolOf } from "./texts.js";
 
 /** @typedef {{ response: Response, input: readonly Item[] }} Turn */
 
@@ -20,15 +20,13 @@ export function markdown(turns) {
 function section(item) {
   if (item.type === "message" || item.type === undefined) return `## ${item.role ?? "assistant"}\n\n${textOf(item)}\n`;
   if (item.type === "reasoning") return `## reasoning\n\n${quoted(reasoningOf(item))}\n`;
-  if ("output" in item) return `## output of ${item.call_id}\n\n${fenced(stringOf(item.output))}\n`;
-  if ("call_id" in item) return `## call of ${item.name}\n\n${fenced(item.arguments ?? item.input ?? "")}\n`;
+  if (item.type.endsWith("_call_output")) return `## output of ${item.call_id}\n\n${fenced(stringOf(item.output))}\n`;
+  if (item.type.endsWith("_call") && !("output" in item)) return `## call of ${toolOf(item)}\n\n${fenced(argumentsOf(item))}\n`;
   return `## ${item.type}\n\n${fenced(JSON.stringify(item, null, 2))}\n`;
 }
 
 /** @param {string} text */
 const quoted = (text) => text.split("\n").map((line) => `> ${line}`).join("\n");
-/** @param {unknown} value */
-const stringOf = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
 /** A code block with a fence that is longer than any in the text. @param {string} text */
 function fenced(text) {

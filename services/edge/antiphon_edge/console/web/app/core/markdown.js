@@ -10,12 +10,15 @@
  *   | { kind: "table", head: Inline[][], rows: Inline[][][] }} Block
  */
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+-]*)/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
+/** Backticks are only a fence if no other backtick is on their line; otherwise they are code within a line. */
+const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})\s*([\w+-]*)/;
+const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/s;
+const CLOSING_HASHES = /(?<!\S)#+$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])( +|$)/;
 const QUOTE = /^ {0,3}> ?/;
-const TABLE_RULE = /^ *\|?(?: *:?-+:? *\|)+ *:?-*:? *$/;
+const TABLE_RULE = /^\|?(?: *:?-+:? *\|)+ *(?::?-+:?)?$/;
+const PIPE = /(?<!\\)\|/;
 const DEPTH_MAX = 12;
 
 /**
@@ -39,22 +42,28 @@ function readBlock(lines, at, blocks, depth) {
   const line = lines[at];
   const heading = HEADING.exec(line);
   if (FENCE.test(line)) return readFence(lines, at, blocks);
-  if (heading) return blocks.push({ kind: "heading", level: heading[1].length, inside: inline(heading[2]) }), at + 1;
+  if (heading) return blocks.push({ kind: "heading", level: heading[1].length, inside: inline(titleOf(heading[2])) }), at + 1;
   if (RULE.test(line)) return blocks.push({ kind: "rule" }), at + 1;
   if (depth < DEPTH_MAX && QUOTE.test(line)) return readQuote(lines, at, blocks, depth);
   if (depth < DEPTH_MAX && ITEM.test(line)) return readList(lines, at, blocks, depth);
-  if (line.includes("|") && TABLE_RULE.test(lines[at + 1] ?? "")) return readTable(lines, at, blocks);
+  if (line.includes("|") && TABLE_RULE.test((lines[at + 1] ?? "").trim())) return readTable(lines, at, blocks);
   return readParagraph(lines, at, blocks);
 }
+
+/** @param {string} text */
+const titleOf = (text) => text.trimEnd().replace(CLOSING_HASHES, "").trimEnd();
 
 /** @param {string[]} lines @param {number} at @param {Block[]} blocks */
 function readFence(lines, at, blocks) {
   const [, fence, language] = /** @type {RegExpExecArray} */ (FENCE.exec(lines[at]));
   let end = at + 1;
-  while (end < lines.length && !lines[end].trim().startsWith(fence)) end += 1;
+  while (end < lines.length && !closes(lines[end].trim(), fence)) end += 1;
   blocks.push({ kind: "code", language, text: lines.slice(at + 1, end).join("\n") });
   return end + 1;
 }
+
+/** Whether a line ends a code block: it has nothing but the fence, which may be longer. @param {string} line @param {string} fence */
+const closes = (line, fence) => line.startsWith(fence) && line.replaceAll(fence[0], "") === "";
 
 /** @param {string[]} lines @param {number} at @param {Block[]} blocks @param {number} depth */
 function readQuote(lines, at, blocks, depth) {
@@ -102,8 +111,9 @@ function readTable(lines, at, blocks) {
   return end;
 }
 
-/** @param {string} line */
-const cellsOf = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => inline(cell.trim()));
+/** The cells of a row. An escaped pipe is a pipe within a cell, also within code. @param {string} line */
+const cellsOf = (line) =>
+  line.trim().replace(/^\||(?<!\\)\|$/g, "").split(PIPE).map((cell) => inline(cell.trim().replaceAll("\\|", "|")));
 
 /** @param {string[]} lines @param {number} at @param {Block[]} blocks */
 function readParagraph(lines, at, blocks) {
@@ -116,14 +126,14 @@ function readParagraph(lines, at, blocks) {
 const INLINE = new RegExp(
   [
     /\\([!-/:-@[-`{-~])/, // 1: an escaped character
-    /(`+)([^`]|[^`][\s\S]{0,2000}?[^`])\2(?!`)/, // 2, 3: code
+    /(?<!`)(`+)(?!`)([^`]|[^`][\s\S]{0,2000}?[^`])\2(?!`)/, // 2, 3: code
     /!?\[([^\]\n]{0,2000})\]\((<[^>\n]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+"[^"\n]*")?\)/, // 4, 5: a link
     /(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])/, // 6: a URL
     /\*\*([^*\n][\s\S]{0,1000}?)\*\*(?!\*)/, // 7: strong
     /\*([^*\s][^*]{0,1000}?)\*/, // 8: emphasis
     /(?<![\p{L}\p{N}_])_([^_\s][^_]{0,1000}?)_(?![\p{L}\p{N}_])/u, // 9: emphasis
     /~~([^~\n]{1,4000})~~/, // 10: deleted
-    /( {2,}|\\)\n/, // 11: a new line
+    /(?:(?<! ) {2,}|\\)\n/, // a new line
   ].map((each) => each.source).join("|"),
   "gu",
 );

@@ -3,6 +3,9 @@
  * @import { Fields, Item, Response } from "../../types"
  */
 
+/** The first half of a character that needs two UTF-16 units, at the end of a text. */
+const HALF = /[\ud800-\udbff]$/;
+
 /** The text of an item's content, including refusals. @param {Item} item @returns {string} */
 export function textOf(item) {
   if (typeof item.content === "string") return item.content;
@@ -24,9 +27,20 @@ export function summaryOf(response) {
   const said = answerOf(response).trim();
   if (said) return oneLine(unmarked(said));
   const calls = response.output.filter((item) => item.type.endsWith("_call"));
-  if (calls.length > 0) return calls.map((call) => `${call.name}(${oneLine(call.arguments ?? call.input ?? "")})`).join(" ");
+  if (calls.length > 0) return calls.map((call) => `${toolOf(call)}(${oneLine(argumentsOf(call))})`).join(" ");
   return oneLine(response.error?.message ?? "");
 }
+
+/** The name of the tool that is called. A call of a shell, a patch or a computer has only its type. @param {Item} call @returns {string} */
+export const toolOf = (call) => call.name ?? call.type.replace(/_call$/, "");
+
+/** What a call asks of its tool: text, or the JSON of a command, a patch or an action. @param {Item} call */
+export function argumentsOf(call) {
+  return stringOf(call.arguments ?? call.input ?? call.action ?? call.actions ?? call.operation ?? "");
+}
+
+/** A text as it is, another value as JSON. @param {unknown} value @returns {string} */
+export const stringOf = (value) => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
 
 /** Removes Markdown marks that are of no use in one line. @param {string} text */
 function unmarked(text) {
@@ -36,7 +50,7 @@ function unmarked(text) {
 /** @param {string} text @param {number} [most] */
 export function oneLine(text, most = 160) {
   const line = text.replace(/\s+/g, " ").trim();
-  return line.length > most ? `${line.slice(0, most - 1)}…` : line;
+  return line.length > most ? `${line.slice(0, most - 1).replace(HALF, "")}…` : line;
 }
 
 /** One line about the input of a user. @param {readonly Item[]} items */

@@ -43,9 +43,10 @@ export function timingsOf(arrivals, outputTokens) {
 /** A duration as text. @param {number | null | undefined} milliseconds */
 export function duration(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return "–";
-  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
-  if (milliseconds < 60_000) return `${(milliseconds / 1000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`;
-  return `${Math.floor(milliseconds / 60_000)} min ${Math.round((milliseconds % 60_000) / 1000)} s`;
+  if (milliseconds < 999.5) return `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 59_950) return `${(milliseconds / 1000).toFixed(milliseconds < 9995 ? 2 : 1)} s`;
+  const seconds = Math.round(milliseconds / 1000);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
 /**

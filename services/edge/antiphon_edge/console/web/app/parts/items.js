@@ -1,6 +1,6 @@
 /** Items of a conversation: messages, reasoning, tool calls and their outputs, images and files.
  * @import { Fields, Item } from "../../types" */
-import { reasoningOf, textOf } from "../core/texts.js";
+import { argumentsOf, reasoningOf, stringOf, textOf, toolOf } from "../core/texts.js";
 import { STRINGS } from "../strings.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
@@ -10,13 +10,10 @@ import { Markdown } from "./markdown.js";
 export function ItemView({ item, plain = false }) {
   if (item.type === "message" || item.type === undefined) return html`<${Message} item=${item} plain=${plain} />`;
   if (item.type === "reasoning") return html`<${Reasoning} item=${item} />`;
-  if (item.type.endsWith("_call_output")) return html`<${Tool} verb=${STRINGS.item.output} name=${item.call_id} text=${outputText(item.output)} />`;
-  if (item.type.endsWith("_call")) return html`<${Tool} verb=${STRINGS.item.call} name=${item.name} text=${item.arguments ?? item.input ?? ""} />`;
+  if (item.type.endsWith("_call_output")) return html`<${Tool} verb=${STRINGS.item.output} name=${item.call_id} text=${stringOf(item.output)} />`;
+  if (item.type.endsWith("_call")) return html`<${Tool} verb=${STRINGS.item.call} name=${toolOf(item)} text=${argumentsOf(item)} />`;
   return html`<${Tool} verb="" name=${item.type} text=${JSON.stringify(item, null, 2)} />`;
 }
-
-/** @param {unknown} output */
-const outputText = (output) => (typeof output === "string" ? output : JSON.stringify(output, null, 2));
 
 /** @param {{ item: Item, plain: boolean }} props */
 function Message({ item, plain }) {

@@ -1,12 +1,13 @@
 /**
  * The state of the playground: the branch that is shown, the response that the next message continues, the draft, and the
  * running turn.
- * @import { Attachment, Fields, Item, Mistake, Settings } from "../../types"
+ * @import { Attachment, Fields, Item, Mistake, Response, Settings } from "../../types"
  */
 import { batch, computed, signal } from "@preact/signals";
 import { UNFINISHED } from "../core/fold.js";
 import { eventsOf } from "../core/sse.js";
 import { bodyOf, DEFAULTS, inputOf, settingsOf } from "../core/request.js";
+import { textOf } from "../core/texts.js";
 import { newTrace } from "../core/trace.js";
 import * as forest from "./forest.js";
 import * as library from "./library.js";
@@ -86,15 +87,22 @@ export async function runAgain(id) {
   const message = (input ?? []).findLast((item) => item.type === "message");
   batch(() => {
     settings.value = settingsOf(response);
-    forkPoint.value = response.previous_response_id ?? "";
+    forkPoint.value = parentOf(response) ?? "";
     rerunOf.value = id;
-    draft.value = typeof message?.content === "string" ? message.content : textOfParts(message);
-    attachments.value = filesOf(message);
+    fillForm(message);
   });
 }
 
-/** @param {Item | undefined} message */
-const textOfParts = (message) => (message?.content ?? []).map((/** @type {Fields} */ part) => part.text ?? "").join("");
+/** The response that another one continues. In a session only the tree knows it: the request did not name it.
+ * @param {Response} response @returns {string | null} */
+const parentOf = ({ id, previous_response_id }) => forest.tree.peek().nodes.get(id)?.parent_id ?? previous_response_id ?? null;
+
+/** Puts the text and the files of a message into the form. @param {Item | undefined} message */
+function fillForm(message) {
+  draft.value = message ? textOf(message) : "";
+  attachments.value = filesOf(message);
+}
+
 /** @param {Item | undefined} message @returns {Attachment[]} */
 const filesOf = (message) =>
   (Array.isArray(message?.content) ? message.content : [])
@@ -126,7 +134,7 @@ export function sendOutputs(outputs) {
 export async function retry(id) {
   const { sent, input, response } = library.peek(id);
   if (sent) return run(sent);
-  if (response && input) return run(bodyOf(settingsOf(response), input, response.previous_response_id ?? null).body);
+  if (response && input) return run(bodyOf(settingsOf(response), input, parentOf(response)).body);
 }
 
 /** Sends the pending request again. */
@@ -135,8 +143,9 @@ export function retryPending() {
   if (body) void run(body);
 }
 
-/** @param {Fields} body */
+/** Runs a turn, unless one runs already: its stream is the one that Stop ends. @param {Fields} body */
 async function run(body) {
+  if (stopper.peek()) return;
   const controller = new AbortController();
   const input = asItems(body.input);
   const parent = body.previous_response_id ?? null;
@@ -212,36 +221,42 @@ function accept(id, body) {
     pending.value = null;
   });
   remember(forest.tree.peek().root?.id ?? id, id);
-  if (route.peek().view === "chat") settle({ view: "chat", id: response?.store === false ? null : id });
+  const named = response?.store === false ? (body.previous_response_id ?? null) : id;
+  if (route.peek().view === "chat") settle({ view: "chat", id: named });
 }
 
-/** Updates the tree with the status of a response that has ended. A stopped response is read from the server. @param {string} id @param {boolean} stopped */
+/** Updates the tree with the status of a response that has ended. If its stream broke off, because the user stopped it or the
+ * connection was lost, its end is read from the server. @param {string} id @param {boolean} stopped */
 async function finish(id, stopped) {
   const { response } = library.peek(id);
-  if (response && stopped && UNFINISHED.has(response.status)) await stoppedResponse(id);
+  if (response && UNFINISHED.has(response.status)) await readEnd(id, stopped ? "cancelled" : "failed");
   const status = library.peek(id).response?.status ?? "failed";
   const node = forest.tree.peek().nodes.get(id);
   if (node) forest.grow(id, node.parent_id, status, node.created_at);
 }
 
-/** Waits until a stopped response is stored as cancelled, a moment after the client disconnected. @param {string} id */
-async function stoppedResponse(id) {
+/** Waits until a response is stored that broke off, a moment after the client disconnected.
+ * @param {string} id @param {string} unstoredStatus The status to show if it is not stored. */
+async function readEnd(id, unstoredStatus) {
   for (const pause of [100, 200, 400, 800, 1600]) {
     await new Promise((resolve) => setTimeout(resolve, pause));
     try {
-      library.note(id, { response: await api.response(id) });
+      const response = await api.response(id);
+      if (UNFINISHED.has(response.status)) continue;
+      library.note(id, { response });
       return;
     } catch {
       // not stored yet, or never: then the output so far stays on the screen
     }
   }
   const { response } = library.peek(id);
-  if (response) library.note(id, { response: { ...response, status: "cancelled" } });
+  if (response) library.note(id, { response: { ...response, status: unstoredStatus } });
 }
 
 /** @param {Fields} body @param {Item[]} input @param {unknown} error @param {AbortController} controller */
 function giveUp(body, input, error, controller) {
-  if (draft.peek() === "" && typeof body.input === "string") draft.value = body.input; // to be sent again with a change
+  const message = input.findLast((item) => item.type === "message");
+  if (message && draft.peek() === "" && attachments.peek().length === 0) fillForm(message); // to be sent again with a change
   pending.value = controller.signal.aborted ? null : { body, input, error };
   if (controller.signal.aborted) return;
   rejected.value = mistakeOf(error);

@@ -15,19 +15,24 @@ export const problem = signal(/** @type {unknown} */ (null));
 export const expanded = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 /** @type {PagedNodes | null} */
 let pages = null;
+/** The tree that is being opened. Another one that is opened meanwhile takes its place. @type {PagedNodes | null} */
+let opening = null;
 
 /** Opens the tree of a response, and loads pages until it contains the response. @param {string} id */
 export async function openTreeOf(id) {
-  if (tree.peek().nodes.has(id)) return;
   problem.value = null;
+  opening = null;
+  if (tree.peek().nodes.has(id)) return;
   const mine = new Tree();
   const list = new PagedNodes((cursor) => api.tree(id, cursor));
+  opening = list;
   try {
     await list.until(id, (nodes) => mine.add(nodes));
   } catch (error) {
-    problem.value = error;
+    if (opening === list) problem.value = error;
     return;
   }
+  if (opening !== list) return;
   pages = list;
   tree.value = mine;
   expanded.value = new Set();
@@ -50,19 +55,16 @@ export async function loadMore() {
 /** Adds or updates a response that was just made. A root begins another tree.
  * @param {string} id @param {string | null} parentId @param {string} status @param {number} createdAt */
 export function grow(id, parentId, status, createdAt) {
-  if (parentId === null && !tree.peek().nodes.has(id)) {
-    pages = null;
-    tree.value = new Tree();
-    expanded.value = new Set();
-  }
+  if (parentId === null && !tree.peek().nodes.has(id)) close();
   tree.peek().grow(id, parentId, status, createdAt);
   changed();
 }
 
 /** Closes the tree. The next message begins another one. */
 export function close() {
-  pages = null;
+  pages = opening = problem.value = null;
   tree.value = new Tree();
+  expanded.value = new Set();
   changed();
 }
 

@@ -21,6 +21,8 @@ import { api } from "./session.js";
  */
 
 const REQUESTS_MAX = 6;
+/** The pause after a rate limit that names none. */
+const RATE_LIMIT_PAUSE_S = 5;
 /** @type {Map<string, { entry: Entry, changes: import("@preact/signals").Signal<number> }>} */
 const known = new Map();
 /** @type {(() => void)[]} */
@@ -30,13 +32,13 @@ const changed = new Set();
 let running = 0;
 let pausedUntil = 0;
 
+/** @param {string} id @returns {Entry} */
+const empty = (id) => ({ id, response: null, input: null, arrivals: [], startedAt: null, sent: null, requestId: null, traceId: null, error: null });
+
 /** @param {string} id */
 function cell(id) {
   let found = known.get(id);
-  if (!found) {
-    const entry = { id, response: null, input: null, arrivals: [], startedAt: null, sent: null, requestId: null, traceId: null, error: null };
-    known.set(id, (found = { entry, changes: signal(0) }));
-  }
+  if (!found) known.set(id, (found = { entry: empty(id), changes: signal(0) }));
   return found;
 }
 
@@ -56,6 +58,9 @@ export function note(id, changes) {
   cell(id).changes.value += 1;
 }
 
+/** Removes all content of a response that was deleted. @param {string} id */
+export const forget = (id) => note(id, empty(id));
+
 /** Applies an event. Views are drawn again once per animation frame, since tokens come faster.
  * @param {string} id @param {ApiEvent} event */
 export function take(id, event) {
@@ -72,23 +77,31 @@ function flush() {
   changed.clear();
 }
 
-/** Loads a response that is not in the cache. At most REQUESTS_MAX loads run at once; others wait.
+/** Loads a response that is not in the cache. At most REQUESTS_MAX loads run at once; others wait. A load that meets a rate
+ * limit is repeated after it.
  * @param {string} id @param {{ fresh?: boolean }} [options] */
 export async function load(id, { fresh = false } = {}) {
   const { entry } = cell(id);
-  if (!fresh && ((entry.response && entry.input) || entry.error)) return;
-  await turn();
-  try {
-    const known = !fresh && entry.response ? entry.response : api.response(id);
-    const [response, input] = await Promise.all([known, entry.input ?? api.inputItems(id)]);
-    note(id, { response, input, error: null });
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 429) pausedUntil = Date.now() + 1000 * (error.retryAfterSeconds ?? 5);
-    else note(id, { error });
-  } finally {
-    running -= 1;
-    waiting.shift()?.();
+  while (fresh || !((entry.response && entry.input) || entry.error)) {
+    await turn();
+    try {
+      return await loadOnce(entry, fresh);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 429) return note(id, { error });
+      pausedUntil = Date.now() + 1000 * (error.retryAfterSeconds ?? RATE_LIMIT_PAUSE_S);
+    } finally {
+      running -= 1;
+      waiting.shift()?.();
+    }
   }
+}
+
+/** Requests what is missing. If events came meanwhile, the response that they describe is newer, and stays.
+ * @param {Entry} entry @param {boolean} fresh */
+async function loadOnce(entry, fresh) {
+  const wanted = !fresh && entry.response ? entry.response : api.response(entry.id);
+  const [found, input] = await Promise.all([wanted, entry.input ?? api.inputItems(entry.id)]);
+  note(entry.id, { response: fresh ? found : (entry.response ?? found), input, error: null });
 }
 
 /** Waits for a free request slot, and for the end of a rate limit. */

@@ -50,10 +50,19 @@ export async function followRun(id) {
   }
 }
 
-/** Cancels a response. @param {string} id */
+/** Follows a response if it runs in the background. The server has no events of others before they end. @param {string} id */
+export async function followIfRunning(id) {
+  await library.load(id);
+  const { response } = library.peek(id);
+  if (response?.background && UNFINISHED.has(response.status)) await followRun(id);
+}
+
+/** Cancels a response. If it is followed, its last events may come after the answer, and its final state is read after them.
+ * @param {string} id */
 export async function cancelRun(id) {
   try {
-    library.note(id, { response: await api.cancel(id), error: null });
+    const response = await api.cancel(id);
+    if (!followed.peek().has(id)) library.note(id, { response, error: null });
   } catch (error) {
     library.note(id, { error });
   }

@@ -16,7 +16,8 @@ export const hasKey = computed(() => key.value !== "");
 
 export const api = new Api(new URL("v1/", document.baseURI).href, () => key.peek());
 
-/** Requests the models with this API key, and keeps the key if the server accepts it. @param {string} [typed] */
+/** Requests the models with this API key. The key is kept if the server accepts it, and dropped if the server rejects it; a
+ * server that is away does neither. @param {string} [typed] */
 export async function signIn(typed = key.peek()) {
   isAsking.value = true;
   key.value = typed;
@@ -26,13 +27,17 @@ export async function signIn(typed = key.peek()) {
     needsKey.value = false;
     if (typed) sessionStorage.setItem(KEY, typed);
   } catch (error) {
-    problem.value = error instanceof ApiError && error.status === 401 && !typed ? null : error;
     needsKey.value = error instanceof ApiError && error.status === 401;
-    key.value = "";
-    sessionStorage.removeItem(KEY);
+    problem.value = needsKey.value && !typed ? null : error;
+    if (needsKey.value) dropKey();
   } finally {
     isAsking.value = false;
   }
+}
+
+function dropKey() {
+  key.value = "";
+  sessionStorage.removeItem(KEY);
 }
 
 /** Clears the storage of this tab. */

@@ -23,12 +23,13 @@ export function Events({ id }) {
   useEffect(() => {
     if (arrivals.length === 0) void loadEvents(id).catch(setProblem);
   }, [id]);
+  const choose = (/** @type {number} */ index) => (setChosen(index), setShown(null));
   const totalMs = sent ? null : response?.completed_at ? (response.completed_at - response.created_at) * 1000 : 2000;
   const replayed = shown === null ? null : fold(arrivals.slice(0, shown).map(({ event }) => event));
   return html`${problem !== null && html`<${ErrorNote} error=${problem} />`}
     <${Player} arrivals=${arrivals} times=${paceOf(arrivals, totalMs)} isOriginal=${totalMs === null} onShow=${setShown} />
     ${replayed && html`<div class="replayed" aria-live="off">${replayed.output.map((item) => html`<${ItemView} item=${item} />`)}</div>`}
-    ${arrivals.length > 0 && html`<div class="events"><${List} arrivals=${arrivals} chosen=${shown === null ? chosen : shown - 1} onChoose=${setChosen} />
+    ${arrivals.length > 0 && html`<div class="events"><${List} arrivals=${arrivals} chosen=${shown === null ? chosen : shown - 1} onChoose=${choose} />
       <${JsonView} value=${arrivals[shown === null ? chosen : Math.max(0, shown - 1)]?.event} label=${S.raw(chosen)} /></div>`}`;
 }
 

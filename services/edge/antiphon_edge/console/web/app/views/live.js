@@ -1,4 +1,4 @@
-/** Background responses as they run. */
+/** Background responses as they run. @import { TreeNode } from "../../types" */
 import { useEffect, useState } from "preact/hooks";
 import { UNFINISHED } from "../core/fold.js";
 import { idIn } from "../core/route.js";
@@ -8,7 +8,7 @@ import { html } from "../parts/html.js";
 import { Status } from "../parts/status.js";
 import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
-import { cancelRun, followed, followRun, runs } from "../state/runs.js";
+import { cancelRun, followed, followIfRunning, followRun, runs } from "../state/runs.js";
 import { STRINGS } from "../strings.js";
 
 const S = STRINGS.live;
@@ -18,7 +18,7 @@ const TAIL = 220;
 export function Live({ id }) {
   const [typed, setTyped] = useState("");
   void forest.changes.value;
-  const unfinished = [...forest.tree.value.nodes.values()].filter((node) => UNFINISHED.has(node.status ?? "")).map((node) => node.id);
+  const unfinished = [...forest.tree.value.nodes.values()].filter(mayBeFollowed).map((node) => node.id);
   const ids = [...new Set([...runs.value, ...unfinished])];
   useEffect(() => {
     if (id) void followRun(id);
@@ -38,6 +38,9 @@ export function Live({ id }) {
     ${ids.length === 0 ? html`<div class="empty"><h2>${S.empty}</h2><p>${S.emptyLead}</p></div>` : html`<ul class="runs">${ids.map((each) => html`<${Run} key=${each} id=${each} />`)}</ul>`}
   </div>`;
 }
+
+/** Whether a node may be a background response: one that this tab runs in the foreground is none. @param {TreeNode} node */
+const mayBeFollowed = ({ id, status }) => UNFINISHED.has(status ?? "") && library.peek(id).response?.background !== false;
 
 /** @param {{ id: string }} props */
 function Run({ id }) {
@@ -67,12 +70,6 @@ function Run({ id }) {
     ${response && html`<p class="tail">${tail(answerOf(response) || summaryOf(response))}</p>`}
     ${error !== null && html`<${ErrorNote} error=${error} />`}
   </li>`;
-}
-
-/** @param {string} id */
-async function followIfRunning(id) {
-  await library.load(id);
-  if (UNFINISHED.has(library.peek(id).response?.status ?? "")) await followRun(id);
 }
 
 /** The end of a text, where new text appears. @param {string} text */

@@ -100,6 +100,7 @@ function Remove({ id }) {
     if (!confirm(S.removeSure)) return;
     try {
       await api.remove(id);
+      library.forget(id);
       go({ view: "chat", id: null });
     } catch (error) {
       library.note(id, { error });

@@ -8,7 +8,7 @@ export function SignIn() {
   const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const field = /** @type {HTMLInputElement} */ (/** @type {HTMLFormElement} */ (event.currentTarget).elements.namedItem("key"));
-    void signIn(field.value.trim());
+    void signIn(field.value.trim() || undefined);
   };
   return html`<main class="sign-in">
     <form onSubmit=${submit} autocomplete="off">

@@ -17,6 +17,6 @@ export function ToolOutputs({ calls }) {
     ${calls.map((call) => html`<label>${STRINGS.chat.outputOf(call.name)}
       <textarea rows="2" required value=${outputs[call.call_id] ?? ""} onInput=${(/** @type {any} */ event) => setOutputs({ ...outputs, [call.call_id]: event.currentTarget.value })}></textarea>
     </label>`)}
-    <button type="submit" class="primary">${STRINGS.chat.sendOutputs}</button>
+    <button type="submit" class="primary" disabled=${conversation.stopper.value !== null}>${STRINGS.chat.sendOutputs}</button>
   </form>`;
 }

@@ -15,7 +15,7 @@ import { TreeDetails } from "./tree-details.js";
 export function TreeView({ id }) {
   const jump = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => {
-    if (id && id !== selected.peek()) void open(id);
+    if (id && (id !== selected.peek() || !forest.tree.peek().nodes.has(id))) void open(id);
   }, [id]);
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();

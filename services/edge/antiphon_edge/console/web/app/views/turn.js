@@ -69,7 +69,7 @@ function Foot({ id, response }) {
     <span class="spacer"></span>
     ${!isRunning && html`<span class="actions">
       ${!isHead && html`<button type="button" class="small quiet" onClick=${() => void conversation.fork(id)}><${Icon} name="fork" />${STRINGS.chat.fork}</button>`}
-      <button type="button" class="small quiet" onClick=${() => void conversation.retry(id)}><${Icon} name="again" />${STRINGS.chat.retry}</button>
+      <button type="button" class="small quiet" disabled=${conversation.stopper.value !== null} onClick=${() => void conversation.retry(id)}><${Icon} name="again" />${STRINGS.chat.retry}</button>
     </span>`}
     <a class="small" href=${`#/response/${id}`}><code>${shortId(id)}</code></a>
   </footer>`;
