@@ -1,4 +1,4 @@
-"""Operations on the shape of trees: forks, pages of nodes, and lookups of items by id."""
+"""Operations on the shape of trees: forks, and pages of nodes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from functools import partial
 
 from antiphon_core import limits
 from antiphon_core.errors import AlreadyExists, LimitExceeded, SessionLocked
-from antiphon_core.ids import item_tag, new_fork_id, tree_tag
-from antiphon_core.jsons import dumps
+from antiphon_core.ids import new_fork_id, tree_tag
 from antiphon_core.ports.lineage import (
     Fork,
     ForkSource,
@@ -20,25 +19,20 @@ from antiphon_core.ports.lineage import (
     Node,
     NodePage,
     RecordPage,
-    ResolvedItem,
-    ResolvedItems,
 )
 from antiphon_core.ports.store import Order, Record
 from antiphon_store import cursors
 from antiphon_store.arguments import implements
 from antiphon_store.cursors import Position
 from antiphon_store.decisions import forks, lineage, nodes, tree_pages
-from antiphon_store.decisions.conversations import find
-from antiphon_store.rows.model import Index, Partition, Row, made_id, named_node
+from antiphon_store.rows.model import Index, Partition, made_id, named_node
 from antiphon_store.rows.view import Finish, View
 from antiphon_store.rules.values import size_of
-from antiphon_store.topics.records import RecordOperations
+from antiphon_store.topics.item_lookups import ItemLookups
 from antiphon_store.topics.trees import tree_of
 
-HOLDERS_PER_LOOK = 8  # usually the first response with an item is readable
 
-
-class LineageOperations(RecordOperations):
+class LineageOperations(ItemLookups):
     """The operations of `antiphon_core.ports.lineage.LineageStore` on the shape of trees."""
 
     walk_nodes_max = limits.TREE_WALK_NODES_MAX
@@ -78,15 +72,6 @@ class LineageOperations(RecordOperations):
                 return RecordPage(found, cursors.encode(question, found[-1]))
             found.append(record)
         return RecordPage(found)
-
-    @implements(LineageStore.resolve_items)
-    async def resolve_items(self, tenant: str, item_ids: Sequence[str]) -> ResolvedItems:
-        wanted = list(dict.fromkeys(item_ids))
-        found = await asyncio.gather(*(self._find_item(tenant, each) for each in wanted))
-        items = [each for each in found if each is not None]
-        self._require_fit((len(each.item) for each in items), field="item_ids")
-        found_ids = {each.id for each in items}
-        return ResolvedItems(items, tuple(each for each in wanted if each not in found_ids))
 
     @implements(LineageStore.tree)
     async def tree(
@@ -176,41 +161,6 @@ class LineageOperations(RecordOperations):
             for each in found
             if each.row is not None and each.id not in ids and nodes.is_readable(each.row, now_ms)
         )
-
-    async def _find_item(self, tenant: str, item_id: str) -> ResolvedItem | None:
-        """The item in the oldest response of the tree that its id names, else in the oldest of other trees: entries are
-        in the order of creation."""
-        tag = item_tag(item_id)
-        if tag is not None:
-            own = self._entries(Partition(tenant, tag), Index.ITEM, item_id, limit=HOLDERS_PER_LOOK)
-            async for now_ms, entry in own:
-                if (found := await self._item_in(tenant, entry.id, entry.row, item_id, now_ms)) is not None:
-                    return found
-        async for _, entry in self._entries(Partition(tenant, ""), Index.FOREIGN, item_id, limit=HOLDERS_PER_LOOK):
-            now_ms, row = await self._trees.look_up(tenant, entry.id)
-            if (found := await self._item_in(tenant, entry.id, row, item_id, now_ms)) is not None:
-                return found
-        return None
-
-    async def _item_in(
-        self, tenant: str, response_id: str, row: Row | None, item_id: str, now_ms: int
-    ) -> ResolvedItem | None:
-        """The item in a response; None if a lookup does not find it there."""
-        if row is None or not await self._is_found(tenant, response_id, row, item_id, now_ms):
-            return None
-        record = nodes.to_record(response_id, row)
-        item = find(record.input_items, item_id) or find(record.output_items, item_id)
-        return ResolvedItem(item_id, response_id, dumps(item)) if item is not None else None
-
-    async def _is_found(self, tenant: str, response_id: str, row: Row, item_id: str, now_ms: int) -> bool:
-        """Whether a lookup finds an item in a node: a readable one, or an addition by hand that its conversation still
-        contains."""
-        if not row.fields.get("added") or nodes.is_expired(row.fields, now_ms):
-            return nodes.is_readable(row, now_ms)
-        conversation_id = row.fields["session"]
-        context = partial(lineage.context_ids, session_id=conversation_id)
-        standing, removed = await self._trees.of_session(tenant, conversation_id, context, only_reads=True)
-        return response_id in standing and item_id not in removed
 
 
 async def _page(
