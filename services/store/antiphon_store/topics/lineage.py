@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 
-from antiphon_core import limits
+from antiphon_core import limits, offload
 from antiphon_core.errors import AlreadyExists, LimitExceeded, SessionLocked
 from antiphon_core.ids import new_fork_id, tree_tag
 from antiphon_core.ports.lineage import (
@@ -30,6 +29,8 @@ from antiphon_store.rows.view import Finish, View
 from antiphon_store.rules.values import size_of
 from antiphon_store.topics.item_lookups import ItemLookups
 from antiphon_store.topics.trees import tree_of
+
+NODE_WORK_BYTES = 256  # the work to sort one node into a page, in bytes of JSON
 
 
 class LineageOperations(ItemLookups):
@@ -78,16 +79,16 @@ class LineageOperations(ItemLookups):
         self, tenant: str, response_id: str, *, from_root: bool, cursor: str | None, max_nodes: int
     ) -> NodePage:
         async def find(after: Position | None) -> Sequence[Node]:
-            found = await self._below(tenant, response_id, from_root=from_root)
-            return await asyncio.to_thread(tree_pages.tree, found, after=after, limit=max_nodes)
+            cut = partial(tree_pages.tree, after=after, limit=max_nodes)
+            return await self._page_below(tenant, response_id, cut, from_root=from_root)
 
         return await _page((tenant, "tree", response_id, str(from_root)), find, cursor, max_nodes)
 
     @implements(LineageStore.leaves)
     async def leaves(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
         async def find(after: Position | None) -> Sequence[Node]:
-            found = await self._below(tenant, response_id, from_root=False)
-            return await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
+            cut = partial(tree_pages.leaves, below=response_id, after=after, limit=limit)
+            return await self._page_below(tenant, response_id, cut, from_root=False)
 
         return await _page((tenant, "leaves", response_id), find, cursor, limit)
 
@@ -123,8 +124,10 @@ class LineageOperations(ItemLookups):
             raise
         return made
 
-    async def _below(self, tenant: str, response_id: str, *, from_root: bool) -> Sequence[Node]:
-        """All nodes that are stored below a response, in no order. ResponseNotFound. LimitExceeded."""
+    async def _page_below(
+        self, tenant: str, response_id: str, cut: Callable[[Sequence[Node]], Sequence[Node]], *, from_root: bool
+    ) -> Sequence[Node]:
+        """The page that `cut` takes of all nodes that are stored below a response. ResponseNotFound. LimitExceeded."""
         find_root, most = partial(lineage.root_of, response_id=response_id), self.walk_nodes_max
         root_id = await self._trees.of_response(tenant, response_id, find_root, only_reads=True)
         starts = [root_id if from_root else response_id]
@@ -135,7 +138,11 @@ class LineageOperations(ItemLookups):
                 field="id",
                 limit=f"{most} responses",
             )
-        return [lineage.tree_node(each, now_ms) for each in found]
+
+        def read() -> Sequence[Node]:
+            return cut([lineage.tree_node(each, now_ms) for each in found])
+
+        return await offload.run(read, size_bytes=NODE_WORK_BYTES * len(found))
 
     async def _children_of(
         self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
