@@ -73,6 +73,7 @@ ANSWER_EXPLAIN_NODES_MAX = 1_000_000  # to find the place of a mismatch takes a 
 # ---- Store ----
 RECORD_BYTES_MAX = 16 * 2**20  # body and items of one response
 RECORD_VALUES_MAX = 1_000_000  # JSON values in the items: a token with 20 alternatives has 150 in its log probabilities
+ITEM_ID_BYTES_MAX = 4 * ITEM_ID_CHARS_MAX  # a key of an index: PostgreSQL stores none of more than 2,700 bytes
 CHAIN_DEPTH_MAX = 1_000  # responses before one turn: a model's context is full much earlier
 CHAIN_BYTES_MAX = 20 * 2**20
 PAGE_ITEMS_DEFAULT = 20  # OpenAI's

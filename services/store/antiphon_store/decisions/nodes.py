@@ -106,8 +106,11 @@ def item_index(item_id: str, response_id: str) -> Index:
 
 
 def item_ids(row: Row) -> list[str]:
-    """The distinct ids of a node's items."""
-    return list(dict.fromkeys(item["id"] for item in loads(packing.join([row.items]))))
+    """The distinct ids of a node's items; none if the items are damaged."""
+    try:
+        return list(dict.fromkeys(item["id"] for item in loads(packing.join([row.items]))))
+    except (ValueError, LookupError, TypeError):
+        return []
 
 
 def joined_items(chain: ChainRows) -> bytes:

@@ -135,6 +135,12 @@ def require_precondition(response_id: str, row: Row | None, condition: Precondit
         raise StatusMismatch.of(response_id, actual=status)
 
 
+def may_follow(row: Row, condition: Precondition, now_ms: int) -> bool:
+    """Whether a record may be one that was written under this condition, and was changed or deleted after that."""
+    written_version = (condition.version or int(_names_a_state(condition))) + 1
+    return bool(row.fields["version"] >= written_version + nodes.is_readable(row, now_ms))
+
+
 def _names_a_state(condition: Precondition) -> bool:
     """Whether the precondition requires that the record exists."""
     return bool(condition.version or condition.statuses or condition.unless_statuses)

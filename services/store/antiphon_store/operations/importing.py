@@ -9,14 +9,16 @@ import asyncio
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from antiphon_core.ids import is_tenant
 from antiphon_core.jsons import loads
 from antiphon_store.decisions import prompts
 from antiphon_store.operations.entries import entries_of
 from antiphon_store.operations.exporting import FORMAT
 from antiphon_store.operations.files import OperationError
+from antiphon_store.operations.rows_by_name import BATCH_BYTES
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import Maintenance, Progress
 from antiphon_store.rows.model import Condition, File, Grow, Kind, Partition, Ref, Row
@@ -56,9 +58,9 @@ async def import_lines(
     tenant = _tenant_of(next(parsed, {}))
     if not may_merge and [each async for each in maintenance.partitions(tenant)]:
         raise OperationError(f"Tenant '{tenant}' has data already. Give --merge to add to them.")
-    runner, rows_ = DecisionRunner(rows), _rows(parsed)
+    runner = DecisionRunner(rows)
     imported = Imported(0, 0)
-    while lines_ := list(islice(rows_, ROWS_AT_ONCE)):
+    for lines_ in _batches(_rows(parsed)):
         trees = [(Partition(tenant, tree), list(each)) for tree, each in groupby(lines_, key=lambda line: line.tree)]
         written = await asyncio.gather(*[_write(runner, *each) for each in trees], return_exceptions=True)
         for each in written:
@@ -121,7 +123,10 @@ def _parsed(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 def _tenant_of(header: dict[str, Any]) -> str:
     if header.get("format") != FORMAT:
         raise OperationError(f"The file is not an export: its first line must name the format '{FORMAT}'.")
-    return str(header["tenant"])
+    tenant = header.get("tenant")
+    if not (isinstance(tenant, str) and is_tenant(tenant)):
+        raise OperationError("The export names no tenant in its first line.")
+    return tenant
 
 
 def _rows(parsed: Iterator[dict[str, Any]]) -> Iterator[_Line]:
@@ -133,12 +138,27 @@ def _rows(parsed: Iterator[dict[str, Any]]) -> Iterator[_Line]:
                 break
             return
         try:
-            row = Row(line["fields"], _payload(line.get("items", "")), _payload(line.get("body", "")))
-            yield _Line(line["tree"], Ref(Kind(line["kind"]), line["id"]), row)
-        except (KeyError, ValueError) as error:
+            row = Row(dict(line["fields"]), _payload(line.get("items", "")), _payload(line.get("body", "")))
+            found = _Line(line["tree"], Ref(Kind(line["kind"]), line["id"]), row)
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise OperationError(f"Row {count + 1} of the export is not one that this release knows.") from error
+        yield found
         count += 1
     raise OperationError(f"The export is cut off after {count} rows.")
+
+
+def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
+    """Groups rows that are held in memory together: at most ROWS_AT_ONCE, and about BATCH_BYTES of payloads."""
+    batch: list[_Line] = []
+    used = 0
+    for line in lines:
+        batch.append(line)
+        used += len(line.row.items) + len(line.row.body)
+        if len(batch) == ROWS_AT_ONCE or used >= BATCH_BYTES:
+            yield batch
+            batch, used = [], 0
+    if batch:
+        yield batch
 
 
 def _payload(value: Any) -> bytes:

@@ -21,9 +21,7 @@ def check_content(record: Record) -> tuple[str, ...]:
     item_ids: dict[str, None] = {}
     for name in ("input_items", "output_items"):
         for index, item in enumerate(_parse_objects(getattr(record, name), f"record.{name}")):
-            if not isinstance(item.get("id"), str):
-                path = f"record.{name}[{index}].id"
-                raise invalid(path, f"'{path}' must be a string.", code="invalid_type")
+            _check_id(item.get("id"), f"record.{name}[{index}].id")
             item_ids[item["id"]] = None
     return tuple(item_ids)
 
@@ -71,7 +69,9 @@ def parse_items(items: bytes) -> list[Object]:
     seen: set[str] = set()
     for index, entry in enumerate(entries):
         if entry.get("id") is not None:
-            _check_unique(entry["id"], seen, f"items[{index}].id")
+            path = f"items[{index}].id"
+            _check_id(entry["id"], path)
+            _require_new(entry["id"], seen, path)
     return entries
 
 
@@ -104,9 +104,16 @@ def _named(entry: Object, ids: Ids, conversation_id: str) -> Object:
     return {"id": item_id, **{name: value for name, value in entry.items() if name != "id"}}
 
 
-def _check_unique(item_id: object, seen: set[str], path: str) -> None:
+def _check_id(item_id: object, path: str) -> None:
+    """Checks an item's id. An empty one would be taken for a missing page token."""
     if not isinstance(item_id, str) or not item_id:
         raise invalid(path, f"'{path}' must be a string that is not empty.", code="invalid_type")
+    most = limits.ITEM_ID_BYTES_MAX
+    if len(item_id.encode()) > most:
+        raise invalid(path, f"'{path}' must have at most {most} bytes.", code="string_above_max_length")
+
+
+def _require_new(item_id: str, seen: set[str], path: str) -> None:
     if item_id in seen:
         raise invalid(path, f"'{path}' is the id of an earlier item as well.")
     seen.add(item_id)

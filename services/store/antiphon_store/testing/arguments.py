@@ -11,6 +11,7 @@ import pytest
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, TooLarge
+from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import Fence, Order, Precondition, ResponseStore, TurnCommit, TurnRequest
 from antiphon_store.testing.subject import Subject, draft, turn_in
 
@@ -74,6 +75,8 @@ BAD_CALLS: list[tuple[str, Attempt]] = [
     ("record.input_items[1]", put(input_items=b'[{"id":"a"},7]')),
     ("record.output_items[0].id", put(output_items=b'[{"type":"message"}]')),
     ("record.output_items[0].id", put(output_items=b'[{"id":5}]')),
+    ("record.output_items[0].id", put(output_items=b'[{"id":""}]')),
+    ("record.input_items[0].id", put(input_items=dumps([{"id": "x" * (limits.ITEM_ID_BYTES_MAX + 1)}]))),
     ("ttl_ms", put_with(ttl_ms=0)),
     ("ttl_ms", put_with(ttl_ms=-1)),
     ("ttl_ms", put_with(ttl_ms=2**62)),

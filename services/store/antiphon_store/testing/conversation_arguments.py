@@ -54,6 +54,7 @@ BAD_CALLS: list[tuple[str, Call]] = [
     ("items[1]", adding(b'[{"id":"a"},7]')),
     ("items[0].id", adding(b'[{"id":5}]')),
     ("items[0].id", adding(b'[{"id":""}]')),
+    ("items[0].id", adding(array("x" * (limits.ITEM_ID_BYTES_MAX + 1)))),
     ("items[1].id", adding(array("a", "a"))),
     ("fence.token", adding(array("a"), fence=Fence(ID, 0))),
     ("fence.session_id", adding(array("a"), fence=Fence("s", 1))),

@@ -23,6 +23,7 @@ from antiphon_core.errors import (
     SessionLocked,
     StaleFence,
     StatusMismatch,
+    VersionMismatch,
 )
 from antiphon_core.jsons import join_arrays
 from antiphon_core.ports.store import Fence, Precondition, Record, Status, TurnCommit, TurnRequest, TurnStart
@@ -276,6 +277,19 @@ class IdempotentWriteSuite:
         condition = Precondition(statuses=frozenset({Status.QUEUED}))
         with pytest.raises(StatusMismatch):
             await subject.put(draft(), precondition=condition, idempotency_key="k")
+        assert (await subject.put(draft(), idempotency_key="k")).version == 1
+
+    async def test_a_write_that_a_stored_record_excludes_is_refused_again_and_leaves_its_key_free(
+        self, subject: Subject
+    ) -> None:
+        record = draft()
+        await subject.put(record)
+        other = replace(record, body=b"{}")
+        for condition, error in ((Precondition(), AlreadyExists), (Precondition(version=7), VersionMismatch)):
+            for _ in range(2):
+                with pytest.raises(error):
+                    await subject.put(other, precondition=condition, idempotency_key="k")
+        assert content(await subject.get(record)) == content(record)
         assert (await subject.put(draft(), idempotency_key="k")).version == 1
 
     async def test_one_of_two_concurrent_writes_under_a_key_is_stored(self, subject: Subject) -> None:

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 
 import pytest
 
+from antiphon_core import limits
 from antiphon_core.errors import AlreadyExists, InvalidRequest, ResponseNotFound
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import Order, Precondition, Record, Status, TurnCommit
@@ -130,6 +132,13 @@ class ItemsSuite:
         page = await subject.store.list_items(subject.tenant, record.id)
         assert [item["id"] for item in loads(page.items)] == ["msg_2", "msg_1", "msg_0"]
         assert not page.has_more
+
+    async def test_items_with_the_longest_ids_are_listed(self, subject: Subject) -> None:
+        item_id = "".join(chr(0x10000 + secrets.randbelow(0xF0000)) for _ in range(limits.ITEM_ID_CHARS_MAX))
+        record = draft(input_items=dumps([{"id": item_id, "type": "message"}]))
+        await subject.put(record)
+        page = await subject.store.list_items(subject.tenant, record.id)
+        assert (page.first_id, page.last_id) == (item_id, item_id)
 
     async def test_a_response_without_items_has_an_empty_page(self, subject: Subject) -> None:
         record = await self.put_with_items(subject, 0)

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-from antiphon_core.errors import AntiphonError, StoreUnavailable
-from antiphon_core.ports.store import History, Record, Stamp, TurnRequest, TurnStart
-from antiphon_store.decisions import keys, nodes
+from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
+from antiphon_core.ports.store import History, Precondition, Record, Stamp, TurnRequest, TurnStart
+from antiphon_store.decisions import keys, nodes, records
 from antiphon_store.rows.view import Finish
 from antiphon_store.topics.trees import Trees
 
@@ -58,18 +58,25 @@ class IdempotencyKeys:
         use = await self._run(tenant, key, partial(keys.bind, response_id=response_id))
         return await self._written(tenant, key, use, write)
 
-    async def put(self, tenant: str, key: str | None, record: Record, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
-        """Binds the key and writes the record. If the key has a stamp, returns that stamp, even if the record has
-        changed since. IdempotencyMismatch."""
+    async def put(
+        self,
+        tenant: str,
+        key: str | None,
+        record: Record,
+        condition: Precondition,
+        write: Callable[[], Awaitable[Stamp]],
+    ) -> Stamp:
+        """Binds the key and writes the record under `condition`. If the key has a stamp, returns that stamp, even if
+        the record has changed since. IdempotencyMismatch."""
         if key is None:
             return await write()
         bind = partial(keys.bind, response_id=record.id, fingerprint=keys.fingerprint_of(record).hex())
         use = await self._run(tenant, key, bind)
         if use.stamp is not None:
             return use.stamp
-        if use.was_bound:  # an earlier write happened, and its stamp was not stored
-            _, row = await self._trees.look_up(tenant, record.id)
-            if row is not None:
+        if use.was_bound:  # an earlier write may have happened, and its stamp was not stored
+            now_ms, row = await self._trees.look_up(tenant, record.id)
+            if row is not None and records.may_follow(row, condition, now_ms):
                 return nodes.stamp_of(row)
         stamp = await self._written(tenant, key, use, write)
         await self._run(tenant, key, partial(keys.remember_stamp, response_id=record.id, stamp=stamp))
@@ -92,16 +99,14 @@ class IdempotencyKeys:
         return None
 
     async def _written(self, tenant: str, key: str, use: keys.KeyUse, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
-        """Writes under a bound key. If the write is rejected, the binding is undone, unless a repetition of the write
-        has succeeded."""
+        """Writes under a bound key. If the write is rejected, the binding is undone, unless the key was bound again
+        since."""
         try:
             return await write()
-        except StoreUnavailable:
+        except (StoreUnavailable, InternalError):
             raise  # it may have happened
         except AntiphonError:
-            _, row = await self._trees.look_up(tenant, use.response_id)
-            if row is None:
-                await self._undo(tenant, key, use)
+            await self._undo(tenant, key, use)
             raise
 
     async def _undo(self, tenant: str, key: str, use: keys.KeyUse) -> None:

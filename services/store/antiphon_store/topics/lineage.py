@@ -1,18 +1,16 @@
-"""Operations on the shape of trees: forks, pages of nodes, and lookups of items by id."""
+"""Operations on the shape of trees: forks, and pages of nodes."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 
-from antiphon_core import limits
+from antiphon_core import limits, offload
 from antiphon_core.errors import AlreadyExists, LimitExceeded, SessionLocked
-from antiphon_core.ids import item_tag, new_fork_id, tree_tag
-from antiphon_core.jsons import dumps
+from antiphon_core.ids import new_fork_id, tree_tag
 from antiphon_core.ports.lineage import (
     Fork,
     ForkSource,
@@ -20,25 +18,22 @@ from antiphon_core.ports.lineage import (
     Node,
     NodePage,
     RecordPage,
-    ResolvedItem,
-    ResolvedItems,
 )
 from antiphon_core.ports.store import Order, Record
 from antiphon_store import cursors
 from antiphon_store.arguments import implements
 from antiphon_store.cursors import Position
 from antiphon_store.decisions import forks, lineage, nodes, tree_pages
-from antiphon_store.decisions.conversations import find
-from antiphon_store.rows.model import Index, Partition, Row, made_id, named_node
+from antiphon_store.rows.model import Index, Partition, made_id, named_node
 from antiphon_store.rows.view import Finish, View
 from antiphon_store.rules.values import size_of
-from antiphon_store.topics.records import RecordOperations
+from antiphon_store.topics.item_lookups import ItemLookups
 from antiphon_store.topics.trees import tree_of
 
-HOLDERS_PER_LOOK = 8  # usually the first response with an item is readable
+NODE_WORK_BYTES = 256  # the work to sort one node into a page, in bytes of JSON
 
 
-class LineageOperations(RecordOperations):
+class LineageOperations(ItemLookups):
     """The operations of `antiphon_core.ports.lineage.LineageStore` on the shape of trees."""
 
     walk_nodes_max = limits.TREE_WALK_NODES_MAX
@@ -79,30 +74,21 @@ class LineageOperations(RecordOperations):
             found.append(record)
         return RecordPage(found)
 
-    @implements(LineageStore.resolve_items)
-    async def resolve_items(self, tenant: str, item_ids: Sequence[str]) -> ResolvedItems:
-        wanted = list(dict.fromkeys(item_ids))
-        found = await asyncio.gather(*(self._find_item(tenant, each) for each in wanted))
-        items = [each for each in found if each is not None]
-        self._require_fit((len(each.item) for each in items), field="item_ids")
-        found_ids = {each.id for each in items}
-        return ResolvedItems(items, tuple(each for each in wanted if each not in found_ids))
-
     @implements(LineageStore.tree)
     async def tree(
         self, tenant: str, response_id: str, *, from_root: bool, cursor: str | None, max_nodes: int
     ) -> NodePage:
         async def find(after: Position | None) -> Sequence[Node]:
-            found = await self._below(tenant, response_id, from_root=from_root)
-            return await asyncio.to_thread(tree_pages.tree, found, after=after, limit=max_nodes)
+            cut = partial(tree_pages.tree, after=after, limit=max_nodes)
+            return await self._page_below(tenant, response_id, cut, from_root=from_root)
 
         return await _page((tenant, "tree", response_id, str(from_root)), find, cursor, max_nodes)
 
     @implements(LineageStore.leaves)
     async def leaves(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
         async def find(after: Position | None) -> Sequence[Node]:
-            found = await self._below(tenant, response_id, from_root=False)
-            return await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
+            cut = partial(tree_pages.leaves, below=response_id, after=after, limit=limit)
+            return await self._page_below(tenant, response_id, cut, from_root=False)
 
         return await _page((tenant, "leaves", response_id), find, cursor, limit)
 
@@ -138,8 +124,10 @@ class LineageOperations(RecordOperations):
             raise
         return made
 
-    async def _below(self, tenant: str, response_id: str, *, from_root: bool) -> Sequence[Node]:
-        """All nodes that are stored below a response, in no order. ResponseNotFound. LimitExceeded."""
+    async def _page_below(
+        self, tenant: str, response_id: str, cut: Callable[[Sequence[Node]], Sequence[Node]], *, from_root: bool
+    ) -> Sequence[Node]:
+        """The page that `cut` takes of all nodes that are stored below a response. ResponseNotFound. LimitExceeded."""
         find_root, most = partial(lineage.root_of, response_id=response_id), self.walk_nodes_max
         root_id = await self._trees.of_response(tenant, response_id, find_root, only_reads=True)
         starts = [root_id if from_root else response_id]
@@ -150,7 +138,11 @@ class LineageOperations(RecordOperations):
                 field="id",
                 limit=f"{most} responses",
             )
-        return [lineage.tree_node(each, now_ms) for each in found]
+
+        def read() -> Sequence[Node]:
+            return cut([lineage.tree_node(each, now_ms) for each in found])
+
+        return await offload.run(read, size_bytes=NODE_WORK_BYTES * len(found))
 
     async def _children_of(
         self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
@@ -176,41 +168,6 @@ class LineageOperations(RecordOperations):
             for each in found
             if each.row is not None and each.id not in ids and nodes.is_readable(each.row, now_ms)
         )
-
-    async def _find_item(self, tenant: str, item_id: str) -> ResolvedItem | None:
-        """The item in the oldest response of the tree that its id names, else in the oldest of other trees: entries are
-        in the order of creation."""
-        tag = item_tag(item_id)
-        if tag is not None:
-            own = self._entries(Partition(tenant, tag), Index.ITEM, item_id, limit=HOLDERS_PER_LOOK)
-            async for now_ms, entry in own:
-                if (found := await self._item_in(tenant, entry.id, entry.row, item_id, now_ms)) is not None:
-                    return found
-        async for _, entry in self._entries(Partition(tenant, ""), Index.FOREIGN, item_id, limit=HOLDERS_PER_LOOK):
-            now_ms, row = await self._trees.look_up(tenant, entry.id)
-            if (found := await self._item_in(tenant, entry.id, row, item_id, now_ms)) is not None:
-                return found
-        return None
-
-    async def _item_in(
-        self, tenant: str, response_id: str, row: Row | None, item_id: str, now_ms: int
-    ) -> ResolvedItem | None:
-        """The item in a response; None if a lookup does not find it there."""
-        if row is None or not await self._is_found(tenant, response_id, row, item_id, now_ms):
-            return None
-        record = nodes.to_record(response_id, row)
-        item = find(record.input_items, item_id) or find(record.output_items, item_id)
-        return ResolvedItem(item_id, response_id, dumps(item)) if item is not None else None
-
-    async def _is_found(self, tenant: str, response_id: str, row: Row, item_id: str, now_ms: int) -> bool:
-        """Whether a lookup finds an item in a node: a readable one, or an addition by hand that its conversation still
-        contains."""
-        if not row.fields.get("added") or nodes.is_expired(row.fields, now_ms):
-            return nodes.is_readable(row, now_ms)
-        conversation_id = row.fields["session"]
-        context = partial(lineage.context_ids, session_id=conversation_id)
-        standing, removed = await self._trees.of_session(tenant, conversation_id, context, only_reads=True)
-        return response_id in standing and item_id not in removed
 
 
 async def _page(

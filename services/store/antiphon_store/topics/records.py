@@ -57,7 +57,8 @@ class RecordOperations(SweepOperations):
     ) -> Stamp:
         """Inserts or replaces one record, once for each key. Raises the errors of `decisions.turns.commit`."""
         write = await self._write(TurnCommit(record, ttl_ms=ttl_ms, precondition=precondition))
-        return await self._keys.put(tenant, idempotency_key, write.record, partial(self._commit, tenant, write))
+        write_once = partial(self._commit, tenant, write)
+        return await self._keys.put(tenant, idempotency_key, write.record, precondition, write_once)
 
     @implements(LineageStore.batch_get)
     async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:

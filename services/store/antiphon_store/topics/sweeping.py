@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 
 from antiphon_core import limits
+from antiphon_core.errors import InternalError
 from antiphon_core.ports.retention import Retention, Sweeping
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
@@ -13,6 +15,8 @@ from antiphon_store.decisions.sweeping import Family
 from antiphon_store.rows.model import Entry, Index, Kind, Partition, Span, named_node
 from antiphon_store.topics.topic import Topic
 from antiphon_store.topics.trees import tree_of
+
+log = logging.getLogger(__name__)
 
 CANDIDATES_PER_LOOK = 32
 CANDIDATE_HIDE_MS = 5_000  # how long a candidate is hidden from other sweepers while it is checked
@@ -28,12 +32,14 @@ class SweepOperations(Topic):
     @implements(Retention.sweep)
     async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
         freed: list[int] = []
+        unreadable: set[str] = set()
         while len(freed) < limit:
             most = min(CANDIDATES_PER_LOOK, limit - len(freed))
-            due = await self._rows.take_due(tenant, Index.ENDS, "", limit=most, hide_ms=CANDIDATE_HIDE_MS)
+            taken = await self._rows.take_due(tenant, Index.ENDS, "", limit=most, hide_ms=CANDIDATE_HIDE_MS)
+            due = [each for each in taken if each.id not in unreadable]
             if not due:
                 return Sweeping(len(freed), sum(freed))
-            sizes = [await self._reclaim(tenant, each) for each in due]
+            sizes = [await self._reclaim_readable(tenant, each, unreadable) for each in due]
             freed += [each for each in sizes if each is not None]
         now_ms, waiting = await self._page(tenant, Index.ENDS, "", 1)
         return Sweeping(len(freed), sum(freed), has_more=bool(waiting) and waiting[0].at <= now_ms)
@@ -51,6 +57,16 @@ class SweepOperations(Topic):
         for each in sorted(found, key=lambda entry: -(entry.row.fields["depth"] if entry.row is not None else 0)):
             await self._reclaim_node(tenant, each.id)
         return True
+
+    async def _reclaim_readable(self, tenant: str, entry: Entry, unreadable: set[str]) -> int | None:
+        """Removes a candidate as `_reclaim` does. One that cannot be read stays, is added to `unreadable`, and does not
+        keep the others from being removed."""
+        try:
+            return await self._reclaim(tenant, entry)
+        except InternalError as error:
+            log.warning("a row that cannot be read is not cleaned up: %s: %s", entry.id, error)
+            unreadable.add(entry.id)
+            return None
 
     async def _reclaim(self, tenant: str, entry: Entry) -> int | None:
         """Removes a candidate if nothing needs it, and returns the bytes of its content."""

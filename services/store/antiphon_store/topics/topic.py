@@ -56,10 +56,11 @@ class Topic:
         *,
         limit: int = PAGE_ENTRIES,
         descending: bool = False,
+        with_rows: bool = True,
     ) -> AsyncIterator[tuple[int, Entry]]:
-        """Entries after `after`, read a page at a time, each with the time of its page. Entries of the partition's own
-        indexes come with their nodes."""
-        size, with_rows = min(limit, PAGE_ENTRIES), index not in TENANT_WIDE
+        """Entries after `after`, read a page at a time, each with the time of its page. `with_rows`: entries of the
+        partition's own indexes come with their nodes."""
+        size, with_rows = min(limit, PAGE_ENTRIES), with_rows and index not in TENANT_WIDE
         while True:
             span = Span(size, after, descending)
             now_ms, page = await self._rows.page(partition, index, key, span, with_rows=with_rows)

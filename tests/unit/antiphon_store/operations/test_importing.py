@@ -10,6 +10,7 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_store.operations.exporting import FORMAT, export
 from antiphon_store.operations.files import OperationError
 from antiphon_store.operations.importing import ROWS_AT_ONCE, import_lines
+from antiphon_store.operations.rows_by_name import BATCH_BYTES
 from antiphon_store.service import StoreService
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import PROMPT, StoredTenant
@@ -40,6 +41,10 @@ async def lines(rows: MaintainedMemory, stored: StoredTenant) -> list[bytes]:
         ([HEADER, dumps({"rows": 1})], "cut off after 0 rows"),
         ([HEADER, dumps({"tree": "t", "kind": "novelty", "id": "n", "fields": {}}), END], "Row 1 of the export"),
         ([HEADER, dumps({"tree": "t", "kind": "session", "fields": {}}), END], "Row 1 of the export"),
+        ([HEADER, dumps({"tree": "t", "kind": "session", "id": "s", "fields": 7}), END], "Row 1 of the export"),
+        ([HEADER, dumps({"tree": "t", "kind": "session", "id": "s", "fields": {}, "body": 7}), END], "Row 1 of the"),
+        ([dumps({"format": FORMAT}), END], "names no tenant"),
+        ([dumps({"format": FORMAT, "tenant": "a b"}), END], "names no tenant"),
     ],
 )
 async def test_an_invalid_export_is_rejected(empty: MaintainedMemory, given: list[bytes], says: str) -> None:
@@ -85,3 +90,12 @@ async def test_imported_prompts_count_towards_the_limit(
         await store.put_prompt(stored.tenant, third, 1, b"{}")
     await store.delete_prompt(stored.tenant, PROMPT)
     await store.put_prompt(stored.tenant, third, 1, b"{}")
+
+
+async def test_large_rows_are_imported_a_few_at_a_time(empty: MaintainedMemory) -> None:
+    large = "x" * (BATCH_BYTES // 2)
+    rows = [dumps({"tree": f"t{n}", "kind": "session", "id": "s", "fields": {}, "body": large}) for n in range(5)]
+    seen: list[int] = []
+    imported = await import_lines(empty, empty.maintenance, [HEADER, *rows, dumps({"rows": 5})], seen.append)
+    assert imported == (5, 0)
+    assert seen == [2, 2, 1]

@@ -13,7 +13,7 @@ from antiphon_store.testing.subject import draft
 
 
 def test_an_item_without_an_id_is_rejected() -> None:
-    rules.check_content(draft(input_items=b'[{"id":"a"},{"id":""}]'))
+    rules.check_content(draft(input_items=b'[{"id":"a"},{"id":"b"}]'))
     with pytest.raises(InvalidRequest, match=r"input_items\[1\].id") as caught:
         rules.check_content(draft(input_items=b'[{"id":"a"},{}]'))
     assert caught.value.code == "invalid_type"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from antiphon_core.clock import ManualClock
@@ -10,8 +12,8 @@ from antiphon_core.errors import (
     ResponseNotFound,
     StoreUnavailable,
 )
-from antiphon_core.ports.store import TurnCommit
-from antiphon_store.rows.model import Partition, Program
+from antiphon_core.ports.store import Precondition, TurnCommit
+from antiphon_store.rows.model import Partition, Program, Set
 from antiphon_store.service import StoreService
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft
@@ -85,3 +87,47 @@ async def test_a_refused_single_write_frees_its_key_and_a_lost_answer_does_not(
     with pytest.raises(StoreUnavailable):
         await store.put(T, lost, idempotency_key="l")
     assert (await store.put(T, lost, idempotency_key="l")).version == 1
+
+
+async def test_a_keyed_replacement_that_failed_before_it_was_written_is_written_by_its_retry(
+    store: StoreService, rows: SpiedRows
+) -> None:
+    record = draft()
+    await store.put(T, record)
+    changed = replace(record, body=b"{}")
+
+    async def fail(_partition: Partition, program: Program) -> None:
+        if any(isinstance(each, Set) and each.ref.id == record.id for each in program.changes):
+            raise StoreUnavailable("down")
+
+    rows.before_transact = fail
+    with pytest.raises(StoreUnavailable):
+        await store.put(T, changed, precondition=Precondition(version=1), idempotency_key="k")
+    rows.before_transact = None
+    for _ in range(2):
+        stamp = await store.put(T, changed, precondition=Precondition(version=1), idempotency_key="k")
+        assert stamp.version == 2
+    assert (await store.get(T, record.id)).body == changed.body
+
+
+async def test_a_keyed_write_whose_stamp_was_lost_is_not_repeated_over_a_later_version(
+    store: StoreService, rows: SpiedRows
+) -> None:
+    record = draft()
+
+    async def lose_the_answer(_partition: Partition, program: Program) -> None:
+        if any(getattr(each, "id", "") == record.id for each in program.changes):
+            rows.after_transact = None
+            raise StoreUnavailable("lost")
+
+    rows.after_transact = lose_the_answer
+    with pytest.raises(StoreUnavailable):
+        await store.put(T, record, idempotency_key="k")
+    later = replace(record, body=b"{}")
+    await store.put(T, later, precondition=Precondition(version=1))
+    assert (await store.put(T, record, idempotency_key="k")).version == 2
+    assert (await store.get(T, record.id)).body == later.body
+    await store.delete(T, record.id)
+    await store.put(T, record, idempotency_key="k")
+    with pytest.raises(ResponseNotFound):
+        await store.get(T, record.id)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from antiphon_core.errors import LimitExceeded
 from antiphon_core.ids import SequentialIds
-from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.offload import INLINE_BYTES_MAX
+from antiphon_core.ports.lineage import ForkSource, Node
 from antiphon_core.ports.store import Order, Record
+from antiphon_store.decisions import lineage
+from antiphon_store.decisions.lineage import tree_node
+from antiphon_store.rows.model import Entry
 from antiphon_store.service import StoreService
 from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft, new_session_id
+from antiphon_store.topics.lineage import NODE_WORK_BYTES
 from tests.support.rows import SpiedRows
 
 T = "t"
@@ -141,3 +147,25 @@ async def test_a_fork_gets_its_session_id_from_the_given_source(rows: SpiedRows)
     await store.put("t", record)
     made = await store.fork("t", ForkSource(up_to_response_id=record.id))
     assert made.session_id == f"conv_{record.id[5:21]}{1:032x}"
+
+
+async def test_a_page_of_a_large_tree_is_made_outside_of_the_event_loop(
+    store: StoreService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = draft()
+    few, many = draft(root), draft(root)
+    await put(store, root, few, many, draft(few), *(draft(many) for _ in range(INLINE_BYTES_MAX // NODE_WORK_BYTES)))
+    threads: set[int] = set()
+
+    def spied(entry: Entry, now_ms: int) -> Node:
+        threads.add(threading.get_ident())
+        return tree_node(entry, now_ms)
+
+    monkeypatch.setattr(lineage, "tree_node", spied)
+    assert len((await store.tree(T, few.id)).nodes) == 2
+    assert threads == {threading.get_ident()}
+    for page_of in (store.tree, store.leaves):
+        threads.clear()
+        assert (await page_of(T, many.id)).nodes
+        assert threads
+        assert threading.get_ident() not in threads

@@ -15,12 +15,16 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.store import Fence, Precondition, Record, TurnCommit, TurnRequest
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.decisions import keys
+from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref, Span
+from antiphon_store.rules.values import size_of
 from antiphon_store.service import StoreService
 from antiphon_store.testing.conversations import array, new_id
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.topics.trees import tree_of
 from tests.support.rows import SpiedRows
 
 T = "t"
@@ -265,3 +269,34 @@ async def test_a_deleted_parent_stays_in_the_history_of_its_child(store: StoreSe
     await sweep(store)
     start = await store.begin_turn(T, TurnRequest(previous_response_id=child.id))
     assert start.history.depth == 2
+
+
+def damage(rows: SpiedRows, record: Record) -> None:
+    """Cuts the last bytes off the stored items of a response."""
+    ref = Ref(Kind.NODE, record.id)
+    stored_rows = rows.rows.trees[tree_of(T, record.id)].rows
+    stored_rows[ref] = stored_rows[ref]._replace(items=stored_rows[ref].items[:-3])
+
+
+async def test_a_deleted_response_with_damaged_items_is_reclaimed(store: StoreService, rows: SpiedRows) -> None:
+    whole, damaged = draft(), draft()
+    for each in (whole, damaged):
+        await store.put(T, each)
+        await store.delete(T, each.id)
+    damage(rows, damaged)
+    assert await swept(store) == 2
+
+
+async def test_a_sealed_response_that_cannot_be_decrypted_does_not_stop_a_sweep(
+    rows: SpiedRows, clock: ManualClock
+) -> None:
+    store = StoreService(sealed(rows, SealingKeys.ephemeral()))
+    records = [draft() for _ in range(5)]
+    for each in records:
+        await store.put(T, each, ttl_ms=1000)
+    damage(rows, records[2])
+    clock.advance(1)
+    assert await sweep(store) == Sweeping(4, sum(size_of(each) for each in records[:2] + records[3:]))
+    assert await candidates(rows) == [f"{Kind.NODE}/{records[2].id}"]
+    clock.advance(3600)
+    assert await swept(store) == 0

@@ -46,8 +46,8 @@ class Address:
 def parse_address(scheme: str, rest: str) -> Address:
     """The address in a URL. SettingsError: its message says what to write instead, and never has the password."""
     topology, default_port = _SCHEMES[scheme]
-    location, _, query = rest.partition("?")
-    credentials, _, location = location.rpartition("@")
+    credentials, _, location = rest.rpartition("@")  # first: a password that is not encoded may have any character
+    location, _, query = location.partition("?")
     hosts, _, path = location.partition("/")
     username, _, password = credentials.partition(":")
     nodes = hosts.split(",")

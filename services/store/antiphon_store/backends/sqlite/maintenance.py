@@ -44,7 +44,16 @@ class SqliteMaintenance(SqlMaintenance):
 
     async def restore(self, file: Path, on_progress: Progress) -> None:
         await asyncio.to_thread(self._path.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
+        await asyncio.to_thread(_require_no_log, self._path)
         await asyncio.to_thread(_copy, file, self._path, "ro", on_progress, self.pages_at_once)
+
+
+def _require_no_log(path: Path) -> None:
+    """Checks that no log of a former file lies beside the new one: SQLite would write it into the new file, and so undo
+    the restore."""
+    for each in (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-journal")):
+        if each.exists() and not path.exists():
+            raise OperationError(f"{each} is left of a former file. Move it away with that file first.")
 
 
 def _erase(connection: sqlite3.Connection, script: str, values: dict[str, Any]) -> int:

@@ -63,3 +63,12 @@ def test_the_error_for_a_malformed_address_does_not_show_the_password() -> None:
     with pytest.raises(SettingsError) as caught:
         parse_address("redis", "me:secret@host:x")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["sec?ret", "12?secret", "?secret", "s/e?c#ret", "secret?tls=true"])
+def test_a_password_with_a_question_mark_is_not_taken_for_a_host_or_an_option(password: str) -> None:
+    address = parse_address("redis", f"me:{password}@host:7000/3")
+    assert (address.password, address.nodes, address.database) == (password, (("host", 7000),), 3)
+    with pytest.raises(SettingsError) as caught:
+        parse_address("redis+cluster", f"me:{password}@host?tls=maybe")
+    assert "sec" not in str(caught.value)

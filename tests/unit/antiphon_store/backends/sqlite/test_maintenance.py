@@ -89,6 +89,21 @@ def test_existing_data_is_not_overwritten_by_backup_or_restore(
     assert path.read_bytes() == content
 
 
+def test_a_backup_is_not_restored_beside_the_log_of_a_former_file(
+    store: sqlite3.Connection, path: Path, tmp_path: Path
+) -> None:
+    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
+    for suffix in ("-wal", "-journal"):
+        log = tmp_path / f"restored{suffix}"
+        log.write_bytes(b"changes of the former file")
+        with pytest.raises(OperationError, match=f"{log.name} is left of a former file"):
+            asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", ignore_progress))
+        assert not (tmp_path / "restored").exists()
+        log.unlink()
+    asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", ignore_progress))
+    assert rows_of(tmp_path / "restored") == rows_of(path)
+
+
 def damage(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[3 * 8192 : 6 * 8192] = b"\x55" * (3 * 8192)

@@ -1436,13 +1436,14 @@ class ResponseRecord(betterproto2.Message):
 
     input_items: "bytes" = betterproto2.field(6, betterproto2.TYPE_BYTES)
     """
-    The turn's own input, without history, as a JSON array of items, each with a string `id`; empty means an empty
-    array.
+    The turn's own input, without history, as a JSON array of items, each with an `id` of 1 to 1,024 bytes; empty
+    means an empty array.
     """
 
     output_items: "bytes" = betterproto2.field(7, betterproto2.TYPE_BYTES)
     """
-    The items that the model produced, as a JSON array of items, each with a string `id`: the `output` of the response.
+    The items that the model produced, as a JSON array of items, each with an `id` of 1 to 1,024 bytes: the `output`
+    of the response.
     """
 
     version: "int" = betterproto2.field(8, betterproto2.TYPE_UINT64)
