@@ -117,7 +117,7 @@ def delete(view: View, conversation_id: str, *, responses_ttl_ms: int | None = N
         raise SessionLocked.of(conversation_id)
     end(view, conversation_id, session)
     if session is not None and responses_ttl_ms is not None:
-        view.set(Kind.SESSION, conversation_id, responses_until=Now(responses_ttl_ms))
+        view.set(Kind.SESSION, conversation_id, responses_until=Now(responses_ttl_ms), ended=Now())
         view.file(Index.ENDS, "", f"{Kind.SESSION}/{conversation_id}")
     return nothing
 
