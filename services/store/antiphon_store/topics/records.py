@@ -151,9 +151,11 @@ class RecordOperations(SweepOperations):
         return dead
 
 
-async def item_page(items: bytes, named: str, after: str | None, limit: int, order: Order) -> ItemPage:
-    """A page of a JSON array of items. InvalidRequest: `after` is none of them."""
-    cut = partial(item_arrays.page, items, after=after, limit=limit, order=order)
+async def item_page(
+    items: bytes, named: str, after: str | None, limit: int, order: Order, *, removed: Sequence[str] = ()
+) -> ItemPage:
+    """A page of a JSON array of items without the `removed` ones. InvalidRequest: `after` is none of the items."""
+    cut = partial(item_arrays.page, items, after=after, limit=limit, order=order, removed=frozenset(removed))
     page = await offload.run(cut, size_bytes=len(items))
     if page is None:
         raise rules.invalid("after", f"'after' names no {named}.")
