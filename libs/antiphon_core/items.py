@@ -7,7 +7,7 @@ the content of a message becomes a list of parts. Unknown members of items and p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from antiphon_core.ids import Ids, new_item_id
@@ -58,8 +58,11 @@ def normalise_input(given: str | Sequence[Object], ids: Ids, *, relative: str | 
     return list(full.values())
 
 
-def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPage | None:
-    """One page of a JSON array of items; None if `after` is not among them.
+def page(
+    items: bytes, *, after: str | None, limit: int, order: Order, removed: Collection[str] = ()
+) -> ItemPage | None:
+    """One page of a JSON array of items; None if `after` is not among them. Items with the ids `removed` are left out,
+    but a page may begin behind one of them.
 
     If several items have the same id, `first_id` and `last_id` distinguish them by a suffix (`_named`), so that
     the next page begins behind the right one."""
@@ -70,12 +73,13 @@ def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPa
     if after is not None and after not in names:
         return None
     start = names.index(after) + 1 if after is not None else 0
-    chosen = entries[start : start + limit]
+    rest = [each for each in entries[start:] if each[1]["id"] not in removed]
+    chosen = rest[:limit]
     return ItemPage(
         items=dumps([entry for _, entry in chosen]),
         first_id=chosen[0][0] if chosen else None,
         last_id=chosen[-1][0] if chosen else None,
-        has_more=start + limit < len(entries),
+        has_more=limit < len(rest),
     )
 
 

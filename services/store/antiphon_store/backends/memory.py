@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.errors import StoreUnavailable
@@ -103,7 +103,7 @@ class MemoryRows(LocalBackend):
 
 
 class _TreeRows(LocalRows):
-    """One step on the rows of a tree. A new tree is kept once it was changed."""
+    """One step on the rows of a tree. A tree is kept while it has rows or entries."""
 
     __slots__ = ("_backend", "_partition", "_tree")
 
@@ -135,19 +135,31 @@ class _TreeRows(LocalRows):
             del self._tree.rows[ref]
 
     def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
-        lines = self._index(index, key).behind(span.after, descending=span.descending)
+        indexes, name = self._indexes(index, key)
+        if name not in indexes:
+            return []
+        lines = indexes[name].behind(span.after, descending=span.descending)
         return [Entry(entry_id, at) for at, entry_id in islice(lines, span.limit)]
 
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
-        self._index(index, key).file(entry_id, at_ms)
+        indexes, name = self._indexes(index, key)
+        indexes[name].file(entry_id, at_ms)
 
     def unfile(self, index: Index, key: str, entry_id: str) -> None:
-        self._index(index, key).unfile(entry_id)
+        indexes, name = self._indexes(index, key)
+        if name in indexes:
+            indexes[name].unfile(entry_id)
+            if not indexes[name].lines:
+                del indexes[name]
 
     def end_changes(self) -> None:
-        self._backend.trees[self._partition] = self._tree
+        if self._tree.rows or self._tree.indexes:
+            self._backend.trees[self._partition] = self._tree
+        else:
+            self._backend.trees.pop(self._partition, None)
 
-    def _index(self, index: Index, key: str) -> _Index:
+    def _indexes(self, index: Index, key: str) -> tuple[defaultdict[Any, _Index], tuple[str, ...]]:
+        """The indexes that hold the entries under a key, and the name of the key in them."""
         if index in TENANT_WIDE:
-            return self._backend.tenant_wide[self._partition.tenant, index, key]
-        return self._tree.indexes[index, key]
+            return self._backend.tenant_wide, (self._partition.tenant, index, key)
+        return self._tree.indexes, (index, key)

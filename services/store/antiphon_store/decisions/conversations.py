@@ -10,9 +10,10 @@ and reading its history leaves them out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from antiphon_core import limits
 from antiphon_core.errors import (
@@ -32,6 +33,8 @@ from antiphon_store.rows.model import Add, Condition, Grow, Index, Kind, Now, Pa
 from antiphon_store.rows.view import Finish, View, answer, nothing
 from antiphon_store.rules.contents import parse_metadata
 
+_Answer = TypeVar("_Answer")
+
 
 @dataclass(frozen=True, slots=True)
 class Addition:
@@ -43,6 +46,13 @@ class Addition:
     salt: str
     idempotency_key: str | None = None
     fence: Fence | None = None
+
+
+class Items(NamedTuple):
+    """The items of a conversation as one JSON array, with the removed ones, and the ids of these."""
+
+    array: bytes
+    removed: Sequence[str]
 
 
 def create(
@@ -117,7 +127,7 @@ def delete(view: View, conversation_id: str, *, responses_ttl_ms: int | None = N
         raise SessionLocked.of(conversation_id)
     end(view, conversation_id, session)
     if session is not None and responses_ttl_ms is not None:
-        view.set(Kind.SESSION, conversation_id, responses_until=Now(responses_ttl_ms))
+        view.set(Kind.SESSION, conversation_id, responses_until=Now(responses_ttl_ms), ended=Now())
         view.file(Index.ENDS, "", f"{Kind.SESSION}/{conversation_id}")
     return nothing
 
@@ -139,23 +149,28 @@ def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[by
     return answer(addition.items)
 
 
-def read_items(view: View, conversation_id: str) -> Finish[bytes]:
-    """Reads the context of a conversation as one JSON array. ConversationNotFound, ChainTooLong."""
+def read_items(view: View, conversation_id: str) -> Finish[Items]:
+    """Reads all items of a conversation. ConversationNotFound, ChainTooLong."""
     if not (
         view.test(Kind.CONVERSATION, conversation_id, Condition.PRESENT)
         and view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires")
     ):
         raise ConversationNotFound.of(conversation_id)
-    return read_context(view, conversation_id)
+    return _read(view, conversation_id, Items)
 
 
 def read_context(view: View, session_id: str) -> Finish[bytes]:
     """Reads the history of a session without its removed items. ChainTooLong."""
+    return _read(view, session_id, turns.without)
+
+
+def _read(view: View, session_id: str, make: Callable[[bytes, Sequence[str]], _Answer]) -> Finish[_Answer]:
+    """Reads what `make` makes of the history of a session and the ids of its removed items. ChainTooLong."""
     max_depth, max_bytes = limits.CHAIN_DEPTH_MAX, limits.CHAIN_BYTES_MAX
     if view.too_long:
         raise turns.too_long(turns.head_of(view, session_id), view.too_long, max_depth, max_bytes)
     return view.answer_from(
-        lambda session, chain: turns.without(nodes.joined_items(chain), turns.removed_from(session)),
+        lambda session, chain: make(nodes.joined_items(chain), turns.removed_from(session)),
         *turns.context(session_id, Payload.ITEMS, max_depth, max_bytes),
     )
 

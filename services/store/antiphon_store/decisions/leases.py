@@ -7,8 +7,8 @@
 Row SESSION: `head` (the last response committed in it), `fence` (the last token granted), `holder`, `lease_until`
 (0: released), `stamp` (when the lease was taken or renewed last), `removed` (ids of items that were removed from its
 conversation), `source` (of the fork that made it), `responses_until` (the expiry that a sweep has yet to write into the
-responses of its deleted conversation). Each grant to a new holder has a higher token. A fence is valid only while its
-lease lives.
+responses of its deleted conversation), `ended` (when that conversation was deleted). Each grant to a new holder has a
+higher token. A fence is valid only while its lease lives.
 
 If the clock was set back since the last renewal, the age of the lease is unknown: another
 holder may take it at once, and the present holder keeps it until then.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from antiphon_store.decisions import conversations, jobs, leases, nodes
 from antiphon_store.rows.model import Condition, Entry, Index, Kind, Row, made_id
@@ -76,10 +77,19 @@ def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None
     return nothing
 
 
-def read_responses_end(view: View, session_id: str) -> Finish[int | None]:
+class ResponsesEnd(NamedTuple):
+    """The expiry for the responses of a deleted conversation that were made until it was deleted."""
+
+    expires_ms: int
+    made_until_ms: int
+
+
+def read_responses_end(view: View, session_id: str) -> Finish[ResponsesEnd | None]:
     """Reads the expiry for the responses of a deleted conversation; None if there is none to write."""
     session = view.need(Kind.SESSION, session_id)
-    return answer(session.fields.get("responses_until") if session is not None else None)
+    fields = session.fields if session is not None else {}
+    until = fields.get("responses_until")
+    return answer(ResponsesEnd(until, fields.get("ended") or until) if until is not None else None)
 
 
 def forget_responses_end(view: View, session_id: str, *, taken_until: int = 0) -> Finish[None]:

@@ -119,7 +119,8 @@ class SealedRows:
 
     def _opened_answer(self, partition: Partition, read: Read, found: Any) -> Any:
         if isinstance(read, Get):
-            return self._opened(partition, read.ref, found)
+            asked = found if read.payload or found is None else Row(found.fields)
+            return self._opened(partition, read.ref, asked)
         if isinstance(read, Chain):
             return self._opened_chain(partition, found)
         return [(row_id, self._opened(partition, Ref(read.kind, row_id), row)) for row_id, row in found]

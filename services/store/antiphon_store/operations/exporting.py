@@ -6,7 +6,8 @@
     {"rows": 2}
 
 Payloads are text, or base64 if they are not UTF-8. Index entries and the number of prompts are left out, because an
-import computes them from the rows. The state of the tenant's quotas is left out, too.
+import computes them from the rows. The state of the tenant's quotas is left out, too. A row that cannot be decrypted
+is left out, except a node: it is exported without its payloads, and stays damaged, because its children need it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from antiphon_core.jsons import dumps
 from antiphon_store.decisions import prompts
-from antiphon_store.operations.rows_by_name import rows_of
+from antiphon_store.operations.rows_by_name import rows_of, whole_rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import Maintenance, Name, Progress
 from antiphon_store.rows.model import VOLATILE_TREES, Kind, Partition, Payload, Ref, Row
@@ -48,17 +49,18 @@ async def _tree(rows: RowBackend, maintenance: Maintenance, partition: Partition
     out."""
     names: Sequence[Name] = [each for each in await maintenance.names(partition) if each.ref != prompts.COUNT]
     ends: dict[str, int] = {}
-    async for ref, row in rows_of(rows, partition, [each for each in names if each.ref.kind not in _LATER]):
+    async for ref, row in whole_rows_of(rows, partition, [each for each in names if each.ref.kind not in _LATER]):
         if ref.kind is Kind.LOG:
             ends[ref.id] = row.fields["next"]
         yield ref, row
     names = await maintenance.names(partition)
-    async for ref, row in rows_of(rows, partition, sorted(each for each in names if each.ref.kind is Kind.BATCH)):
+    batches = sorted(each for each in names if each.ref.kind is Kind.BATCH)
+    async for ref, row in whole_rows_of(rows, partition, batches):
         log_id, _, number = ref.id.rpartition("/")
         if int(number) < ends.get(log_id, 0):
             yield ref, row
     ordered = await _by_depth(rows, partition, [each for each in names if each.ref.kind is Kind.NODE])
-    async for ref, row in rows_of(rows, partition, ordered):
+    async for ref, row in whole_rows_of(rows, partition, ordered):
         yield ref, row
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
+from antiphon_core.errors import InternalError
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import Name
-from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Row
+from antiphon_store.rows.model import Applied, Get, Kind, Partition, Payload, Program, Ref, Row
 
 BATCH_ROWS = 200
 BATCH_BYTES = 4 * 2**20
@@ -19,6 +20,33 @@ async def rows_of(
     for batch in batches(names, payload):
         for each in await read(rows, partition, batch, payload):
             yield each
+
+
+async def whole_rows_of(
+    rows: RowBackend, partition: Partition, names: Iterable[Name]
+) -> AsyncIterator[tuple[Ref, Row]]:
+    """Reads the rows of these names that still exist, in order. A node that cannot be decrypted comes without its
+    payloads, because its children need it; other rows that cannot be decrypted are left out."""
+    for batch in batches(names):
+        for ref, row in await read_each(rows, partition, batch):
+            if row is not None:
+                yield ref, row
+            elif ref.kind is Kind.NODE:
+                for each in await read(rows, partition, [ref], Payload.NONE):
+                    yield each
+
+
+async def read_each(
+    rows: RowBackend, partition: Partition, batch: Sequence[Ref], payload: Payload = Payload.ALL
+) -> Sequence[tuple[Ref, Row | None]]:
+    """Reads the rows of one batch that still exist; None for one that cannot be read. With encryption at rest, a
+    damaged row fails its whole batch, whose rows are then read one by one."""
+    try:
+        return await read(rows, partition, batch, payload)
+    except InternalError:
+        if len(batch) == 1:
+            return [(batch[0], None)]
+    return [each for ref in batch for each in await read_each(rows, partition, [ref], payload)]
 
 
 async def read(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_store.decisions import logs, packing, tenant_line
-from antiphon_store.operations.rows_by_name import batches, read, rows_of
+from antiphon_store.operations.rows_by_name import batches, read_each, rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import IndexKey, Maintenance, Name, Progress
 from antiphon_store.rows.model import (
@@ -99,19 +99,10 @@ class _Tree:
                 yield True, f"node {ref.id}: the chain that ends with it is not whole"
 
     async def _each(self, names: Sequence[Name]) -> AsyncIterator[tuple[Ref, Row | None]]:
-        """Reads the rows of these names that still exist; None for one that cannot be read. With encryption at rest, a
-        damaged row fails its whole batch, whose rows are then read one by one."""
+        """Reads the rows of these names that still exist; None for one that cannot be read."""
         for batch in batches(names):
-            for each in await self._read(batch):
+            for each in await read_each(self._rows, self._partition, batch):
                 yield each
-
-    async def _read(self, batch: Sequence[Ref]) -> Sequence[tuple[Ref, Row | None]]:
-        try:
-            return await read(self._rows, self._partition, batch)
-        except InternalError:
-            if len(batch) == 1:
-                return [(batch[0], None)]
-        return [each for ref in batch for each in await self._read([ref])]
 
     async def _fault(self, ref: Ref, row: Row) -> str:
         """The fault in the rows that a row needs; empty if there is none. A row that cannot be read is a finding of its

@@ -333,6 +333,21 @@ class ConversationItemSuite:
             await store.list_conversation_items(subject.tenant, made.id, after="z")
         assert caught.value.field == "after"
 
+    @pytest.mark.parametrize("order", list(Order))
+    async def test_item_pages_continue_after_an_item_that_was_removed(self, subject: Subject, order: Order) -> None:
+        made, store = await create(subject, *"abcdefg"), talks_of(subject.store)
+        await store.delete_conversation_item(subject.tenant, made.id, "d")
+        seen: list[str] = []
+        after, has_more = None, True
+        while has_more:
+            page = await store.list_conversation_items(subject.tenant, made.id, after=after, limit=2, order=order)
+            for name in names_in(page.items):
+                await store.delete_conversation_item(subject.tenant, made.id, name)
+                seen.append(name)
+            after, has_more = page.last_id, page.has_more
+        assert seen == list("abcefg" if order is Order.ASCENDING else "gfecba")
+        assert await context(subject, made.id) == []
+
     async def test_an_item_is_read_by_its_id(self, subject: Subject) -> None:
         made, store = await create(subject, "a"), talks_of(subject.peer)
         record = await turn(subject, made.id)

@@ -12,10 +12,11 @@ import pytest
 
 from antiphon_core import limits
 from antiphon_core.errors import ConversationNotFound, InvalidRequest, JobNotFound, LogNotFound, ResponseNotFound
-from antiphon_core.jsons import dumps
+from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.retention import Retention, Sweeping
+from antiphon_core.ports.store import Order, TurnCommit
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
 from antiphon_store.testing import event_logs, jobs
@@ -137,6 +138,25 @@ class SweepSuite:
             with pytest.raises(ResponseNotFound):
                 await subject.get(record)
         assert (await sweep(subject)).records >= 2
+
+    async def test_responses_of_a_conversation_that_was_created_again_are_kept(self, subject: Subject) -> None:
+        conversations = cast("ConversationStore", subject.store)
+        made = await conversations.create_conversation(subject.tenant)
+        former = await subject.commit_in(made.id)
+        await conversations.delete_conversation(subject.tenant, made.id)
+        await subject.elapse(1)
+        items = dumps([{"id": "msg_1", "type": "message"}])
+        await conversations.create_conversation(subject.tenant, conversation_id=made.id, items=items)
+        head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
+        _history, lease = await subject.begin_in(made.id)
+        record = draft(tag=made.id, parent_id=head_id, session_id=made.id)
+        await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+        await sweep(subject)
+        assert (await subject.get(former)).expires_at_ms is not None
+        await subject.elapse(DEFAULT_TTL_MS)
+        assert (await subject.get(record)).expires_at_ms is None
+        page = await conversations.list_conversation_items(subject.tenant, made.id, order=Order.ASCENDING)
+        assert loads(page.items)[0]["id"] == "msg_1"
 
     async def test_a_sweep_reclaims_at_most_its_limit(self, subject: Subject) -> None:
         root = draft()

@@ -13,7 +13,7 @@ from antiphon_core.ports.conversations import Conversation, ConversationStore
 from antiphon_core.ports.store import Fence, ItemPage, Order
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import conversations
-from antiphon_store.decisions.conversations import Addition, find
+from antiphon_store.decisions.conversations import Addition, Items, find
 from antiphon_store.rules import common as rules
 from antiphon_store.rules import contents
 from antiphon_store.topics.records import item_page
@@ -71,8 +71,8 @@ class ConversationOperations(Topic):
     async def list_conversation_items(
         self, tenant: str, conversation_id: str, *, after: str | None, limit: int, order: Order
     ) -> ItemPage:
-        context = await self._context(tenant, conversation_id)
-        return await item_page(context, f"item of '{conversation_id}'", after, limit, order)
+        items, removed = await self._items(tenant, conversation_id)
+        return await item_page(items, f"item of '{conversation_id}'", after, limit, order, removed=removed)
 
     @implements(ConversationStore.get_conversation_item)
     async def get_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> bytes:
@@ -86,14 +86,16 @@ class ConversationOperations(Topic):
         is_there = await self._find(tenant, conversation_id, item_id) is not None
         return await self._trees.decide(conversations.delete_item, tenant, conversation_id, item_id, is_there=is_there)
 
-    async def _context(self, tenant: str, conversation_id: str) -> bytes:
-        """Reads all items as one JSON array. ConversationNotFound, ChainTooLong."""
+    async def _items(self, tenant: str, conversation_id: str) -> Items:
+        """Reads all items. ConversationNotFound, ChainTooLong."""
         read = partial(conversations.read_items, conversation_id=conversation_id)
         return await self._trees.of_response(tenant, conversation_id, read, only_reads=True)
 
     async def _find(self, tenant: str, conversation_id: str, item_id: str) -> Object | None:
-        context = await self._context(tenant, conversation_id)
-        return await offload.run(partial(find, context, item_id), size_bytes=len(context))
+        items, removed = await self._items(tenant, conversation_id)
+        if item_id in removed:
+            return None
+        return await offload.run(partial(find, items, item_id), size_bytes=len(items))
 
     def _addition(
         self,

@@ -31,7 +31,7 @@ from antiphon_store.rules import common as rules
 from antiphon_store.rules.contents import check_content, tight
 from antiphon_store.rules.values import size_of
 from antiphon_store.topics.sweeping import SweepOperations
-from antiphon_store.topics.topic import one_step
+from antiphon_store.topics.topic import ROWS_AT_ONCE, one_step
 from antiphon_store.topics.trees import session_of, tree_of
 
 
@@ -62,13 +62,12 @@ class RecordOperations(SweepOperations):
 
     @implements(LineageStore.batch_get)
     async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:
-        groups: dict[Partition, list[str]] = {}
-        for each in dict.fromkeys(ids):
-            groups.setdefault(tree_of(tenant, each), []).append(each)
-        found = await asyncio.gather(*(self._read(*group) for group in groups.items()))
-        by_id = {record.id: record for part in found for record in part}
-        self._require_fit(map(size_of, by_id.values()), field="ids")
-        return [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
+        wanted = list(dict.fromkeys(ids))
+        found: list[Record] = []
+        for start in range(0, len(wanted), ROWS_AT_ONCE):
+            found += await self._read_together(tenant, wanted[start : start + ROWS_AT_ONCE])
+            self._require_fit(map(size_of, found), field="ids")
+        return found
 
     @implements(ResponseStore.list_items)
     async def list_items(
@@ -77,6 +76,15 @@ class RecordOperations(SweepOperations):
         """Reads a page of a response's input items. ResponseNotFound. InvalidRequest: `after` is none of them."""
         record = await self.get(tenant, response_id)
         return await item_page(record.input_items, f"input item of '{response_id}'", after, limit, order)
+
+    async def _read_together(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:
+        """Reads the readable ones of some responses, in the order of their ids."""
+        groups: dict[Partition, list[str]] = {}
+        for each in ids:
+            groups.setdefault(tree_of(tenant, each), []).append(each)
+        found = await asyncio.gather(*(self._read(*group) for group in groups.items()))
+        by_id = {record.id: record for part in found for record in part}
+        return [by_id[each] for each in ids if each in by_id]
 
     async def _read(self, partition: Partition, ids: list[str]) -> list[Record]:
         """Reads the readable ones of some responses of a tree."""
@@ -143,9 +151,11 @@ class RecordOperations(SweepOperations):
         return dead
 
 
-async def item_page(items: bytes, named: str, after: str | None, limit: int, order: Order) -> ItemPage:
-    """A page of a JSON array of items. InvalidRequest: `after` is none of them."""
-    cut = partial(item_arrays.page, items, after=after, limit=limit, order=order)
+async def item_page(
+    items: bytes, named: str, after: str | None, limit: int, order: Order, *, removed: Sequence[str] = ()
+) -> ItemPage:
+    """A page of a JSON array of items without the `removed` ones. InvalidRequest: `after` is none of the items."""
+    cut = partial(item_arrays.page, items, after=after, limit=limit, order=order, removed=frozenset(removed))
     page = await offload.run(cut, size_bytes=len(items))
     if page is None:
         raise rules.invalid("after", f"'after' names no {named}.")

@@ -80,13 +80,15 @@ class SweepOperations(Topic):
         return await self._trees.run(home_of(tenant, Kind(kind), row_id), decision)
 
     async def _limit_responses(self, tenant: str, session_id: str, taken_until: int) -> None:
-        """Sets the expiry of the responses of a deleted conversation."""
+        """Sets the expiry of the responses of a deleted conversation. Those of a conversation that was created after
+        that under its id keep theirs."""
         read_end = partial(sweeping.read_responses_end, session_id=session_id)
-        expires_ms = await self._trees.of_response(tenant, session_id, read_end, only_reads=True)
-        if expires_ms is not None:
-            async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id):
-                if entry.row is not None and entry.row.fields["expires"] is None:
-                    await self._trees.decide(sweeping.limit_response, tenant, named_node(entry.id), expires_ms)
+        end = await self._trees.of_response(tenant, session_id, read_end, only_reads=True)
+        if end is not None:
+            async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id, with_rows=False):
+                if entry.at > end.made_until_ms:
+                    break
+                await self._trees.decide(sweeping.limit_response, tenant, named_node(entry.id), end.expires_ms)
         await self._trees.decide(sweeping.forget_responses_end, tenant, session_id, taken_until=taken_until)
 
     async def _reclaim_node(self, tenant: str, response_id: str, taken_until: int = 0) -> int | None:

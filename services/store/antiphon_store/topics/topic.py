@@ -25,6 +25,8 @@ _Answer = TypeVar("_Answer")
 _Method = Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Answer]]
 
 PAGE_ENTRIES = 200
+ROWS_AT_ONCE = 32
+"""The most responses that are read together with their payloads, which may have RECORD_BYTES_MAX each."""
 
 
 class Topic:
@@ -60,7 +62,8 @@ class Topic:
     ) -> AsyncIterator[tuple[int, Entry]]:
         """Entries after `after`, read a page at a time, each with the time of its page. `with_rows`: entries of the
         partition's own indexes come with their nodes."""
-        size, with_rows = min(limit, PAGE_ENTRIES), with_rows and index not in TENANT_WIDE
+        with_rows = with_rows and index not in TENANT_WIDE
+        size = min(limit, ROWS_AT_ONCE if with_rows else PAGE_ENTRIES)
         while True:
             span = Span(size, after, descending)
             now_ms, page = await self._rows.page(partition, index, key, span, with_rows=with_rows)

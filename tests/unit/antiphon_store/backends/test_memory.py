@@ -216,3 +216,21 @@ async def test_a_closed_backend_is_unavailable(rows: MemoryRows) -> None:
             await rows.ready()
         with pytest.raises(StoreUnavailable):
             await rows.transact(HERE, Program())
+
+
+async def test_keys_and_trees_without_rows_and_entries_take_no_memory() -> None:
+    rows = MemoryRows(ManualClock())
+    await rows.open()
+    tree = Partition("t", "tree")
+    filed = [File(Index.ENDS, "", "log/a"), File(Index.ITEM, "item", "a")]
+    await rows.transact(tree, Program(changes=[Put(Ref(Kind.LOG, "a"), {}), *filed]))
+    for key in ("x", "y"):
+        for partition in (tree, Partition("other", "tree")):
+            await rows.page(partition, Index.FOREIGN, key, Span(1))
+            await rows.page(partition, Index.ITEM, key, Span(1))
+    assert list(rows.tenant_wide) == [("t", Index.ENDS, "")]
+    assert list(rows.trees[tree].indexes) == [(Index.ITEM, "item")]
+    unfiled = [Unfile(each.of, each.key, each.id) for each in filed]
+    await rows.transact(tree, Program(changes=[Delete(Ref(Kind.LOG, "a")), *unfiled]))
+    assert not rows.tenant_wide
+    assert not rows.trees

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from antiphon_core.errors import InternalError, JobNotFound
 from antiphon_core.jsons import loads
 from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.importing import import_lines
 from antiphon_store.operations.verifying import verify
-from antiphon_store.rows.model import Kind, Outcome, Partition, Program
+from antiphon_store.rows.model import Kind, Outcome, Partition, Program, Ref
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
+from antiphon_store.topics.trees import tree_of
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
 
@@ -60,3 +66,26 @@ async def test_an_export_during_writes_is_consistent(empty: MaintainedMemory) ->
     nodes = {each["id"] for each in written if each.get("kind") == Kind.NODE}
     assert len(stored.line) > 4, "nobody wrote"
     assert {each.id for each in stored.line[:3]} <= nodes
+
+
+async def test_an_export_of_a_sealed_store_has_all_rows_that_can_be_decrypted(
+    rows: MaintainedMemory, empty: MaintainedMemory
+) -> None:
+    sealed_rows, stored = sealed(rows, SealingKeys.ephemeral()), StoredTenant("acme")
+    await stored.fill(StoreService(sealed_rows))
+    damaged, *others = stored.line
+    tree, ref = rows.trees[tree_of("acme", damaged.id)].rows, Ref(Kind.NODE, damaged.id)
+    tree[ref] = tree[ref]._replace(items=tree[ref].items[:-1])
+    job = Ref(Kind.JOB, stored.running.id)
+    jobs = rows.trees[tree_of("acme", job.id)].rows
+    jobs[job] = jobs[job]._replace(body=jobs[job].body[:-1])
+    lines: list[bytes] = []
+    await export(sealed_rows, rows.maintenance, "acme", lines.append, ignore_progress)
+    await import_lines(empty, empty.maintenance, lines, ignore_progress)
+    store = StoreService(empty)
+    with pytest.raises(InternalError, match="damaged"):
+        await store.get("acme", damaged.id)
+    for each in others:
+        assert (await store.get("acme", each.id)).body == each.body
+    with pytest.raises(JobNotFound):
+        await store.describe_job("acme", job.id)

@@ -15,9 +15,12 @@ from antiphon_core.errors import (
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Record, TurnCommit
+from antiphon_store.rows.model import Get
+from antiphon_store.rules.values import size_of
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.topics.topic import ROWS_AT_ONCE
 from tests.support.rows import SpiedRows
 
 T = "t"
@@ -135,3 +138,28 @@ async def test_the_max_ttl_setting_limits_lifetimes(rows: SpiedRows, clock: Manu
     with pytest.raises(InvalidRequest) as caught:
         await store.put(T, draft(), ttl_ms=60_001)
     assert caught.value.field == "ttl_ms"
+
+
+async def test_responses_are_read_a_few_at_a_time_until_an_answer_is_too_large(
+    store: StoreService, rows: SpiedRows
+) -> None:
+    records = [draft() for _ in range(3 * ROWS_AT_ONCE)]
+    for each in records:
+        await store.put(T, each)
+    ids = [each.id for each in records]
+    assert [each.id for each in await store.batch_get(T, [*ids, *ids])] == ids
+    store.page_bytes_max = sum(map(size_of, records[:ROWS_AT_ONCE])) + 1
+    rows.forget_calls()
+    with pytest.raises(LimitExceeded, match="'ids'"):
+        await store.batch_get(T, ids)
+    read = {get.ref.id for _partition, program in rows.programs for get in program.reads if isinstance(get, Get)}
+    assert read == set(ids[: 2 * ROWS_AT_ONCE])
+
+
+async def test_a_list_reads_a_few_responses_at_a_time(store: StoreService, rows: SpiedRows) -> None:
+    session_id = new_session_id()
+    for _ in range(ROWS_AT_ONCE + 2):
+        await store.put(T, draft(session_id=session_id, tag=session_id))
+    rows.forget_calls()
+    assert len((await store.list_responses(T, session_id, limit=ROWS_AT_ONCE + 1)).records) == ROWS_AT_ONCE + 1
+    assert rows.calls.count("page") == 2
