@@ -345,6 +345,15 @@ async def test_an_event_can_be_chosen_after_a_replay(console: ConsoleTab) -> Non
     await expect(console.page.locator(".events pre")).to_contain_text('"response.created"')
 
 
+async def test_code_is_copied_where_the_browser_offers_no_clipboard(console: ConsoleTab) -> None:
+    """Browsers offer it only on https and on localhost."""
+    await console.page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    await console.open()
+    await console.page.get_by_role("button", name="Copy as code").click()
+    await console.page.get_by_role("dialog").get_by_role("button", name="Copy", exact=True).click()
+    await expect(console.button("Copied")).to_be_visible(timeout=5000)
+
+
 async def test_a_rejected_request_can_be_corrected(console: ConsoleTab, api: Http) -> None:
     await console.open()
     await console.page.get_by_label("Tools").fill('[{"type": "functionz", "name": "x"}]')
