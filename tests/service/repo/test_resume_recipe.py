@@ -27,7 +27,7 @@ class Lossy(BaseHTTPRequestHandler):
 
     keys: list[str | None]
 
-    def do_POST(self) -> None:  # noqa: N802 - the name is the library's
+    def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         self.keys.append(self.headers["Idempotency-Key"])
         if len(self.keys) > 1:
