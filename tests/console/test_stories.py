@@ -199,6 +199,23 @@ async def test_cancel_ends_a_background_response(console: ConsoleTab, api: Http,
     model.open_gate()
 
 
+@pytest.mark.parametrize("view", ["chat", "response"])
+async def test_a_running_background_response_is_followed_where_it_is_opened(
+    browser: Browser, console: ConsoleTab, console_system: System, model: ChatModel, view: str
+) -> None:
+    model.close_gate()
+    await console.open()
+    await console.page.get_by_label("In the background").check()
+    await console.write("Wait to be opened elsewhere.")
+    await expect(console.turns.first.locator(".answered")).to_contain_text("word-1")
+    async with console_tab(browser, console_system.url) as other:
+        await other.open(f"#/{view}/{console.shown_id}")
+        await expect(other.page.locator("main")).to_contain_text("word-2", timeout=5000)
+        model.open_gate()
+        await expect(other.page.locator("main")).to_contain_text("Completed", timeout=5000)
+        assert other.faults == []
+
+
 async def test_a_typed_tool_output_is_sent_and_answered(console: ConsoleTab, api: Http) -> None:
     await console.open()
     tools = console.page.get_by_label("Tools")
@@ -343,6 +360,15 @@ async def test_an_event_can_be_chosen_after_a_replay(console: ConsoleTab) -> Non
     await expect(console.button("Replay")).to_be_visible()
     await console.page.get_by_role("option").first.click()
     await expect(console.page.locator(".events pre")).to_contain_text('"response.created"')
+
+
+async def test_code_is_copied_where_the_browser_offers_no_clipboard(console: ConsoleTab) -> None:
+    """Browsers offer it only on https and on localhost."""
+    await console.page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    await console.open()
+    await console.page.get_by_role("button", name="Copy as code").click()
+    await console.page.get_by_role("dialog").get_by_role("button", name="Copy", exact=True).click()
+    await expect(console.button("Copied")).to_be_visible(timeout=5000)
 
 
 async def test_a_rejected_request_can_be_corrected(console: ConsoleTab, api: Http) -> None:

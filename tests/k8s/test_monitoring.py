@@ -89,6 +89,11 @@ def test_dashboard_files_are_up_to_date() -> None:
     assert {path.stem for path in panels.FOLDER.glob("*.json")} == panels.DASHBOARDS.keys()
 
 
+def test_every_series_of_a_dashboard_belongs_to_the_chosen_namespace() -> None:
+    series = re.compile(r"(?<![\w:])antiphon[_:][\w:]+(?:\{[^}]*\})?")
+    assert not [found for query in _panel_queries() for found in series.findall(query) if panels.NAMESPACE not in found]
+
+
 def test_dashboard_queries_pass_promtool(promtool: str, tmp_path: Path) -> None:
     queries = [{"record": "panel", "expr": query.replace("$__rate_interval", "5m")} for query in _panel_queries()]
     distinct = [{**rule, "labels": {"number": str(number)}} for number, rule in enumerate(queries)]

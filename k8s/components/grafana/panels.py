@@ -62,8 +62,8 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
             "Over an hour and over five minutes; the objective is 0.1 %.",
             "percentunit",
             (
-                ("antiphon:availability_errors:ratio_rate1h", "1 h"),
-                ("antiphon:availability_errors:ratio_rate5m", "5 min"),
+                (f"antiphon:availability_errors:ratio_rate1h{{{NAMESPACE}}}", "{{namespace}} 1 h"),
+                (f"antiphon:availability_errors:ratio_rate5m{{{NAMESPACE}}}", "{{namespace}} 5 min"),
             ),
         ),
         Panel(
@@ -82,7 +82,7 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Rejected",
-            "429, by the limit.",
+            "429 and 503, by the limit.",
             "reqps",
             ((rate("antiphon_admission_rejected_total", "limit"), "{{limit}}"),),
         ),

@@ -108,3 +108,39 @@ test("a turn whose connection is lost gets the status that the server stored", a
   assert.equal(forest.tree.value.nodes.get("resp_cut").status, "cancelled");
   assert.equal(library.peek("resp_cut").error.message, "network error");
 });
+
+test("a turn that begins after the user has left its conversation does not change the one on the screen", async () => {
+  await opened("resp_left");
+  const stream = asked("Hi");
+  await opened("resp_next");
+  stream.send({ type: "response.created", sequence_number: 0, response: response("resp_late", { status: "in_progress", previous_response_id: "resp_left" }) });
+  stream.send({ type: "response.completed", sequence_number: 1, response: response("resp_late", { previous_response_id: "resp_left" }) });
+  stream.end();
+  await until(() => conversation.stopper.value === null);
+  assert.deepEqual([conversation.head.value, [...forest.tree.value.nodes.keys()]], ["resp_next", ["resp_next"]]);
+  assert.equal(library.peek("resp_late").response.status, "completed");
+  assert.deepEqual(JSON.parse(sessionStorage.getItem("antiphon.recent"))[0], { root: "resp_next", head: "resp_next" });
+});
+
+test("an unstored answer is not the end of a recent conversation", async () => {
+  await opened("resp_recent");
+  conversation.settings.value = { ...conversation.settings.value, store: false };
+  const stream = asked("Hi");
+  stream.send({ type: "response.created", sequence_number: 0, response: response("resp_gone", { store: false, status: "in_progress" }) });
+  stream.send({ type: "response.completed", sequence_number: 1, response: response("resp_gone", { store: false }) });
+  stream.end();
+  await until(() => conversation.stopper.value === null);
+  conversation.settings.value = { ...conversation.settings.value, store: true };
+  assert.deepEqual(JSON.parse(sessionStorage.getItem("antiphon.recent"))[0], { root: "resp_recent", head: "resp_recent" });
+});
+
+test("a turn that the user has left for another branch is added to its tree", async () => {
+  await opened("resp_trunk");
+  const stream = asked("Hi");
+  await conversation.show("resp_trunk");
+  stream.send({ type: "response.created", sequence_number: 0, response: response("resp_twig", { status: "in_progress", previous_response_id: "resp_trunk" }) });
+  stream.send({ type: "response.completed", sequence_number: 1, response: response("resp_twig", { previous_response_id: "resp_trunk" }) });
+  stream.end();
+  await until(() => conversation.stopper.value === null);
+  assert.deepEqual([conversation.head.value, forest.tree.value.childrenOf("resp_trunk")], ["resp_trunk", ["resp_twig"]]);
+});

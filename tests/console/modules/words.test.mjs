@@ -67,6 +67,13 @@ test("the differing fields of two requests are named", () => {
   assert.deepEqual(names, ["model", "tools"]);
 });
 
+test("requests with other inputs differ, whatever the ids of their items", () => {
+  const asked = (id, text) => ({ input: [{ id, type: "message", role: "user", content: text }] });
+  assert.deepEqual(differences(asked("msg_1", "a"), asked("msg_2", "a")), []);
+  assert.deepEqual(differences(asked("msg_1", "a"), asked("msg_1", "b")).map((row) => row.name), ["input"]);
+  assert.deepEqual(differences({ top_logprobs: 0 }, { top_logprobs: 2 }).map((row) => row.name), ["top_logprobs"]);
+});
+
 test("a trace context has the form of the W3C standard", () => {
   const { id, header } = newTrace();
   assert.match(header, new RegExp(`^00-${id}-[0-9a-f]{16}-01$`));

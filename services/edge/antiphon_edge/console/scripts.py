@@ -15,7 +15,9 @@ from posixpath import dirname, join, normpath
 Read = Callable[[str], str]
 """Reads the text of the module at a path."""
 
-_COMMENT = re.compile(r"^[ \t]*/\*\*.*?\*/[ \t]*\n|/\*\* @type .*?\*/ ?|^[ \t]*// .*?\n", re.DOTALL | re.MULTILINE)
+_COMMENT = re.compile(
+    r"^[ \t]*/\*\*(?:(?!\*/).)*\*/[ \t]*\n|/\*\* @type .*?\*/ ?|^[ \t]*// .*?\n", re.DOTALL | re.MULTILINE
+)
 _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 _IMPORT = re.compile(r'^import (?:(?P<name>\w+|\* as \w+|\{[^}]*\}) from )?"(?P<path>[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*? ?|class |const )(?P<name>\w+))", re.MULTILINE)

@@ -45,6 +45,11 @@ def test_each_module_is_a_function_in_the_order_of_the_imports() -> None:
     )
 
 
+def test_code_between_two_comments_is_kept() -> None:
+    text = "/** @type {Element} */ (found).focus();\nconst one = 1;\n/** The same. */\nconst two = one;\n"
+    assert "(found).focus();\nconst one = 1;\nconst two = one;\n" in linked("a.js", {"a.js": text}.__getitem__)
+
+
 def test_modules_that_import_each_other_are_refused() -> None:
     circle = {"a.js": 'import { b } from "./b.js";\n', "b.js": 'import { a } from "./a.js";\n'}
     with pytest.raises(ValueError, match=r"modules import each other: a\.js -> b\.js -> a\.js"):

@@ -48,10 +48,10 @@ function unmarked(text) {
 }
 
 /** @param {string} text @param {number} [most] */
-export function oneLine(text, most = 160) {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length > most ? `${line.slice(0, most - 1).replace(HALF, "")}…` : line;
-}
+export const oneLine = (text, most = 160) => cut(text.replace(/\s+/g, " ").trim(), most);
+
+/** The beginning of a text. @param {string} text @param {number} most */
+export const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1).replace(HALF, "")}…` : text);
 
 /** One line about the input of a user. @param {readonly Item[]} items */
 export function askedOf(items) {

@@ -25,7 +25,7 @@ export const rerunOf = signal(/** @type {string | null} */ (null));
 export const settings = signal(/** @type {Settings} */ ({ ...DEFAULTS }));
 export const draft = signal("");
 export const attachments = signal(/** @type {Attachment[]} */ ([]));
-/** A turn that has no id yet; with an error if it failed before it got one. */
+/** The turn on the screen that has no id yet; with an error if it failed before it got one. */
 export const pending = signal(/** @type {{ body: Fields, input: Item[], error: unknown } | null} */ (null));
 /** Cancels the turn that runs in the foreground. */
 export const stopper = signal(/** @type {AbortController | null} */ (null));
@@ -212,17 +212,26 @@ async function runInBackground(body, input, controller) {
   void followRun(response.id);
 }
 
-/** Adds a response to the tree, and shows it. @param {string} id @param {Fields} body */
+/** Adds a response to the tree, and shows it, unless the user has left the turn for something else.
+ * @param {string} id @param {Fields} body */
 function accept(id, body) {
-  const response = library.peek(id).response;
+  const { response } = library.peek(id);
+  const parent = body.previous_response_id ?? null;
+  const isShown = pending.peek()?.body === body;
   batch(() => {
-    forest.grow(id, body.previous_response_id ?? null, response?.status ?? "in_progress", response?.created_at ?? 0);
+    if (isShown || forest.tree.peek().nodes.has(parent)) forest.grow(id, parent, response?.status ?? "in_progress", response?.created_at ?? 0);
+    if (!isShown) return;
     head.value = id;
     pending.value = null;
   });
-  remember(forest.tree.peek().root?.id ?? id, id);
-  const named = response?.store === false ? (body.previous_response_id ?? null) : id;
-  if (route.peek().view === "chat") settle({ view: "chat", id: named });
+  if (isShown) nameShown(response?.store === false ? parent : id);
+}
+
+/** Names the shown branch in the address and among the recent conversations, by its last stored response.
+ * @param {string | null} id */
+function nameShown(id) {
+  if (id !== null) remember(forest.tree.peek().root?.id ?? id, id);
+  if (route.peek().view === "chat") settle({ view: "chat", id });
 }
 
 /** Updates the tree with the status of a response that has ended. If its stream broke off, because the user stopped it or the
@@ -257,6 +266,7 @@ async function readEnd(id, unstoredStatus) {
 function giveUp(body, input, error, controller) {
   const message = input.findLast((item) => item.type === "message");
   if (message && draft.peek() === "" && attachments.peek().length === 0) fillForm(message); // to be sent again with a change
+  if (pending.peek()?.body !== body) return;
   pending.value = controller.signal.aborted ? null : { body, input, error };
   if (controller.signal.aborted) return;
   rejected.value = mistakeOf(error);

@@ -1,5 +1,6 @@
 /** Two responses side by side, with the differences of their texts and requests.
- * @import { Response } from "../../types" */
+ * @import { Response } from "../../types"
+ * @import { Asked } from "../core/differences.js" */
 import { useEffect, useMemo } from "preact/hooks";
 import { differences } from "../core/differences.js";
 import { diff } from "../core/diff.js";
@@ -23,13 +24,14 @@ export function Compare({ left, right }) {
   return html`<div class="page">
     <header class="bar"><h1>${S.title}</h1><div class="actions"><a class="button quiet" href=${`#/compare/${right}/${left}`}>${S.swap}</a></div></header>
     ${error !== null && html`<${ErrorNote} error=${error} />`}
-    ${one.response && other.response ? html`<${Sides} left=${one.response} right=${other.response} />` : html`<p class="waiting" role="status">${STRINGS.loading}</p>`}
+    ${one.response && other.response ? html`<${Sides} left=${{ ...one.response, input: one.input }} right=${{ ...other.response, input: other.input }} />` : html`<p class="waiting" role="status">${STRINGS.loading}</p>`}
   </div>`;
 }
 
-/** @param {{ left: Response, right: Response }} props */
+/** @param {{ left: Asked, right: Asked }} props */
 function Sides({ left, right }) {
-  const pieces = useMemo(() => diff(answerOf(left), answerOf(right)), [left, right]);
+  const [one, two] = [answerOf(left), answerOf(right)];
+  const pieces = useMemo(() => diff(one, two), [one, two]);
   const isSame = pieces.every((piece) => piece.kind === "same");
   const side = (/** @type {Response} */ response, /** @type {string} */ label, /** @type {string} */ hidden) => html`<section class="side-text" aria-label=${label}>
     <header><${Status} status=${response.status} word=${true} /><a href=${`#/response/${response.id}`}><code>${shortId(response.id)}</code></a></header>
@@ -41,7 +43,7 @@ function Sides({ left, right }) {
     <${Differences} left=${left} right=${right} />`;
 }
 
-/** @param {{ left: Response, right: Response }} props */
+/** @param {{ left: Asked, right: Asked }} props */
 function Differences({ left, right }) {
   const rows = differences(left, right);
   if (rows.length === 0) return html`<p>${S.none}</p>`;

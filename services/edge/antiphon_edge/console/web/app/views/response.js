@@ -9,6 +9,7 @@ import { Status } from "../parts/status.js";
 import { Tabs } from "../parts/tabs.js";
 import * as library from "../state/library.js";
 import { go } from "../state/router.js";
+import { followIfRunning } from "../state/runs.js";
 import { api } from "../state/session.js";
 import { STRINGS } from "../strings.js";
 import { Events } from "./events.js";
@@ -19,7 +20,7 @@ const S = STRINGS.response;
 /** @param {{ id: string | null }} props */
 export function ResponseView({ id }) {
   const [tab, setTab] = useState("items");
-  useEffect(() => void (id && library.load(id)), [id]);
+  useEffect(() => void (id && followIfRunning(id)), [id]);
   if (!id) return html`<div class="page"><div class="empty"><h2>${S.title}</h2><p>${STRINGS.tree.lead}</p></div></div>`;
   const { response, error } = library.read(id);
   return html`<div class="page">

@@ -13,13 +13,14 @@ import { Status } from "../parts/status.js";
 import * as conversation from "../state/conversation.js";
 import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
+import { followIfRunning } from "../state/runs.js";
 import { STRINGS } from "../strings.js";
 import { ToolOutputs } from "./tool-outputs.js";
 
 /** @param {{ id: string }} props */
 export function Turn({ id }) {
   const { response, input, error } = library.read(id);
-  useEffect(() => void library.load(id), [id]);
+  useEffect(() => void followIfRunning(id), [id]);
   const isHead = conversation.head.value === id;
   const calls = response && isHead && response.status === "completed" ? openCalls(response) : [];
   return html`<article class="turn" data-id=${id}>
