@@ -137,12 +137,22 @@ class LocalShellCall(Open):
 
 
 class LocalShellCallOutput(Open):
+    """The output of a local shell. OpenAI's types name its call by `id`, OpenAI's guide by `call_id`."""
+
     type: Literal["local_shell_call_output"]
-    id: CallId
+    id: CallId | None = None
+    """The `call_id` of the call that this is the output of, if there is no `call_id`."""
+    call_id: CallId | None = None
     """The `call_id` of the call that this is the output of."""
     output: str
     """The output of the command."""
     status: Status | None = None
+
+    @model_validator(mode="after")
+    def _names_its_call(self) -> Self:
+        if self.id is None and self.call_id is None:
+            raise PydanticCustomError("missing_required_parameter", "Either 'call_id' or 'id' is needed")
+        return self
 
 
 class ApplyPatchCall(Open):

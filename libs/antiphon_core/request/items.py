@@ -28,6 +28,7 @@ from antiphon_core.request.errors import TAG
 from antiphon_core.request.models import Exact, Open, json_kind
 
 REFERENCE = "item_reference"
+LOCAL_OUTPUT = "local_shell_call_output"
 
 HIDDEN_TYPES = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
 """Types of items that other servers' hosted tools have left in a client's history: kept, but not shown to the model."""
@@ -276,7 +277,14 @@ Item = Annotated[
 
 
 def items_given(items: Sequence[Any]) -> list[Object]:
-    """Validated items as the client wrote them, except that references without a type get it."""
-    return [
-        item if item.get("type") or _implied_type(item) != REFERENCE else item | {"type": REFERENCE} for item in items
-    ]
+    """Validated items as the client wrote them, except that references without a type get it, and outputs of local
+    shells the `call_id`. Their `id` may be replaced, as that of any item."""
+    return [item | more if (more := _implied(item)) else item for item in items]
+
+
+def _implied(item: Object) -> Object:
+    if not item.get("type"):
+        return {"type": REFERENCE} if _implied_type(item) == REFERENCE else {}
+    if item["type"] == LOCAL_OUTPUT and item.get("call_id") is None:
+        return {"call_id": item["id"]}
+    return {}

@@ -386,3 +386,22 @@ async def test_what_was_added_is_referred_to_as_long_as_it_stands_there(edge: Ru
     assert (await edge.ask("DELETE", f"{ALL}/{conversation_id}")).status == 200
     missing = await refer(seed)
     assert (missing.status, missing.error["param"]) == (404, "input")
+
+
+@pytest.mark.parametrize("output_id", [{"id": "c"}, {"call_id": "c"}, {"id": "other", "call_id": "c"}])
+async def test_the_output_of_a_local_shell_stays_that_of_its_call(edge: RunningEdge, output_id: Object) -> None:
+    call = {"type": "local_shell_call", "id": "c", "call_id": "c", "action": {"type": "exec", "command": ["ls"]}}
+    items = [call, {"type": "local_shell_call_output", "output": "a.txt", **output_id}]
+    created = await edge.ask("POST", "/v1/conversations", {"items": items})
+    body = {"model": "m", "input": "And?"}
+    for more in ({"conversation": created.json["id"]}, {"input": [*items, {"role": "user", "content": "And?"}]}):
+        answered = await edge.ask("POST", "/v1/responses", body | more)
+        assert answered.status == 200, answered.body
+
+
+async def test_the_output_of_a_local_shell_needs_the_id_of_its_call(edge: RunningEdge) -> None:
+    refused = await edge.ask(
+        "POST", "/v1/conversations", {"items": [{"type": "local_shell_call_output", "output": "a.txt"}]}
+    )
+    assert (refused.status, refused.error["code"]) == (400, "missing_required_parameter")
+    assert refused.error["param"] == "items[0]"
