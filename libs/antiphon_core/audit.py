@@ -1,7 +1,7 @@
 """The audit log: one line of JSON for each request, with its caller, tenant, action, result and the ids that it named.
 
 1. A line has the time and the fields of `Action`, and no others: no content, no credentials, no headers.
-2. An id that is not well-formed is written as `?`, because a caller may send any text in place of an id.
+2. An id or a tenant that is not well-formed is written as `?`, because a caller may send any text in its place.
 3. Lines are appended to a file of their own, never to the other logs. The file may be moved away: it is opened again.
 4. Without a file nothing is written, and a request costs one comparison.
 """
@@ -20,6 +20,7 @@ from time import time
 from typing import Any
 
 from antiphon_core.config import SettingsError
+from antiphon_core.ids import is_tenant
 from antiphon_core.jsons import dumps
 from antiphon_core.telemetry import remedies
 
@@ -96,7 +97,8 @@ def is_on() -> bool:
 def note(action: Action) -> None:
     """Writes one line, if the audit log is on."""
     if is_on():
-        fields = asdict(action) | {"ids": [_shown(each) for each in action.ids[:IDS_MAX]]}
+        tenant = action.tenant if not action.tenant or is_tenant(action.tenant) else "?"
+        fields = asdict(action) | {"tenant": tenant, "ids": [_shown(each) for each in action.ids[:IDS_MAX]]}
         _log.info(dumps({"ts": round(time(), 3), **fields}).decode())
 
 

@@ -42,6 +42,14 @@ def test_text_in_the_place_of_an_id_is_not_written(file: Path) -> None:
     assert lines(file)[0]["ids"] == ["?", "?", "?", "?", "conv_1"]
 
 
+@pytest.mark.parametrize(
+    ("given", "shown"), [("my secret prompt", "?"), ("a" * 129, "?"), ("é", "?"), ("acme@eu", "acme@eu"), ("", "")]
+)
+def test_text_in_the_place_of_a_tenant_is_not_written(file: Path, given: str, shown: str) -> None:
+    audit.note(replace(ACTION, tenant=given))
+    assert lines(file)[0]["tenant"] == shown
+
+
 def test_a_line_names_so_many_ids_and_no_more(file: Path) -> None:
     audit.note(replace(ACTION, ids=["a"] * 1_000))
     assert lines(file)[0]["ids"] == ["a"] * audit.IDS_MAX
