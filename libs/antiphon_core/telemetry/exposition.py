@@ -87,10 +87,14 @@ class MetricsServer:
         self.port = port
 
     def start(self) -> None:
-        """Listens and serves. OSError: the port is in use."""
+        """Listens and serves. OSError: it cannot listen; the message names the port."""
         from prometheus_client import start_http_server
 
-        self._server, self._thread = start_http_server(self.port, self._host, self._exposition.registry)
+        try:
+            self._server, self._thread = start_http_server(self.port, self._host, self._exposition.registry)
+        except (OSError, OverflowError) as error:  # OverflowError: there is no such port
+            reason = getattr(error, "strerror", None) or error
+            raise OSError(f"Cannot serve metrics on {self._host} port {self.port}: {reason}.") from error
         self.port = self._server.server_port
 
     def stop(self) -> None:

@@ -41,3 +41,16 @@ async def test_spans_are_recorded_while_the_part_runs(monkeypatch: pytest.Monkey
     assert tracing.is_on()
     await telemetry.stop()
     assert (tracing.is_on(), tracer.is_closed) == (False, True)
+
+
+async def test_a_port_that_cannot_be_used_is_named() -> None:
+    first = part(port=0)
+    await first.start()
+    try:
+        taken = first.metrics_port or 0
+        with pytest.raises(OSError, match=f"Cannot serve metrics on 127.0.0.1 port {taken}: Address already in use"):
+            await part(port=taken).start()
+    finally:
+        await first.stop()
+    with pytest.raises(OSError, match="Cannot serve metrics on 127.0.0.1 port 65537"):
+        await part(port=65535, number=3).start()
