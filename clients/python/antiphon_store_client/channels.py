@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -12,8 +13,11 @@ from typing import Any, Self
 
 import grpc
 
+from antiphon_store_client.errors import InvalidArgument
+
 Token = str | Callable[[], str]
 
+_WORD = re.compile(r"[!-~]+")
 _MESSAGE_BYTES_MAX = 48 * 2**20  # the largest message of the store
 
 # With this config, gRPC itself retries repeatable calls after UNAVAILABLE.
@@ -61,12 +65,21 @@ class CallOptions:
         return DEADLINES_S[path] if self.timeout_s is None else self.timeout_s
 
     def metadata(self) -> list[tuple[str, str]]:
-        """Returns the metadata of one call. A token that is a function is called each time."""
-        metadata = [("antiphon-tenant", self.tenant)]
+        """Returns the metadata of one call. A token that is a function is called each time; white space around a token,
+        such as the line end of a file, is left out. InvalidArgument: no header can hold the token or the tenant."""
+        metadata = [("antiphon-tenant", _checked(self.tenant, "tenant"))]
         if self.token is not None:
             token = self.token if isinstance(self.token, str) else self.token()
-            metadata.append(("authorization", f"Bearer {token}"))
+            metadata.append(("authorization", f"Bearer {_checked(token.strip(), 'token')}"))
         return metadata
+
+
+def _checked(text: str, field: str) -> str:
+    """Checks a text for a header. The error does not repeat it, since it may be secret."""
+    if not _WORD.fullmatch(text):
+        message = f"The {field} must be printable ASCII without spaces."
+        raise InvalidArgument(message, code=grpc.StatusCode.INVALID_ARGUMENT, field=field)
+    return text
 
 
 class BaseClient:

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import grpc
+import pytest
 
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.services import Repeat
-from antiphon_store_client.channels import DEADLINES_S, OPTIONS, CallOptions, tls_credentials
+from antiphon_store_client.channels import DEADLINES_S, OPTIONS, CallOptions, Token, tls_credentials
+from antiphon_store_client.errors import InvalidArgument
 from tests.support.certificates import authority, signed_by
 
 
@@ -47,3 +49,18 @@ def test_credentials_are_read_from_files(tmp_path: Path) -> None:
     mine = signed_by(signer, tmp_path, "mine")
     made = tls_credentials(signer.cert, cert_file=str(mine.cert), key_file=mine.key)
     assert isinstance(made, grpc.ChannelCredentials)
+
+
+@pytest.mark.parametrize("token", ["secret\n", " secret", lambda: "secret\r\n"])
+def test_white_space_around_a_token_is_left_out(token: Token) -> None:
+    assert ("authorization", "Bearer secret") in CallOptions("acme", token, None).metadata()
+
+
+@pytest.mark.parametrize(
+    ("tenant", "token", "field"), [("acme", "sécret", "token"), ("acme", "two words", "token"), ("a b", None, "tenant")]
+)
+def test_a_token_that_no_header_can_hold_is_an_invalid_argument(tenant: str, token: str | None, field: str) -> None:
+    with pytest.raises(InvalidArgument) as raised:
+        CallOptions(tenant, token, None).metadata()
+    assert raised.value.field == field
+    assert token is None or token not in str(raised.value)
