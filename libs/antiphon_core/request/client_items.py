@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request.errors import TAG
-from antiphon_core.request.models import Exact, Open, type_tag
+from antiphon_core.request.models import Exact, ItemId, Open, type_tag
 
 CallId = Annotated[str, Field(min_length=1, max_length=limits.CALL_ID_CHARS_MAX)]
 Status = Literal["in_progress", "completed", "incomplete"]
@@ -112,7 +112,7 @@ class ShellCall(Open):
     """The id by which the output refers to the call."""
     action: ShellAction
     """The commands."""
-    id: str | None = None
+    id: ItemId | None = None
     status: Status | None = None
 
 
@@ -122,7 +122,7 @@ class ShellCallOutput(Open):
     """The `call_id` of the call that this is the output of."""
     output: list[Object]
     """The output of each command, and how it ended."""
-    id: str | None = None
+    id: ItemId | None = None
     status: Status | None = None
 
 
@@ -132,7 +132,7 @@ class LocalShellCall(Open):
     """The id by which the output refers to the call."""
     action: LocalShellAction
     """The command."""
-    id: str | None = None
+    id: ItemId | None = None
     status: Status | None = None
 
 
@@ -161,7 +161,7 @@ class ApplyPatchCall(Open):
     """The id by which the output refers to the call."""
     operation: ApplyPatchOperation
     """The file and its change."""
-    id: str | None = None
+    id: ItemId | None = None
     status: Status | None = None
 
 
@@ -173,7 +173,7 @@ class ApplyPatchCallOutput(Open):
     """Whether the patch was applied."""
     output: str | None = None
     """A message about the result."""
-    id: str | None = None
+    id: ItemId | None = None
 
 
 class ComputerCall(Open):
@@ -184,7 +184,7 @@ class ComputerCall(Open):
     """A single action, the form of older models."""
     actions: list[ComputerAction] | None = None
     """The actions in order."""
-    id: str | None = None
+    id: ItemId | None = None
     status: Status | None = None
 
 
@@ -202,7 +202,7 @@ class ComputerCallOutput(Open):
     """The `call_id` of the call that this is the output of."""
     output: Screenshot
     """The screen after the last action."""
-    id: str | None = None
+    id: ItemId | None = None
     status: Status | None = None
 
 

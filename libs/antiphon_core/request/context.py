@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from antiphon_core import limits
-from antiphon_core.request.models import Exact, Open
+from antiphon_core.request.models import Exact, ItemId, Open
 from antiphon_core.request.text import TextFormat
 
 COMPACTION = "compaction"
@@ -34,12 +34,12 @@ class Compaction(Open):
 
     type: Literal["compaction"]
     encrypted_content: Annotated[str, Field(max_length=limits.BODY_BYTES_MAX)]
-    id: str | None = None
+    id: ItemId | None = None
 
 
 class CompactionTrigger(Open):
     type: Literal["compaction_trigger"]
-    id: str | None = None
+    id: ItemId | None = None
 
 
 class EffortUpdate(Exact):
@@ -58,4 +58,4 @@ class ConfigurationUpdate(Open):
     type: Literal["configuration_update"]
     reasoning: EffortUpdate | None = None
     text: FormatUpdate | None = None
-    id: str | None = None
+    id: ItemId | None = None

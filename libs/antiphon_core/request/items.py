@@ -25,7 +25,7 @@ from antiphon_core.request.context import (
     ConfigurationUpdate,
 )
 from antiphon_core.request.errors import TAG
-from antiphon_core.request.models import Exact, Open, json_kind
+from antiphon_core.request.models import Exact, ItemId, Open, json_kind
 
 REFERENCE = "item_reference"
 LOCAL_OUTPUT = "local_shell_call_output"
@@ -158,7 +158,7 @@ class Message(Open):
     """The author of the message."""
     content: Content
     """A text, or parts."""
-    id: str | None = None
+    id: ItemId | None = None
     status: Status | None = None
     phase: Literal["commentary", "final_answer"] | None = None
     """Whether an assistant's message is its final answer or an intermediate comment."""
@@ -179,7 +179,7 @@ class FunctionCall(Open):
     """The arguments as JSON text, as the model wrote it."""
     namespace: str | None = None
     """The namespace that the function is in."""
-    id: str | None = None
+    id: ItemId | None = None
     status: Status | None = None
 
 
@@ -189,7 +189,7 @@ class FunctionCallOutput(Open):
     """The id of the call that this is the output of."""
     output: Content
     """The output, as the model reads it."""
-    id: str | None = None
+    id: ItemId | None = None
     status: Status | None = None
 
 
@@ -205,7 +205,7 @@ class CustomToolCall(Open):
     """The input as the model wrote it."""
     namespace: str | None = None
     """The namespace that the tool is in."""
-    id: str | None = None
+    id: ItemId | None = None
 
 
 class CustomToolCallOutput(Open):
@@ -214,14 +214,14 @@ class CustomToolCallOutput(Open):
     """The id of the call that this is the output of."""
     output: Content
     """The output, as the model reads it."""
-    id: str | None = None
+    id: ItemId | None = None
 
 
 class ReasoningItem(Open):
     """The reasoning of a model. Its `encrypted_content` is validated when it is decrypted."""
 
     type: Literal["reasoning"]
-    id: str | None = None
+    id: ItemId | None = None
     summary: list[ThoughtPart] | None = None
     content: list[ThoughtPart] | None = None
     """The text of the reasoning."""
@@ -235,26 +235,26 @@ class AdditionalTools(Open):
 
     type: Literal["additional_tools"]
     tools: Annotated[list[Object], Field(max_length=limits.TOOLS_ITEMS_MAX)]
-    id: str | None = None
+    id: ItemId | None = None
 
 
 class ItemReference(Open):
     """A reference by id to an item of any stored response or conversation of the tenant."""
 
     type: Literal["item_reference"] | None = None
-    id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
+    id: Annotated[ItemId, Field(min_length=1)]
 
 
 class HiddenItem(Open):
     type: Literal["web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools"]
-    id: str | None = None
+    id: ItemId | None = None
 
 
 class ExtensionItem(Open):
     """An item of another vendor's type, such as `acme:note`: kept unchanged, and not shown to the model."""
 
     type: Annotated[str, Field(pattern=rf"^{EXTENSION}$", max_length=limits.ITEM_TYPE_CHARS_MAX)]
-    id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)] | None = None
+    id: Annotated[ItemId, Field(min_length=1)] | None = None
 
 
 Item = Annotated[

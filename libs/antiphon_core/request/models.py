@@ -9,11 +9,15 @@ themselves, and compiling all of them took a tenth of an edge's start.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidatorFunctionWrapHandler, WrapValidator
 
+from antiphon_core import limits
 from antiphon_core.request.errors import JSON_KIND_TAGS, TAG
+
+ItemId = Annotated[str, Field(max_length=limits.ITEM_ID_CHARS_MAX)]
+"""The id of an item, which stores have in an index. OpenAI's ids have 64 characters at most."""
 
 
 class Exact(BaseModel):

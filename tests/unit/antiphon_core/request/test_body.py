@@ -6,6 +6,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
+from antiphon_core.limits import ITEM_ID_CHARS_MAX
 from antiphon_core.request.body import CountRequest, CreateRequest, Include, Parameters
 
 
@@ -129,3 +130,40 @@ def test_an_absent_input_with_a_prompt_is_empty(absent: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest) as raised:
         CreateRequest.parse(dumps({"model": "m"} | absent))
     assert raised.value.field == "input"
+
+
+ITEMS: list[dict[str, Any]] = [
+    {"role": "user", "content": "x"},
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "x"},
+    {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"},
+    {"type": "custom_tool_call_output", "call_id": "c", "output": "x"},
+    {"type": "reasoning"},
+    {"type": "additional_tools", "tools": []},
+    {"type": "compaction", "encrypted_content": "x"},
+    {"type": "compaction_trigger"},
+    {"type": "configuration_update"},
+    {"type": "web_search_call"},
+    {"type": "acme:note"},
+    {"type": "item_reference"},
+    {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}},
+    {"type": "shell_call_output", "call_id": "c", "output": []},
+    {"type": "local_shell_call", "call_id": "c", "action": {"command": ["ls"]}},
+    {"type": "local_shell_call_output", "output": "x"},
+    {"type": "apply_patch_call", "call_id": "c", "operation": {"type": "delete_file", "path": "a"}},
+    {"type": "apply_patch_call_output", "call_id": "c", "status": "completed"},
+    {"type": "computer_call", "call_id": "c"},
+    {
+        "type": "computer_call_output",
+        "call_id": "c",
+        "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,"},
+    },
+]
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.get("type", "message"))
+def test_the_id_of_every_item_has_a_limit(item: dict[str, Any]) -> None:
+    CreateRequest.parse(dumps({"model": "m", "input": [item | {"id": "x" * ITEM_ID_CHARS_MAX}]}))
+    with pytest.raises(InvalidRequest) as raised:
+        CreateRequest.parse(dumps({"model": "m", "input": [item | {"id": "x" * (ITEM_ID_CHARS_MAX + 1)}]}))
+    assert (raised.value.field, raised.value.code) == ("input[0].id", "string_above_max_length")
