@@ -96,16 +96,28 @@ class RpcClient:
         with MadeCall(method) as made:
             while True:
                 try:
-                    data = await self._start(method, request, tenant, timeout_s)
-                except grpc.aio.AioRpcError as error:
-                    fault = from_rpc_error(error, self._unavailable)
+                    data = await self._answer(method, request, tenant, timeout_s)
+                except AntiphonError as fault:
                     pause_s = self._pause_after(fault, method, tenant)
                     if pause_s is None:
-                        raise made.failed(fault) from error
+                        made.failed(fault)
+                        raise
                 else:
                     self._absence.is_over()
                     return decode(method.response, data)
                 await asyncio.sleep(pause_s)
+
+    async def _answer(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> bytes:
+        """The bytes of the answer to one attempt at a unary RPC. Raises like `call`."""
+        try:
+            data: bytes = await self._start(method, request, tenant, timeout_s)
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error, self._unavailable) from error
+        except asyncio.CancelledError:
+            if _is_task_cancelled():
+                raise
+            raise self._closed() from None
+        return data
 
     async def stream(
         self,
@@ -160,7 +172,7 @@ class RpcClient:
                 raise
             if watch.has_expired:
                 raise PeerSilent(silence_s) from None
-            raise self._unavailable("The call was cancelled because its channel was closed.") from None
+            raise self._closed() from None
         finally:
             rpc.cancel()
 
@@ -191,7 +203,13 @@ class RpcClient:
     def _start(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> Any:
         metadata = call_metadata(tenant, self._token)
         timeout = timeout_s if timeout_s is not None else method.deadline_s
-        return self._callables[method.name](encode(method.request, request), timeout=timeout, metadata=metadata)
+        try:
+            return self._callables[method.name](encode(method.request, request), timeout=timeout, metadata=metadata)
+        except grpc.aio.UsageError as error:
+            raise self._closed() from error
+
+    def _closed(self) -> Unavailable:
+        return self._unavailable("The call was cancelled because its channel was closed.")
 
 
 def call_metadata(tenant: str, token: Callable[[], str] | None) -> list[tuple[str, str]]:

@@ -261,3 +261,28 @@ async def test_a_stream_that_has_begun_is_not_repeated() -> None:
 async def _read(client: RpcClient) -> list[int]:
     stream = client.stream("ReadEvents", internal.ReadEventsRequest())
     return [answer.first_sequence async for answer in stream]
+
+
+async def test_a_unary_call_over_a_closed_channel_is_unavailability_too(served: Served) -> None:
+    _, _, client = served
+    call = asyncio.create_task(client.call("GetResponseRecord", Request(id="slow")))
+    await asyncio.sleep(0.05)
+    await client.close()
+    await asyncio.wait([call], timeout=WAIT_MAX_S)
+    assert not call.cancelled()
+    assert isinstance(call.exception(), StoreUnavailable)
+    with pytest.raises(StoreUnavailable):
+        await client.call("GetResponseRecord", Request(id="x"))
+    with pytest.raises(StoreUnavailable):
+        async with aclosing(client.stream("ReadEvents", internal.ReadEventsRequest(response_id="x"))) as answers:
+            await anext(answers)
+
+
+async def test_a_unary_call_that_is_cancelled_stays_cancelled(served: Served) -> None:
+    service, _, client = served
+    call = asyncio.create_task(client.call("GetResponseRecord", Request(id="slow")))
+    await asyncio.sleep(0.05)
+    call.cancel()
+    await asyncio.wait([call], timeout=WAIT_MAX_S)
+    assert call.cancelled()
+    await asyncio.wait_for(service.cancelled.wait(), WAIT_MAX_S)
