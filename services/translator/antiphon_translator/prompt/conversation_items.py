@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.items import is_extension
 from antiphon_core.jsons import Object, kind, parse_object
+from antiphon_core.request.items import LOCAL_OUTPUT
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.turn_media import TurnMedia
@@ -278,7 +279,14 @@ def _read_client_call(draft: _Draft, item: Object, path: str) -> None:
 def _read_client_result(draft: _Draft, item: Object, path: str) -> None:
     parts = client_tools.OUTPUTS[item["type"]](item)
     read = [part if isinstance(part, str) else draft.media.read(part, f"{path}.output") for part in parts]
-    draft.add_result(_text(item, "call_id", path), tuple(read))
+    draft.add_result(_call_id(item, path), tuple(read))
+
+
+def _call_id(item: Object, path: str) -> str:
+    """The id of the call that an output belongs to. An item that another service has stored may name the call of a
+    local shell by its own `id`."""
+    is_unnamed = item["type"] == LOCAL_OUTPUT and item.get("call_id") is None
+    return _text(item, "id" if is_unnamed else "call_id", path)
 
 
 def _read_compaction(draft: _Draft, item: Object, path: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
 from antiphon_core.limits import JSON_DEPTH_MAX
 from antiphon_translator.conversation import Conversation, Image, Message
 from antiphon_translator.media.sight import Sight
@@ -242,3 +243,11 @@ def test_path_of_a_message_is_that_of_its_first_item() -> None:
     for place, path in enumerate(paths):
         assert conversation_items.path_of(place, **members) == path
     assert conversation_items.path_of(0, **(members | {"instructions": None})) == "history[0]"
+
+
+@pytest.mark.parametrize("named", [{"id": "c"}, {"id": "other", "call_id": "c"}])
+def test_the_output_of_a_local_shell_names_its_call_by_call_id_or_id(named: Object) -> None:
+    call = {"type": "local_shell_call", "id": "l", "call_id": "c", "action": {"type": "exec", "command": ["ls"]}}
+    output = {"type": "local_shell_call_output", "output": "a.txt", **named}
+    built = build(instructions=None, history=[call, output], given=[message("user", "And?")])
+    assert built.messages[1] == Message("tool", ("a.txt",), call_id="c", name="local_shell")
