@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from antiphon_core import events
 from antiphon_core.jsons import Object, loads
-from antiphon_core.limits import FOLD_DELTAS_BYTES_MAX, FOLD_PENDING_BYTES_MAX
+from antiphon_core.limits import FOLD_DELTAS_BYTES_MAX, FOLD_LARGE_EVENT_BYTES, FOLD_PENDING_BYTES_MAX
 
 
 def _replace(response: Object, event: Object) -> Object:
@@ -104,7 +104,9 @@ class Fold:
     Frames are kept undecoded until `response` is called or too many are kept. The bytes of a frame up to the value of
     its sequence number are its head. Deltas to one part have the same head, which is kept once for a run of them: a
     delta then needs 30 bytes instead of 250. An event that contains the whole response replaces everything before it:
-    each of the opening events repeats the instructions and tools of the request, which may be 10 MiB.
+    each of the opening events repeats the instructions and tools of the request, which may be 10 MiB. Large events,
+    which end an item and repeat its text, do not count: parsing them would take longer and give larger objects, and
+    few responses need it.
     """
 
     def __init__(self) -> None:
@@ -134,8 +136,13 @@ class Fold:
         return self._response
 
     def _begin_run(self, frames: bytes, count: int) -> None:
-        """Opens a run with the head of the first frame. Frames with different heads are kept whole."""
+        """Opens a run with the head of the first frame. Large frames, and frames with different heads, are kept
+        whole."""
         self._close_run()
+        if len(frames) >= count * FOLD_LARGE_EVENT_BYTES:
+            self._head = b""
+            self._runs.append(_Run(b"", frames))
+            return
         before, name, _rest = frames.partition(_NUMBER)
         head = before + name if name else b""
         rests = _without_head(frames, head, count)

@@ -7,7 +7,8 @@ import pytest
 from antiphon_core import events
 from antiphon_core.errors import EngineFault
 from antiphon_core.fold import Fold, fold
-from antiphon_core.jsons import Object
+from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import FOLD_PENDING_BYTES_MAX
 
 PART: Object = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
 ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
@@ -186,3 +187,30 @@ def test_a_nested_sequence_number_does_not_confuse_the_fold() -> None:
     for event in log:
         passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
     assert passing.response() == fold(log)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_large_events_are_parsed_only_when_the_response_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    part = PART | {"text": "x" * FOLD_PENDING_BYTES_MAX}
+    log = [
+        *log_of("x"),
+        {"type": events.CONTENT_PART_DONE, "sequence_number": 5, "output_index": 0, "content_index": 0, "part": part},
+        {"type": events.OUTPUT_ITEM_DONE, "sequence_number": 6, "output_index": 0, "item": ITEM | {"content": [part]}},
+    ]
+    folding = Fold()
+    folding.feed(first_sequence=0, count=5, frames=b"".join(map(events.encode, log[:5])))
+    parsed: list[bytes] = []
+
+    def noted(data: bytes) -> Object:
+        parsed.append(data)
+        event: Object = loads(data)
+        return event
+
+    monkeypatch.setattr("antiphon_core.fold.loads", noted)
+    for first in range(5, 7, count):
+        frames = b"".join(map(events.encode, log[first : first + count]))
+        folding.feed(first_sequence=first, count=count, frames=frames)
+    assert not [data for data in parsed if len(data) > FOLD_PENDING_BYTES_MAX]
+    assert folding.response() == fold(log)
