@@ -9,8 +9,9 @@ field can be set in three ways:
     environment variable  ANTIPHON_EDGE_PORT=8080      (or its alias, with lower precedence)
     flag                  --edge-port 8080
 
-Precedence, lowest first: default < file < alias < ANTIPHON_* < flag. A setting that is not declared is an error. A
-section may have a method `warnings()`, which yields (message, explanation) for settings that are valid but unsafe.
+Precedence, lowest first: default < file < alias < ANTIPHON_* < flag. An empty alias counts as not set. A setting that
+is not declared is an error. A section may have a method `warnings()`, which yields (message, explanation) for settings
+that are valid but unsafe.
 """
 
 from __future__ import annotations
@@ -129,9 +130,10 @@ def _find(
     """(source, value) of a setting, from the source with the highest precedence; None if no source has it."""
     if setting.flag in flags:
         return setting.flag, flags[setting.flag]
-    for variable in (setting.variable, setting.alias):
-        if variable and variable in environ:
-            return variable, environ[variable]
+    if setting.variable in environ:
+        return setting.variable, environ[setting.variable]
+    if setting.alias and environ.get(setting.alias):
+        return setting.alias, environ[setting.alias]
     section = from_file.get(setting.section, {})
     if setting.field.name in section:
         return f"[{setting.section}] {setting.field.name}", section[setting.field.name]

@@ -21,6 +21,12 @@ def test_nims_variables_are_aliases() -> None:
     assert (loaded.edge.port, loaded.log.json, loaded.log.level) == (9, True, "ERROR")
 
 
+def test_an_empty_alias_counts_as_not_set() -> None:
+    empty = {"NIM_HTTP_API_PORT": "", "NIM_LOG_LEVEL": ""}
+    defaults = settings.load(environ={}, flags={}, file=None)
+    assert settings.load(environ=empty, flags={}, file=None) == defaults
+
+
 @pytest.mark.parametrize("level", ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"])
 def test_every_log_level_of_nim_is_accepted(level: str) -> None:
     assert settings.load(environ={"NIM_LOG_LEVEL": level}, flags={}, file=None).log.level == level

@@ -85,11 +85,10 @@ def parse(text: str) -> Message:
         return _cancel(given)
     if given_type == STEER:
         return _steer(given)
-    raise InvalidRequest(
-        f"'type' must be one of '{CREATE}', '{CANCEL}' or '{STEER}', not {given_type!r}.",
-        field="type",
-        code="invalid_value",
-    )
+    allowed = f"'type' must be one of '{CREATE}', '{CANCEL}' or '{STEER}'"
+    if given_type is None:
+        raise InvalidRequest(f"{allowed}, and it is missing.", field="type", code="missing_required_parameter")
+    raise InvalidRequest(f"{allowed}, not {given_type!r}.", field="type", code="invalid_value")
 
 
 def messages_of(frames: bytes, stream_id: str | None) -> list[bytes]:

@@ -70,7 +70,7 @@ def test_null_and_false_members_are_accepted(members: Any) -> None:
     [
         ("{", "message", None),
         ("[]", "message", "invalid_type"),
-        ("{}", "type", "invalid_value"),
+        ("{}", "type", "missing_required_parameter"),
         ('{"type": "response.delete"}', "type", "invalid_value"),
         ('{"type": "response.cancel", "stream_id": ""}', "stream_id", "invalid_stream_id"),
         ('{"type": "response.cancel", "response_id": 7}', "response_id", "invalid_type"),
