@@ -332,6 +332,19 @@ async def test_a_deleted_response_is_deleted_in_its_own_tab_at_once(console: Con
     await expect(console.page.get_by_role("treeitem").first).to_have_accessible_name("Deleted …" + first[-6:])
 
 
+async def test_a_conversation_without_its_first_response_stays_among_the_recent_ones(
+    console: ConsoleTab, api: Http
+) -> None:
+    await console.open()
+    first = await console.ask("One")
+    await console.ask("Two")
+    await api.ask("DELETE", f"/v1/responses/{first}")
+    async with console.page.expect_response(re.compile(rf"/{first}$")):
+        await console.page.reload()
+    await expect(console.turns.last.locator(".answered")).to_contain_text("You said: Two")
+    await expect(console.page.get_by_role("region", name="This tab").get_by_role("link")).to_have_count(1)
+
+
 async def test_an_unstored_answer_keeps_its_conversation_on_the_screen(console: ConsoleTab) -> None:
     await console.open()
     await console.ask("One")

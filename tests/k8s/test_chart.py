@@ -70,6 +70,14 @@ def test_numbers_among_the_settings_are_written_out(chart: Chart) -> None:
     assert [data[name] for name in settings] == ["402653184", "0.25", "true"]
 
 
+def test_workers_that_keda_scales_have_no_replicas_of_their_own(chart: Chart) -> None:
+    values = _values("local") | {"keda": {"enabled": True}}
+    assert values["worker"] == {"autoscaling": False}
+    found = {(one["kind"], one["metadata"]["name"]): one for one in _rendered(chart, values)}
+    assert ("ScaledObject", "worker") in found
+    assert "replicas" not in found["Deployment", "worker"]["spec"]
+
+
 def test_console_routes_of_the_chart_match_the_component(chart: Chart) -> None:
     names = ("gateway", "ingress", "console")
     rendered = _plain(_rendered(chart, {name: {"enabled": True} for name in names}))

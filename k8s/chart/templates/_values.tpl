@@ -62,7 +62,8 @@
 {{/* Whether an autoscaler owns the number of pods of a service. */}}
 {{- define "antiphon.isScaled" -}}
 {{- $isShared := not (has .root.Values.store.backend (list "memory" "sqlite")) }}
-{{- if and (index .root.Values .name).autoscaling (or (ne .name "store") $isShared) }}yes{{ end }}
+{{- $isQueued := and (eq .name "worker") .root.Values.keda.enabled }}
+{{- if or $isQueued (and (index .root.Values .name).autoscaling (or (ne .name "store") $isShared)) }}yes{{ end }}
 {{- end }}
 
 {{/* What is computed of the values besides the settings that they have. */}}

@@ -87,11 +87,17 @@ function Recents() {
   </section>`;
 }
 
-/** Loads the title of a conversation. Removes the conversation from the list if it was deleted. @param {string} root */
-async function title(root) {
-  await library.load(root);
-  const { error } = library.peek(root);
-  if (error instanceof ApiError && error.status === 404) forget(root);
+/** Loads the title of a conversation. Removes the conversation from the list if its first and its last response were deleted.
+ * @param {string} root @param {string} head */
+async function title(root, head) {
+  if ((await isGone(root)) && (await isGone(head))) forget(root);
+}
+
+/** Whether the server does not have a response any more. @param {string} id */
+async function isGone(id) {
+  await library.load(id);
+  const { error } = library.peek(id);
+  return error instanceof ApiError && error.status === 404;
 }
 
 /** @param {{ root: string, head: string }} props */
@@ -99,7 +105,7 @@ function RecentLink({ root, head }) {
   const asked = useRef(false);
   const { input } = library.read(root);
   useEffect(() => {
-    if (!asked.current) void title(root);
+    if (!asked.current) void title(root, head);
     asked.current = true;
   }, [root]);
   const isHere = conversation.path.value[0] === root;
