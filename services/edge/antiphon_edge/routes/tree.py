@@ -15,6 +15,7 @@ from antiphon_core import limits, response
 from antiphon_core.errors import (
     AlreadyExists,
     ChainTooLong,
+    InvalidRequest,
     LimitExceeded,
     NotFound,
     ResponseNotFound,
@@ -27,7 +28,7 @@ from antiphon_core.ports.lineage import ForkSource, Node, NodePage
 from antiphon_core.ports.store import Record
 from antiphon_core.request.conversations import ForkSession
 from antiphon_edge.callers.tenancy import tenant_of
-from antiphon_edge.routes import answers, bodies, queries
+from antiphon_edge.routes import answers, bodies, idempotency_keys, queries
 
 _ONE = "/v1/responses/{id}"
 
@@ -86,6 +87,7 @@ class TreeRoutes:
         return answers.json(with_member(dumps(envelope), "data", b"[" + data + b"]"))
 
     async def fork(self, request: web.Request) -> web.Response:
+        _reject_key(request)
         session_id = _session_id(request)
         body = await bodies.parsed(request, lambda raw: ForkSession.parse(raw or b"{}"))
         if body.up_to_response_id is not None and not is_response_id(body.up_to_response_id):
@@ -106,6 +108,16 @@ class TreeRoutes:
         if not is_conversation_id(session_id):
             return b"{}"
         return (await self._store.get_conversation(tenant, session_id)).metadata
+
+
+def _reject_key(request: web.Request) -> None:
+    """Raises InvalidRequest if a fork has an idempotency key: the name of the fork has its effect."""
+    if idempotency_keys.HEADER in request.headers:
+        raise InvalidRequest(
+            f"'{idempotency_keys.HEADER}' is not supported here. A fork with 'new_session_id' can be repeated safely.",
+            field=idempotency_keys.HEADER,
+            code="unsupported_parameter",
+        )
 
 
 async def _around(request: web.Request, list_nodes: _ListNodes) -> web.Response:

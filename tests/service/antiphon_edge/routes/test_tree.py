@@ -286,6 +286,12 @@ async def test_repeated_fork_returns_the_first_fork(edge: RunningEdge) -> None:
     assert (await edge.ask("GET", f"/v1/conversations/{new_id}")).json["metadata"] == {"own": "1"}
 
 
+async def test_a_fork_with_an_idempotency_key_is_rejected(edge: RunningEdge) -> None:
+    answer = await edge.ask("POST", "/v1/sessions/thread/fork", headers={"Idempotency-Key": "k"})
+    assert (answer.status, answer.json["error"]["param"]) == (400, "Idempotency-Key")
+    assert "'new_session_id' can be repeated" in answer.json["error"]["message"]
+
+
 async def test_a_fork_needs_no_body(edge: RunningEdge) -> None:
     await turn(edge, "thread")
     assert (await edge.ask("POST", "/v1/sessions/thread/fork")).status == 200
