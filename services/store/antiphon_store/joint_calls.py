@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from antiphon_core.errors import AntiphonError
+from antiphon_core.errors import AntiphonError, InternalError
 
 _Call = TypeVar("_Call")
 _Answer = TypeVar("_Answer")
@@ -129,6 +129,8 @@ class JointCalls(Generic[_Call, _Answer]):
         outcomes: Sequence[_Answer | Exception]
         try:
             outcomes = await self._run_together([call for call, _ in group])
+            if len(outcomes) != len(group):
+                raise InternalError(f"The store answered {len(outcomes)} of {len(group)} calls.")
         except Exception as error:  # noqa: BLE001 - it is raised in the callers
             # a copy each: raising one error twice mixes its tracebacks
             outcomes = [copy(error) if isinstance(error, AntiphonError) else error for _ in group]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import StoreUnavailable
+from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_store.joint_calls import JointCalls, Limits
 
 AT_ONCE = Limits(together=64, together_bytes=1000)
@@ -150,3 +150,10 @@ async def test_runs_are_limited_and_waiting_calls_are_sent_together() -> None:
     assert await asking == list("abcdefgh")
     assert server.asked == [["a"], list("bcd"), list("efg"), ["h"]]
     assert calls.is_idle
+
+
+@pytest.mark.parametrize("answers", [[1], [1, 2, 3]])
+async def test_a_batch_with_another_number_of_answers_fails_all_its_calls(answers: list[int]) -> None:
+    async with asyncio.timeout(5):
+        found = await outcomes_of(JointCalls(Server(answers).run, AT_ONCE), 1, 2)
+    assert [type(each) for each in found] == [InternalError, InternalError]

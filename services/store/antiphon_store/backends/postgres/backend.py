@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from typing import Any, TypeVar
 
+from antiphon_core import offload
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError, StoreUnavailable
@@ -129,11 +130,12 @@ class PostgresRows:
         named = [plain(each) for each in starts]
         parameters = {**partition._asdict(), "starts": named, "max_nodes": max_nodes, "levels": levels}
         found = await self._run(QUERIES["subtree"], parameters)
-        return found[0][0], [
-            Entry(original(node_id), 0, Row(from_json(fields)))
-            for _now_ms, node_id, fields in found
-            if node_id is not None
-        ]
+
+        def read() -> Sequence[Entry]:
+            nodes = [(node_id, fields) for _now_ms, node_id, fields in found if node_id is not None]
+            return [Entry(original(node_id), 0, Row(from_json(fields))) for node_id, fields in nodes]
+
+        return found[0][0], await offload.run(read, size_bytes=sum(len(fields or "") for *_, fields in found))
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         parameters = {"tenant": tenant, "index": index.value, "key": plain(key), "limit": limit, "hide_ms": hide_ms}

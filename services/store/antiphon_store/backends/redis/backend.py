@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from itertools import repeat, starmap
 from typing import Any
 
+from antiphon_core import offload
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
@@ -113,8 +114,12 @@ class RedisRows:
         arguments: list[Argument] = [max_nodes, -1 if levels is None else levels, *starts]
         with self._atom():
             _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, names, arguments)
-        rows = map(programs.to_row, fields)
-        return now_ms, [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
+
+        def read() -> Sequence[Entry]:
+            rows = map(programs.to_row, fields)
+            return [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
+
+        return now_ms, await offload.run(read, size_bytes=sum(map(len, fields)))
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         names = [keys.tenant_wide(tenant, index, key)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import psycopg
@@ -9,7 +10,9 @@ import pytest
 
 from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
 from antiphon_core.jsons import loads
-from antiphon_store.backends.postgres.backend import isolated
+from antiphon_store.backends.postgres import backend
+from antiphon_store.backends.postgres.backend import PostgresRows, isolated
+from antiphon_store.backends.postgres.plain_text import from_json
 from antiphon_store.backends.postgres.programs import Call, size_of, written
 from antiphon_store.rows.model import (
     Condition,
@@ -26,6 +29,7 @@ from antiphon_store.rows.model import (
     Program,
     Put,
     Ref,
+    Row,
     Set,
 )
 
@@ -108,3 +112,25 @@ def test_a_program_that_needs_more_than_row_locks_locks_its_tree_exclusively(pro
 def test_payloads_count_towards_the_limit_of_a_statement() -> None:
     program = Program(changes=[Put(Ref(Kind.JOB, "j"), {}, b"xx", b"x")])
     assert size_of(Call(Partition("t", "a"), program)) == 3
+
+
+@pytest.mark.parametrize(("count", "is_inline"), [(1, True), (20_000, False)])
+async def test_nodes_of_a_large_tree_are_parsed_outside_of_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, count: int, is_inline: bool
+) -> None:
+    rows = PostgresRows("postgresql://localhost/none")
+    threads: set[int] = set()
+
+    async def answer(_query: str, _parameters: object) -> list[object]:
+        return [(5, f"n{number}", '{"a":"b"}') for number in range(count)]
+
+    def spied(written: str) -> object:
+        threads.add(threading.get_ident())
+        return from_json(written)
+
+    monkeypatch.setattr(rows, "_run", answer)
+    monkeypatch.setattr(backend, "from_json", spied)
+    now_ms, found = await rows.subtree(Partition("t", "tree"), ["n0"], max_nodes=count)
+    assert (now_ms, len(found), found[0].row) == (5, count, Row({"a": "b"}))
+    assert (threading.get_ident() in threads) is is_inline
+    assert len(threads) == 1
