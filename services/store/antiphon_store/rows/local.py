@@ -32,7 +32,7 @@ from antiphon_store.rows.model import (
     meets,
     named_node,
 )
-from antiphon_store.rows.view import Decision, Finish, View
+from antiphon_store.rows.view import Decision, Finish, View, require_whole_chains
 
 _Answer = TypeVar("_Answer")
 
@@ -104,7 +104,9 @@ def decide(rows: LocalRows, decision: Decision[_Answer]) -> _Answer:
             refused = Refused(rows.now_ms, {}, crowded=True)
             continue
         try:
-            return finish(rows.apply(program))
+            answers = rows.apply(program)
+            require_whole_chains(answers)
+            return finish(answers)
         except TooLong as bound:
             refused = Refused(rows.now_ms, {}, too_long=str(bound))
 

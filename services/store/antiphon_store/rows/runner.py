@@ -11,7 +11,7 @@ from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.local import LocalBackend
 from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Refused, Row
-from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View
+from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View, require_whole_chains
 
 ATTEMPTS_MAX = 100  # an attempt fails only when another writer succeeded
 QUICK_ATTEMPTS = 3  # before later attempts there is a random pause
@@ -56,6 +56,7 @@ class DecisionRunner:
                 return finish(())
             outcome = await self._backend.transact(partition, view.program())
             if isinstance(outcome, Applied):
+                require_whole_chains(outcome.answers)
                 return finish(outcome.answers)
             refused = outcome
             of_one_moment = known.keys() <= view.pinned | outcome.rows.keys()  # pinned rows not returned are unchanged

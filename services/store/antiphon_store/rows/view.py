@@ -10,12 +10,16 @@ decision starts again.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar
 
+from antiphon_core.errors import InternalError
+from antiphon_core.telemetry import remedies
 from antiphon_store.rows.model import (
+    ChainRows,
     Change,
     Condition,
     Delete,
@@ -38,6 +42,8 @@ from antiphon_store.rows.model import (
     Value,
     holds,
 )
+
+log = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
 
@@ -183,6 +189,16 @@ Finish = Callable[[Sequence[Any]], _Answer]
 
 Decision = Callable[[View], Finish[_Answer]]
 """Adds guards, changes and reads to a view, or raises. It may run several times."""
+
+
+def require_whole_chains(answers: Sequence[Any]) -> None:
+    """Checks the chains among the answers of a program. InternalError: a response of one is missing, so the answer
+    would be a part of the history."""
+    for each in answers:
+        if isinstance(each, ChainRows) and each.ids and len(each.ids) != each.fields[-1]["depth"] + 1:
+            last_id = each.ids[-1]
+            log.error("the chain that ends with %s is not whole", last_id, extra=remedies.RESTORE_DATA)
+            raise InternalError(f"The history of '{last_id}' is damaged: a response is missing.", id=last_id)
 
 
 def answer(value: _Answer) -> Finish[_Answer]:

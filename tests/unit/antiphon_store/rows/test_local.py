@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import ChainTooLong, SessionLocked
+from antiphon_core.errors import ChainTooLong, InternalError, SessionLocked
 from antiphon_core.ports.store import TurnRequest
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import leases, records, turns
 from antiphon_store.decisions.records import CrowdedSession, Write
-from antiphon_store.rows.model import Kind, Partition
+from antiphon_store.rows.model import Delete, Kind, Partition, Program, Ref
 from antiphon_store.rows.view import Finish, View
 from antiphon_store.testing.subject import draft, new_session_id
 
@@ -68,3 +68,18 @@ async def test_a_local_write_beyond_the_session_limit_raises_crowded_session(row
 def _row(view: View, session_id: str) -> Finish[object]:
     row = view.need(Kind.SESSION, session_id)
     return lambda _answers: row
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+async def test_a_local_chain_with_a_missing_response_is_an_error_that_names_its_last_one(
+    rows: MemoryRows, missing: int
+) -> None:
+    line = [draft()]
+    line += [draft(line[0])]
+    line += [draft(line[1])]
+    for record in line:
+        await rows.decide(TREE, partial(records.put, write=Write(record)), only_reads=False)
+    await rows.transact(TREE, Program(changes=[Delete(Ref(Kind.NODE, line[missing].id))]))
+    request = TurnRequest(previous_response_id=line[2].id)
+    with pytest.raises(InternalError, match=f"'{line[2].id}' is damaged"):
+        await rows.decide(TREE, partial(turns.begin, request=request), only_reads=True)

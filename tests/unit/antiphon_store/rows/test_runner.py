@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import NotFound, ResponseNotFound, StoreUnavailable
-from antiphon_store.rows.model import Add, Condition, Get, Kind, Now, Partition, Payload, Program, Put, Ref, Set
+from antiphon_core.errors import InternalError, NotFound, ResponseNotFound, StoreUnavailable
+from antiphon_store.rows.model import (
+    Add,
+    Applied,
+    Chain,
+    ChainRows,
+    Condition,
+    Get,
+    Kind,
+    Now,
+    Partition,
+    Payload,
+    Program,
+    Put,
+    Ref,
+    Set,
+)
 from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import Finish, View
 from tests.support.rows import SpiedRows, guards_on
@@ -155,3 +171,17 @@ async def test_a_decision_without_rows_takes_at_most_one_call(rows: SpiedRows) -
 
     assert await DecisionRunner(rows).run(HERE, idle) == "idle"
     assert len(rows.calls) <= 1
+
+
+@pytest.mark.parametrize("payload", [Payload.ITEMS, Payload.ALL])
+async def test_a_chain_with_a_missing_response_is_an_error_that_names_its_last_one(payload: Payload) -> None:
+    chain = ChainRows(["a", "c"], [{"depth": 0}, {"depth": 2}], [b"", b""], [b"", b""])
+
+    class Damaged:
+        async def transact(self, _partition: Partition, _program: Program) -> Applied:
+            return Applied(1, [chain])
+
+    backend: Any = Damaged()
+    decide = lambda view: view.answer_from(list, Chain("c", payload, 10, 10))  # noqa: E731
+    with pytest.raises(InternalError, match="'c' is damaged"):
+        await DecisionRunner(backend).run(Partition("t", "tree"), decide, only_reads=True)
