@@ -15,6 +15,8 @@ from itertools import pairwise
 
 from pydantic import BaseModel
 
+from antiphon_core import python_syntax
+
 
 def member_docs(model: type[BaseModel]) -> Mapping[str, str]:
     """The docstrings of a model's members, inherited ones included, by the members' names in JSON."""
@@ -28,7 +30,7 @@ def member_docs(model: type[BaseModel]) -> Mapping[str, str]:
 @cache
 def _docs_of_module(name: str) -> Mapping[str, Mapping[str, str]]:
     """The docstrings of members of all classes of a module."""
-    tree = ast.parse(getsource(sys.modules[name]))
+    tree = python_syntax.module(getsource(sys.modules[name]))
     return {node.name: dict(_docs_of_class(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
 
 

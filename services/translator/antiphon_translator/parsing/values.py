@@ -6,11 +6,11 @@ it becomes a string. Numbers keep their spelling: 1e20 or a long integer is neve
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from antiphon_core import python_syntax
 from antiphon_core.jsons import Object
 from antiphon_translator.parsing import surrogate_escapes
 
@@ -158,7 +158,7 @@ def _python(word: str, types: frozenset[str]) -> str | None:
         return _PYTHON_WORDS[word]
     if word[:1] in ("[", "{") and types & {"array", "object"}:
         try:
-            return json.dumps(ast.literal_eval(surrogate_escapes.replaced(word)), ensure_ascii=False)
+            return json.dumps(python_syntax.literal(surrogate_escapes.replaced(word)), ensure_ascii=False)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return None
     return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from antiphon_core import python_syntax
 from antiphon_translator.parsing import surrogate_escapes
 from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
 from antiphon_translator.parsing.markers import Markers
@@ -98,8 +99,8 @@ def _nodes(kind: type[ast.Module] | type[ast.Expression], source: str) -> list[a
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "\d" in a string is a SyntaxWarning, which helps nobody here
         if kind is ast.Expression:
-            return _elements(ast.parse(source, mode="eval").body)
-        return [_expression(each) for each in ast.parse(source).body]
+            return _elements(python_syntax.expression(source).body)
+        return [_expression(each) for each in python_syntax.module(source).body]
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
