@@ -170,7 +170,7 @@ _FINISH: Mapping[str, FinishReason] = {
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """The call that the stream is in, as its first piece named it, and its arguments so far.
+    """The call that the stream is in, as its first piece named it, and its arguments so far, without blank pieces.
 
     A standard server numbers its calls by `index`, and names a call in its first piece only. Gemini leaves out the
     index or sends null, Ollama sends 0 for all calls (ollama/ollama#15457), some proxies repeat name and id in each
@@ -182,20 +182,23 @@ class OpenCall:
     index: int | None
     arguments: list[str] = field(default_factory=list)
 
-    def is_continued_by(self, piece: Mapping[str, Any], name: str | None) -> bool:
+    def is_continued_by(self, piece: Mapping[str, Any], name: str | None, arguments: str) -> bool:
         """Whether a piece belongs to this call: nothing that it says differs. A piece with a name but no id begins a
-        call if it has no index, or if the arguments so far are complete."""
+        call if it has no index, or if it has arguments although those so far are complete."""
         id_, index = piece.get("id") or None, piece.get("index")
         if index is not None and self.index is not None and index != self.index:
             return False
         if not name:
             return True
-        if id_ is None and (index is None or self._is_complete()):
+        if id_ is None and (index is None or (arguments and self._is_complete())):
             return False
         return name == self.name and id_ in (None, self.id)
 
     def _is_complete(self) -> bool:
-        """Whether the arguments are a whole JSON object, which no further piece can continue."""
+        """Whether the arguments are a whole JSON object, which no further piece can continue. A server that repeats the
+        name in each piece asks this for each, and parsing all arguments each time would take quadratic time."""
+        if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
+            return False
         try:
             return isinstance(loads("".join(self.arguments)), dict)
         except ValueError:
@@ -258,14 +261,14 @@ class ChunkReader:
     def _take_call(self, piece: Mapping[str, Any]) -> None:
         function = piece.get("function") or {}
         name, arguments = function.get("name"), function.get("arguments") or ""
-        is_continued = self._call is not None and self._call.is_continued_by(piece, name)
+        is_continued = self._call is not None and self._call.is_continued_by(piece, name, arguments)
         if name and not is_continued:
             self._end_call()
             self._call = OpenCall(name, piece.get("id") or None, piece.get("index"))
             self._output.begin_call(name, self._call.id)
         elif arguments and not is_continued:
             raise EngineFault("The engine mixed up the arguments of two calls.")
-        if self._call is not None:
+        if self._call is not None and arguments.strip():
             self._call.arguments.append(arguments)
         self._output.arguments(arguments)
 
