@@ -151,11 +151,12 @@ BATCH_BYTES_MAX = 64 * 2**10
 STREAM_WAITING_BYTES_MAX = 256 * 2**10  # frames that wait for a slow reader; beyond, flow control stops the engine
 ENGINE_CONNECTIONS_ITEMS_MAX = 1_024  # HTTP connections to one server; further turns wait
 FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames of a stream that an edge keeps unfolded
-FOLD_LARGE_EVENT_BYTES = 16 * 2**10  # an event of this size is kept unfolded however much of such events there is
+FOLD_LARGE_EVENT_BYTES = 16 * 2**10  # events of this size are kept unfolded, however many they are
 FOLD_DELTAS_BYTES_MAX = 16 * 2**10  # deltas of one run, without their common head
 # One message of an engine: 16 tokens with their logits over a vocabulary of 200,000 words are 13 MB.
 ENGINE_MESSAGE_BYTES_MAX = 16 * 2**20
 ENGINE_TEXT_BYTES_MAX = 4 * 2**20  # text in one message, or one event: a million tokens
+ENGINE_ERROR_CHARS_MAX = 16 * 2**10  # of an engine's error that are looked at: some servers repeat the whole prompt
 # Parts of a message that are processed in one iteration of the event loop: 20 ms at most, whatever their content.
 ENGINE_SLICE_ITEMS_MAX = 512  # token ids, log probabilities, segments
 ENGINE_SLICE_CHARS_MAX = 4_096

@@ -24,13 +24,12 @@ from antiphon_core.errors import (
     InvalidRequest,
 )
 from antiphon_core.jsons import loads
+from antiphon_core.limits import ENGINE_ERROR_CHARS_MAX
 from antiphon_translator.engines import guide_errors, length_errors
 
 log = logging.getLogger(__name__)
 
 REASON_CHARS_MAX = 500
-READ_CHARS_MAX = 16 * 2**10
-"""How much of the text of an error is looked at: some servers repeat the whole prompt in it."""
 RETRY_AFTER_MS_MAX = 3_600_000
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REJECTIONS = (400, 413, 422)
@@ -73,11 +72,11 @@ def of_answer(
     as its `code` counts as the status. `server` names the server in messages to clients, which never show its `url`."""
     error = _error_in(answer)
     log.warning("model '%s': the server reports: %d %s", model, status, _labels(error, answer))
-    if (guide_error := guide_errors.of_text(str(answer)[:READ_CHARS_MAX], server=server)) is not None:
+    if (guide_error := guide_errors.of_text(str(answer)[:ENGINE_ERROR_CHARS_MAX], server=server)) is not None:
         return guide_error
     code = error.get("code")
     actual = code if status == 200 and isinstance(code, int) else status
-    given = _reason(error, answer)[:READ_CHARS_MAX]
+    given = _reason(error, answer)[:ENGINE_ERROR_CHARS_MAX]
     reason = readable(given, url)
     if length_errors.is_in(f"{code} {error.get('type')} {given}"):
         return ContextLengthExceeded(f"{server} rejects the request: {reason}", field="input")

@@ -20,11 +20,10 @@ import grpc
 
 from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.http2.errors import GrpcError
+from antiphon_core.limits import ENGINE_ERROR_CHARS_MAX
 from antiphon_translator.engines import guide_errors, length_errors
 
 log = logging.getLogger(__name__)
-
-READ_CHARS_MAX = 16 * 2**10
 
 _IN_BAND: tuple[tuple[re.Pattern[str], type[AntiphonError], str], ...] = (
     (re.compile(r"unknown model"), EngineUnavailable, "has no such model"),
@@ -53,8 +52,8 @@ _BY_CODE: dict[grpc.StatusCode, tuple[type[AntiphonError], str]] = {
 
 def from_text(text: str, *, model: str) -> AntiphonError:
     """The error that an in-band error message of a stream stands for. A backend may repeat the prompt in it, so only
-    its first READ_CHARS_MAX characters are looked at."""
-    length, text = len(text), text[:READ_CHARS_MAX]
+    its first ENGINE_ERROR_CHARS_MAX characters are looked at."""
+    length, text = len(text), text[:ENGINE_ERROR_CHARS_MAX]
     if (guide_error := guide_errors.of_text(text, server=f"The Triton server of model '{model}'")) is not None:
         return guide_error
     if length_errors.is_in(text):
