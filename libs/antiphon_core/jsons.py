@@ -58,8 +58,9 @@ def parse_object(data: bytes, *, field: str | None = None) -> Object:
 def parse_array(
     data: bytes, *, field: str | None = None, is_known: bool = False, values_max: int = JSON_VALUES_MAX
 ) -> list[Any]:
-    """Parses a JSON array from outside. InvalidRequest as in parse_object, with another number of values. `is_known`:
-    its elements have passed these checks before, so depth and number of values are not checked again."""
+    """Parses a JSON array from outside. InvalidRequest as in parse_object, with `values_max` in place of
+    JSON_VALUES_MAX. `is_known`: its elements have passed these checks before, so depth and number of values are not
+    checked again."""
     value = _parse(data, field, is_known=is_known, values_max=values_max)
     if not isinstance(value, list):
         raise InvalidRequest(

@@ -197,9 +197,7 @@ class RpcClient:
             answer = await self._health.Check(request, timeout=READY_DEADLINE_S)
         except grpc.aio.AioRpcError as error:
             away = error.code() is grpc.StatusCode.UNAVAILABLE or None
-            fault = from_rpc_error(
-                error, self._unavailable
-            )  # its message has no address: anybody may ask for readiness
+            fault = from_rpc_error(error, self._unavailable)  # without addresses: readiness needs no authentication
             raise self._unavailable(f"{self._api.name}: {fault.message}", away=away) from error
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
