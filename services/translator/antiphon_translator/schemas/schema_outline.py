@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, TypeVar
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import SCHEMA_DEPTH_MAX
@@ -49,6 +49,7 @@ KEYWORDS: Mapping[str, About] = {
 }
 _BY_NAME = frozenset("properties patternProperties dependentSchemas dependencies $defs definitions".split())
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+ANCHORS = ("$anchor", "$dynamicAnchor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class Outline:
     def _note(self, place: Place) -> None:
         self.places[place.path] = place
         self._within[place.path] = tuple(place.within())
-        for keyword in ("$anchor", "$dynamicAnchor"):
+        for keyword in ANCHORS:
             self._anchors[place.get(keyword, str)] = place
 
     @property
@@ -178,14 +179,26 @@ class Outline:
 
 def moved(schema: Object, pointer: str) -> Object:
     """A copy of a schema for the place `pointer`, such as `#/$defs/name`, in another schema. Its references to places
-    in itself begin there. `$id` and `$schema`, which only a root may have, are left out."""
+    in itself begin there. `$id` and `$schema`, which only a root may have, are left out, and so are anchors: another
+    schema beside this one may have the same."""
     copied: Object = loads(dumps({name: value for name, value in schema.items() if name not in ("$id", "$schema")}))
-    for place in Outline(copied).places.values():
+    outline = Outline(copied)
+    for place in outline.places.values():
         for keyword in REFERENCES:
             reference = place.get(keyword, str)
-            if reference == "#" or reference.startswith("#/"):  # an anchor has the same meaning everywhere
+            if (target := outline.target(reference)) is not None and not reference.startswith("#/"):
+                place.keywords[keyword] = pointer + "".join(f"/{_escaped(step)}" for step in target.path)
+            elif reference.startswith("#/"):
                 place.keywords[keyword] = pointer + reference[1:]
+    for place in outline.places.values():
+        for anchor in ANCHORS:
+            place.keywords.pop(anchor, None)
     return copied
+
+
+def _escaped(step: str) -> str:
+    """A step of a path, as a JSON pointer in a reference has it."""
+    return quote(step.replace("~", "~0").replace("/", "~1"), safe="~$")
 
 
 class _Visit(Enum):

@@ -167,3 +167,15 @@ def test_moved_schema_refers_to_itself_in_its_new_place() -> None:
         "not": {"$ref": "#/x"},
         "items": {"$ref": "#b"},
     }
+
+
+def test_moved_schema_has_pointers_in_place_of_its_anchors() -> None:
+    schema: Object = {"items": {"$ref": "#a"}, "not": {"$dynamicRef": "#b"}, "$defs": {"x/ y": {"$anchor": "a"}}}
+    found = moved(schema | {"$dynamicAnchor": "b"}, "#/$defs/here")
+    assert found == {
+        "items": {"$ref": "#/$defs/here/$defs/x~1%20y"},
+        "not": {"$dynamicRef": "#/$defs/here"},
+        "$defs": {"x/ y": {}},
+    }
+    around = Outline({"$defs": {"here": found, "other": moved(schema, "#/$defs/other")}})
+    assert around.target(found["items"]["$ref"]) is around.places[("$defs", "here", "$defs", "x/ y")]
