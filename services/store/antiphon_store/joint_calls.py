@@ -82,7 +82,7 @@ class JointCalls(Generic[_Call, _Answer]):
         """Runs a call without a batch, in the task of its caller."""
         self._is_one_alone = True
         try:
-            (answer,) = await self._run_together([call])
+            (answer,) = await self._outcomes([call])
         finally:
             self._is_one_alone = False
             self._start()
@@ -125,12 +125,17 @@ class JointCalls(Generic[_Call, _Answer]):
         self._waiting = left
         return taken
 
+    async def _outcomes(self, calls: Sequence[_Call]) -> Sequence[_Answer | Exception]:
+        """Runs one batch. Raises what `run_together` raises. InternalError: it answers another number of calls."""
+        outcomes = await self._run_together(calls)
+        if len(outcomes) != len(calls):
+            raise InternalError(f"{len(calls)} calls were sent together, and {len(outcomes)} were answered.")
+        return outcomes
+
     async def _answer(self, group: Sequence[tuple[_Call, asyncio.Future[_Answer]]]) -> None:
         outcomes: Sequence[_Answer | Exception]
         try:
-            outcomes = await self._run_together([call for call, _ in group])
-            if len(outcomes) != len(group):
-                raise InternalError(f"The store answered {len(outcomes)} of {len(group)} calls.")
+            outcomes = await self._outcomes([call for call, _ in group])
         except Exception as error:  # noqa: BLE001 - it is raised in the callers
             # a copy each: raising one error twice mixes its tracebacks
             outcomes = [copy(error) if isinstance(error, AntiphonError) else error for _ in group]

@@ -157,3 +157,8 @@ async def test_a_batch_with_another_number_of_answers_fails_all_its_calls(answer
     async with asyncio.timeout(5):
         found = await outcomes_of(JointCalls(Server(answers).run, AT_ONCE), 1, 2)
     assert [type(each) for each in found] == [InternalError, InternalError]
+
+
+async def test_a_call_by_itself_with_another_number_of_answers_fails() -> None:
+    calls = JointCalls(Server([1, 2]).run, Limits(together=64, together_bytes=1000, runs=1))
+    assert [type(each) for each in await outcomes_of(calls, 1)] == [InternalError]
