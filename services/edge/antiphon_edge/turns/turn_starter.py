@@ -169,6 +169,10 @@ class TurnStarter:
         try:
             await self.watch.while_it_lives(reading)
             return reading.result().history.items
+        except PreviousResponseNotFound as error:
+            if session_id is None:
+                raise
+            raise _uncounted(session_id) from error
         finally:
             reading.cancel()
 
@@ -387,6 +391,15 @@ async def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
         return hashlib.sha256(canonical([request.asked() | whole, session_id])).digest()
 
     return await offload.run(digest, size_bytes=request.work_bytes)
+
+
+def _uncounted(session_id: str) -> InvalidRequest:
+    """The error for a history that only a turn can read: a session continues its last response even if that was
+    deleted."""
+    return InvalidRequest(
+        f"The last response of the session '{session_id}' was deleted: its history can be counted after its next turn.",
+        code="previous_response_not_found",
+    )
 
 
 def _require_one_predecessor(request: CreateRequest, session_id: str | None) -> None:

@@ -129,6 +129,18 @@ async def test_input_tokens_of_a_new_session_have_no_history(edge: RunningEdge) 
     assert (await edge.ask("POST", "/v1/responses/input_tokens", body, headers=headers)).status == 200
 
 
+async def test_input_tokens_after_a_deleted_last_response_say_why_they_are_not_counted(edge: RunningEdge) -> None:
+    body, headers = {"model": "m", "input": "hi"}, {SESSION_HEADER: "mine"}
+    last = (await ask(edge, "mine", input="one")).json
+    await edge.ask("DELETE", f"/v1/responses/{last['id']}")
+    answer = await edge.ask("POST", "/v1/responses/input_tokens", body, headers=headers)
+    assert (answer.status, answer.error["param"]) == (400, None)
+    assert answer.error["message"].startswith("The last response of the session 'mine' was deleted")
+    await ask(edge, "mine", input="two")
+    assert [item["content"][0]["text"] for item in history(edge)] == ["one", "Hello there"]
+    assert (await edge.ask("POST", "/v1/responses/input_tokens", body, headers=headers)).status == 200
+
+
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/input_tokens"])
 @pytest.mark.parametrize("name", ["previous_response", "previous_response_id"])
 async def test_the_error_names_the_member_that_a_session_excludes(edge: RunningEdge, path: str, name: str) -> None:
