@@ -34,7 +34,6 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import Precondition, Status
 from antiphon_core.ports.translator import Batch
-from antiphon_core.telemetry import remedies
 from antiphon_edge.background import queueing
 from antiphon_edge.turns import log_state
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -244,7 +243,7 @@ class QueuedTurn:
         try:
             await self._finisher.commit(run.accepted, batch, final_of(batch))
         except REJECTED as error:
-            log.error("response %s cannot be stored: %s", run.accepted.response_id, error, extra=remedies.CHECK_STORE)
+            log.warning("the output of %s cannot be stored: %s", run.accepted.response_id, for_log(error))
             batch = unstorable(run.state.fold)
             await self._finisher.commit(run.accepted, batch, final_of(batch))
         return batch

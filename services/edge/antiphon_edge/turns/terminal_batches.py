@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon_core import events, response
-from antiphon_core.errors import AntiphonError, InvalidRequest, LimitExceeded, Timeout, TooLarge, Unavailable
+from antiphon_core.errors import AntiphonError, InvalidRequest, Timeout, TooLarge, Unavailable
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
@@ -13,7 +13,7 @@ PASSING = (Unavailable, Timeout)
 """Transient errors: the same request may succeed when it is sent again."""
 
 
-REJECTED = (InvalidRequest, LimitExceeded)
+REJECTED = (InvalidRequest, TooLarge)
 """Errors of the store about the content of a record. Another attempt to write the record fails in the same way."""
 
 

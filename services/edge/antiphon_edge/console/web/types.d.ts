@@ -48,7 +48,7 @@ export interface Arrival {
   at: number;
 }
 
-export interface TreeNode {
+export interface Node {
   id: string;
   parent_id: string | null;
   status: string | null;
@@ -58,7 +58,7 @@ export interface TreeNode {
 }
 
 export interface NodePage {
-  data: TreeNode[];
+  data: Node[];
   next_cursor: string | null;
   has_more: boolean;
 }

@@ -1,6 +1,6 @@
 /**
  * Loads a paginated list, page by page.
- * @import { NodePage, TreeNode } from "../../types"
+ * @import { NodePage, Node } from "../../types"
  */
 
 /** A list whose pages are loaded on demand. */
@@ -8,7 +8,7 @@ export class PagedNodes {
   /** @type {string | null} */
   #cursor = null;
   #isDone = false;
-  /** @type {Promise<TreeNode[]> | null} */
+  /** @type {Promise<Node[]> | null} */
   #pending = null;
   #ask;
 
@@ -30,7 +30,7 @@ export class PagedNodes {
 
   /** Loads pages until one has the node, or all are loaded.
    * @param {string} id
-   * @param {(nodes: TreeNode[]) => void} onPage */
+   * @param {(nodes: Node[]) => void} onPage */
   async until(id, onPage) {
     while (!this.#isDone) {
       const nodes = await this.next();

@@ -1,16 +1,16 @@
 /**
  * The loaded part of one tree of responses. Pages may come in any order, and may repeat nodes.
- * @import { TreeNode } from "../../types"
+ * @import { Node } from "../../types"
  */
 
 /** Nodes by id, and the children of each node in the order in which they were added. */
 export class Tree {
-  /** @type {Map<string, TreeNode>} */
+  /** @type {Map<string, Node>} */
   nodes = new Map();
   /** @type {Map<string, string[]>} */
   #children = new Map();
 
-  /** @returns {TreeNode | undefined} the node whose parent is not loaded */
+  /** @returns {Node | undefined} the node whose parent is not loaded */
   get root() {
     for (const node of this.nodes.values()) {
       if (node.parent_id === null || !this.nodes.has(node.parent_id)) return node;
@@ -18,7 +18,7 @@ export class Tree {
     return undefined;
   }
 
-  /** @param {Iterable<TreeNode>} nodes */
+  /** @param {Iterable<Node>} nodes */
   add(nodes) {
     for (const node of nodes) {
       if (!this.nodes.has(node.id) && node.parent_id !== null) this.#childrenOf(node.parent_id).push(node.id);

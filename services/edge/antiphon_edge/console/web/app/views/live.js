@@ -1,4 +1,4 @@
-/** Background responses as they run. @import { TreeNode } from "../../types" */
+/** Background responses as they run. @import { Node } from "../../types" */
 import { useEffect, useState } from "preact/hooks";
 import { UNFINISHED } from "../core/fold.js";
 import { idIn } from "../core/route.js";
@@ -39,7 +39,7 @@ export function Live({ id }) {
   </div>`;
 }
 
-/** Whether a node may be a background response: one that this tab runs in the foreground is none. @param {TreeNode} node */
+/** Whether a node may be a background response: one that this tab runs in the foreground is none. @param {Node} node */
 const mayBeFollowed = ({ id, status }) => UNFINISHED.has(status ?? "") && library.peek(id).response?.background !== false;
 
 /** @param {{ id: string }} props */
