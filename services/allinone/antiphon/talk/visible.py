@@ -9,5 +9,5 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tabs and line
 
 
 def visible(text: str) -> str:
-    """Escapes the control characters in a text."""
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    """Escapes the control characters in a text. Line ends of Windows become line feeds."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
