@@ -37,7 +37,10 @@ DESCRIPTIONS: Mapping[str, str] = {
     "listSiblings": "The other responses that continue the parent of this one, oldest first.",
     "listLeaves": "The descendants of this response without children, oldest first.",
     "getChain": "A deleted response is represented by its id.",
-    "forkSession": "The history is shared, not copied. The other session does not change.",
+    "forkSession": (
+        "The history is shared, not copied. The other session does not change. To repeat a fork safely, name "
+        "`new_session_id`; an `Idempotency-Key` is rejected."
+    ),
     "createConversation": "Responses with this `conversation` continue it, and are added to it.",
     "updateConversation": "Replaces all metadata: names that are missing in the request are removed.",
     "deleteConversation": "Rejected while a response runs in the conversation.",

@@ -361,8 +361,8 @@ class _ResolvedInput(NamedTuple):
 
 
 def _require_storable(items: bytes) -> None:
-    """Checks an input before its response is generated. References and carried items make it larger than its request.
-    TooLarge: the store would reject it."""
+    """Checks the size of an input before its response is generated. References and carried items make it larger than
+    its request. TooLarge: the store would reject it."""
     if len(items) > RECORD_BYTES_MAX:
         raise TooLarge(f"The input is {len(items)} bytes long; at most {RECORD_BYTES_MAX} are stored.", field="input")
 
