@@ -298,6 +298,12 @@ async def test_a_wrong_api_key_shows_the_error_and_a_valid_key_signs_in(
         assert here.faults == []
 
 
+# The next change to the chat leads to another view, before the chat is drawn, which would close the open tree.
+FROM_CHAT_TO = """route => addEventListener("hashchange", () => {
+  if (location.hash === "#/chat") location.hash = route;
+})"""
+
+
 async def test_deleting_a_response_keeps_its_continuation(console: ConsoleTab, api: Http) -> None:
     async def accept(dialog: Dialog) -> None:
         await dialog.accept()
@@ -307,9 +313,8 @@ async def test_deleting_a_response_keeps_its_continuation(console: ConsoleTab, a
     first = await console.ask("One")
     second = await console.ask("Two")
     await console.go(f"#/response/{first}")
+    await console.page.evaluate(FROM_CHAT_TO, f"#/tree/{second}")
     await console.button("Delete").click()
-    await expect(console.page).to_have_url(f"{console.url}/console#/chat")
-    await console.go(f"#/tree/{second}")
     items = console.page.get_by_role("treeitem")
     await expect(items.first).to_have_accessible_name("Deleted …" + first[-6:])
     await console.page.reload()

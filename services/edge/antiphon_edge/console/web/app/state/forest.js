@@ -60,6 +60,13 @@ export function grow(id, parentId, status, createdAt) {
   changed();
 }
 
+/** Shows a response of the open tree as deleted. @param {string} id */
+export function markDeleted(id) {
+  const node = tree.peek().nodes.get(id);
+  if (node) tree.peek().add([{ ...node, status: null }]);
+  changed();
+}
+
 /** Closes the tree. The next message begins another one. */
 export function close() {
   pages = opening = problem.value = null;

@@ -7,6 +7,7 @@ import { ItemView } from "../parts/items.js";
 import { JsonView } from "../parts/json-view.js";
 import { Status } from "../parts/status.js";
 import { Tabs } from "../parts/tabs.js";
+import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
 import { go } from "../state/router.js";
 import { followIfRunning } from "../state/runs.js";
@@ -102,6 +103,7 @@ function Remove({ id }) {
     try {
       await api.remove(id);
       library.forget(id);
+      forest.markDeleted(id);
       go({ view: "chat", id: null });
     } catch (error) {
       library.note(id, { error });
