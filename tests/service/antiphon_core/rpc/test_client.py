@@ -30,6 +30,7 @@ class Service:
 
     def __init__(self) -> None:
         self.closed = asyncio.Event()
+        self.slow_began = asyncio.Event()
         self.cancelled = asyncio.Event()
         self.time_remaining_s: float | None = None
         self.fault: Unavailable | None = None
@@ -43,6 +44,7 @@ class Service:
             raise ResponseNotFound.of("missing")
         self.time_remaining_s = call.time_remaining_s
         if request.id == "slow":
+            self.slow_began.set()
             try:
                 await asyncio.sleep(WAIT_MAX_S)
             except asyncio.CancelledError:
@@ -264,9 +266,9 @@ async def _read(client: RpcClient) -> list[int]:
 
 
 async def test_a_unary_call_over_a_closed_channel_is_unavailability_too(served: Served) -> None:
-    _, _, client = served
+    service, _, client = served
     call = asyncio.create_task(client.call("GetResponseRecord", Request(id="slow")))
-    await asyncio.sleep(0.05)
+    await asyncio.wait_for(service.slow_began.wait(), WAIT_MAX_S)
     await client.close()
     await asyncio.wait([call], timeout=WAIT_MAX_S)
     assert not call.cancelled()
@@ -281,7 +283,7 @@ async def test_a_unary_call_over_a_closed_channel_is_unavailability_too(served: 
 async def test_a_unary_call_that_is_cancelled_stays_cancelled(served: Served) -> None:
     service, _, client = served
     call = asyncio.create_task(client.call("GetResponseRecord", Request(id="slow")))
-    await asyncio.sleep(0.05)
+    await asyncio.wait_for(service.slow_began.wait(), WAIT_MAX_S)
     call.cancel()
     await asyncio.wait([call], timeout=WAIT_MAX_S)
     assert call.cancelled()

@@ -11,6 +11,7 @@ from antiphon_core.events import KEEP_ALIVE_FRAME
 from antiphon_core.ports.store import Record
 from antiphon_store.decisions.nodes import to_record
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.waiting import until
 
 REQUEST = b'{"model": "m", "input": "hi", "stream": true}'
 FLOOD = ["x" * 2**16] * 400  # 26 MB: far more than all buffers between a stream and its reader
@@ -55,11 +56,21 @@ async def test_silent_stream_gets_keep_alive_comments_behind_whole_frames() -> N
         assert heard[:first].endswith(b"\n\n")
 
 
-async def test_a_finished_stream_leaves_no_task_behind() -> None:
-    async with running_edge(keep_alive_s=0.01) as edge:
+def stream_timers() -> int:
+    """The number of timers of open streams."""
+    handles = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+    return sum(not handle.cancelled() and "EventStream._watch" in repr(handle) for handle in handles)
+
+
+async def test_an_ended_stream_leaves_no_timer_behind() -> None:
+    async with running_edge() as edge:
         await edge.create(stream=True)
-        await asyncio.sleep(0.05)
-        assert not [task for task in asyncio.all_tasks() if task.get_name() == "sse keep-alive"]
+        await until(lambda: stream_timers() == 0, "the timer of the finished stream was stopped")
+        edge.translator.hang = True
+        streaming = asyncio.create_task(edge.create(stream=True))
+        await until(lambda: stream_timers() == 1, "a stream is open")
+        streaming.cancel()
+        await until(lambda: stream_timers() == 0, "the timer of the cut stream was stopped")
 
 
 @pytest.mark.parametrize("keep_alive_s", [0.05, 15.0])

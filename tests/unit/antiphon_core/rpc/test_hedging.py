@@ -6,6 +6,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.rpc.hedging import HEDGES, hedged
+from tests.support.waiting import until
 
 
 class Replicas:
@@ -52,7 +53,7 @@ async def test_an_error_of_a_hedge_is_raised_as_its_answer() -> None:
 async def test_cancelling_a_hedged_call_cancels_all_its_attempts() -> None:
     replicas = Replicas(frozen=9)
     asking = asyncio.create_task(hedged(replicas, after_s=0.01))
-    await asyncio.sleep(0.05)
+    await until(lambda: replicas.calls == 1 + HEDGES, "all attempts began")
     asking.cancel()
     await asyncio.wait([asking])
     await asyncio.sleep(0)

@@ -21,6 +21,7 @@ from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import Fault, FaultyStore, When
 from tests.support.served_models import turn
+from tests.support.waiting import WAIT_MAX_S
 
 TENANT = "t"
 CLAIM_MS = 600_000
@@ -194,9 +195,9 @@ async def test_turn_with_an_expired_lease_that_was_not_taken_over_is_claimed_aga
     held = await bench.hold(accepted())
     bench.clock.advance(JOB_LEASE_MS / 1000)
     assert await bench.state(held) is JobState.QUEUED
-    async with bench.jobs.kept(held):
-        await asyncio.sleep(0.05)
-        assert await bench.state(held) is JobState.RUNNING
+    async with bench.jobs.kept(held), asyncio.timeout(WAIT_MAX_S):
+        while await bench.state(held) is not JobState.RUNNING:
+            await asyncio.sleep(0.001)
     assert await bench.jobs.release(held, is_over=True)
     assert await bench.state(held) is JobState.SUCCEEDED
 
