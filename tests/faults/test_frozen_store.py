@@ -8,7 +8,7 @@ import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.client import StoreClient
-from tests.support.http import Answer, Http
+from tests.support.http import Answer, Http, RetryingHttp
 from tests.support.system import Command
 from tests.support.thinking_edges import Sayer, losable
 from tests.support.waiting import least
@@ -167,7 +167,8 @@ async def test_routes_that_need_a_frozen_store_are_rejected_and_others_served(sy
         for method, path, body in SERVED:
             answer = await system.ask(method, path, body)
             assert answer.status == 200 or path == READINESS, f"{method} {path}"
-    assert (await system.ask("GET", "/v1/responses/{response}")).json["status"] == "completed"
+    patient = replace(system, http=RetryingHttp(system.http.session, system.http.url))
+    assert (await patient.ask("GET", "/v1/responses/{response}")).json["status"] == "completed"
 
 
 async def test_a_turn_whose_store_was_frozen_for_longer_than_its_lease_goes_on(system: System) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from antiphon_core.errors import StoreUnavailable, Timeout
+from antiphon_core.errors import Timeout, Unavailable
 from antiphon_core.limits import LOOKUP_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, ResponseStore, TurnCommit
@@ -41,7 +41,7 @@ async def write_lines(store: ResponseStore, acknowledged: list[Record], killed: 
 async def commit(store: ResponseStore, record: Record) -> bool:
     try:
         return (await store.commit_turn(TENANT, TurnCommit(record))).version == 1
-    except (StoreUnavailable, Timeout):
+    except (Unavailable, Timeout):
         return False
 
 
