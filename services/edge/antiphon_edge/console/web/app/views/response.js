@@ -1,16 +1,17 @@
 /** One response: its items, request, usage and events. @import { Response } from "../../types" */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
 import { ItemView } from "../parts/items.js";
 import { JsonView } from "../parts/json-view.js";
+import { useLoading } from "../parts/loading.js";
 import { Status } from "../parts/status.js";
 import { Tabs } from "../parts/tabs.js";
 import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
 import { go } from "../state/router.js";
-import { followIfRunning } from "../state/runs.js";
+import { followIfRunning, unwatch } from "../state/runs.js";
 import { api } from "../state/session.js";
 import { STRINGS } from "../strings.js";
 import { Events } from "./events.js";
@@ -21,7 +22,7 @@ const S = STRINGS.response;
 /** @param {{ id: string | null }} props */
 export function ResponseView({ id }) {
   const [tab, setTab] = useState("items");
-  useEffect(() => void (id && followIfRunning(id)), [id]);
+  useLoading(() => void (id && followIfRunning(id)), [id]);
   if (!id) return html`<div class="page"><div class="empty"><h2>${S.title}</h2><p>${STRINGS.tree.lead}</p></div></div>`;
   const { response, error } = library.read(id);
   return html`<div class="page">
@@ -104,6 +105,7 @@ function Remove({ id }) {
       await api.remove(id);
       library.forget(id);
       forest.markDeleted(id);
+      unwatch(id);
       go({ view: "chat", id: null });
     } catch (error) {
       library.note(id, { error });
