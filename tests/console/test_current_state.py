@@ -100,6 +100,25 @@ async def test_a_deleted_conversation_leaves_the_lists_of_the_tab(console: Conso
     await expect(console.page.get_by_text("Nothing runs")).to_be_visible()
 
 
+async def test_the_error_of_a_deletion_does_not_stay_with_the_response(console: ConsoleTab) -> None:
+    async def accept(dialog: Dialog) -> None:
+        await dialog.accept()
+
+    async def abort_deletions(route: Route) -> None:
+        await (route.abort() if route.request.method == "DELETE" else route.continue_())
+
+    console.page.on("dialog", accept)
+    await console.open()
+    response_id = await console.ask("One")
+    await console.page.route(f"**/v1/responses/{response_id}", abort_deletions)
+    await console.go(f"#/response/{response_id}")
+    await console.button("Delete").click()
+    await expect(console.page.get_by_role("alert")).to_contain_text("Failed to fetch")
+    await console.go(f"#/chat/{response_id}")
+    await expect(console.turns.first.locator("footer .status")).to_have_text("Completed")
+    await expect(console.page.get_by_role("alert")).to_have_count(0)
+
+
 async def test_a_tree_that_opens_again_shows_the_turns_of_other_clients(console: ConsoleTab, api: Http) -> None:
     await console.open()
     response_id = await console.ask("One")
