@@ -43,9 +43,11 @@ async def test_no_view_has_a_serious_accessibility_violation(
         first = await here.ask("A text")
         await here.ask("Another")
         await here.page.get_by_label("Tools").fill("[{")
+        await here.page.get_by_role("alert").wait_for()
         found["playground"] = await serious(here.page)
         await here.page.get_by_label("Tools").fill("")
         await here.button("Copy as code").click()
+        await here.page.get_by_role("dialog").wait_for()
         found["code"] = await serious(here.page)
         await here.page.get_by_role("dialog").get_by_label("Close").click()
         await here.page.get_by_label("In the background").check()
@@ -56,12 +58,15 @@ async def test_no_view_has_a_serious_accessibility_violation(
             "compare": f"#/compare/{first}/{other}",
         }.items():
             await here.go(route)
-            await here.page.locator("h1").wait_for()
+            await expect(here.page.locator("h1")).to_have_text(name.capitalize())
             await expect(here.page.get_by_text("Loading…")).to_have_count(0)
             found[name] = await serious(here.page)
         await here.go(f"#/response/{first}")
         for tab in ("Items", "Request", "Usage and timing", "Events"):
             await here.page.get_by_role("tab", name=tab).click()
+            await here.page.get_by_role("tab", name=tab, selected=True).wait_for()
+            if tab == "Events":
+                await here.page.get_by_role("option").first.wait_for()
             found[tab] = await serious(here.page)
         assert {view: faults for view, faults in found.items() if faults} == {}
 
@@ -70,15 +75,17 @@ async def test_chatting_forking_and_searching_work_by_keyboard_alone(console: Co
     page, press = console.page, console.page.keyboard.press
     await console.open()
     for text in ("First", "Second"):
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
         await page.keyboard.type(text)
         await press("Enter")
         await console.ended_turn(["First", "Second"].index(text))
     second = console.shown_id
     await console.go(f"#/tree/{second}")
     tree = page.get_by_role("tree", name="Conversation tree")
+    await expect(console.selected).to_have_accessible_name("Completed Second You said: Second")
     await tree.focus()
     await press("ArrowUp")
-    await expect(page.get_by_role("treeitem", selected=True)).to_have_accessible_name("Completed First You said: First")
+    await expect(console.selected).to_have_accessible_name("Completed First You said: First")
     await press("f")
     await expect(console.turns).to_have_count(1)
     await expect(page.get_by_label("Message", exact=True)).to_be_focused()
@@ -90,6 +97,4 @@ async def test_chatting_forking_and_searching_work_by_keyboard_alone(console: Co
     await press("/")
     await page.keyboard.type(second)
     await press("Enter")
-    await expect(page.get_by_role("treeitem", selected=True)).to_have_accessible_name(
-        "Completed Second You said: Second"
-    )
+    await expect(console.selected).to_have_accessible_name("Completed Second You said: Second")

@@ -78,6 +78,15 @@ def test_workers_that_keda_scales_have_no_replicas_of_their_own(chart: Chart) ->
     assert "replicas" not in found["Deployment", "worker"]["spec"]
 
 
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_without_autoscaler_has_the_replicas_of_its_values(chart: Chart, service: str) -> None:
+    values: dict[str, dict[str, Any]] = {"store": {"backend": "postgres"}}
+    values.setdefault(service, {}).update(autoscaling=False, replicas=3)
+    found = {(one["kind"], one["metadata"]["name"]): one for one in _rendered(chart, values)}
+    assert ("HorizontalPodAutoscaler", service) not in found
+    assert found["Deployment", service]["spec"]["replicas"] == 3
+
+
 def test_console_routes_of_the_chart_match_the_component(chart: Chart) -> None:
     names = ("gateway", "ingress", "console")
     rendered = _plain(_rendered(chart, {name: {"enabled": True} for name in names}))

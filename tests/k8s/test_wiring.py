@@ -43,6 +43,12 @@ def test_root_file_systems_of_our_pods_are_read_only_and_no_pod_has_a_token(obje
             assert pod["spec"]["enableServiceLinks"] is False  # service links would set ANTIPHON_..._PORT
 
 
+def test_no_service_has_a_name_that_service_links_turn_into_a_setting(objects: list[Manifest]) -> None:
+    """The NIM Operator's pods have service links, and a NIMService has a Service of its name."""
+    services = of_kind(objects, "Service", "NIMService")
+    assert not [one["metadata"]["name"] for one in services if one["metadata"]["name"].startswith("antiphon")]
+
+
 def test_settings_of_every_config_map_exist(objects: list[Manifest]) -> None:
     for _, values in _settings(objects):
         settings.load(environ=values, flags={}, file=None)
@@ -93,6 +99,14 @@ def test_network_policies_permit_exactly_the_calls_between_services(objects: lis
         assert caller in set(_admitted(objects, called))
 
 
+def test_network_policies_permit_the_dns_cache_of_the_node(objects: list[Manifest]) -> None:
+    """NodeLocal DNSCache listens on a link-local address, in a pod of the host network, which no label selects."""
+    rules = [rule for policy in of_kind(objects, "NetworkPolicy") for rule in policy["spec"].get("egress", [])]
+    names = [rule for rule in rules if {"protocol": "UDP", "port": 53} in rule.get("ports", [])]
+    assert names
+    assert not [rule for rule in names if {"ipBlock": {"cidr": "169.254.20.10/32"}} not in rule["to"]]
+
+
 def test_autoscalers_and_disruption_budgets_select_existing_pods(objects: list[Manifest]) -> None:
     names = {(document["kind"], document["metadata"]["name"]) for document in objects}
     for scaler in of_kind(objects, "HorizontalPodAutoscaler", "ScaledObject"):
@@ -102,12 +116,12 @@ def test_autoscalers_and_disruption_budgets_select_existing_pods(objects: list[M
         assert list(_selected(objects, budget["spec"]["selector"]["matchLabels"])), budget["metadata"]["name"]
 
 
-def test_no_workload_is_scaled_twice(objects: list[Manifest]) -> None:
+def test_a_workload_has_replicas_or_an_autoscaler_and_never_both(objects: list[Manifest]) -> None:
     scalers = of_kind(objects, "HorizontalPodAutoscaler", "ScaledObject")
     scaled = [scaler["spec"]["scaleTargetRef"]["name"] for scaler in scalers]
     assert len(scaled) == len(set(scaled))
     for document in of_kind(objects, "Deployment"):
-        assert (document["metadata"]["name"] in scaled) <= ("replicas" not in document["spec"])
+        assert (document["metadata"]["name"] in scaled) == ("replicas" not in document["spec"])
 
 
 def test_volumes_and_service_accounts_of_pods_exist(objects: list[Manifest]) -> None:

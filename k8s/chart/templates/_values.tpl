@@ -31,7 +31,7 @@
 {{- $_ := set $template.metadata "annotations" (dict "checksum/settings" (get .sums $name)) }}
 {{- $_ := set $container "image" (printf "%s/%s:%s" $image.registry $container.image $tag) }}
 {{- with $values.resources }}{{ $_ := set $container "resources" (mergeOverwrite $container.resources .) }}{{ end }}
-{{- if and (ne $name "store") (not (include "antiphon.isScaled" (dict "root" .root "name" $name))) }}
+{{- if not (include "antiphon.isScaled" (dict "root" .root "name" $name)) }}
 {{- $_ := set .object.spec "replicas" $values.replicas }}
 {{- end }}
 {{- if and .root.Values.spreadOverNodes $template.spec.topologySpreadConstraints }}

@@ -78,6 +78,33 @@ test("the conversation that was opened last is shown, whichever loads first", as
   assert.ok(forest.tree.value.nodes.has("resp_quick"));
 });
 
+test("of two branches of a tree the one that was opened last is shown, whichever loads first", async () => {
+  let slow;
+  const both = [node("resp_stem"), node("resp_left_leaf", "resp_stem"), node("resp_right_leaf", "resp_stem")];
+  serve("GET", /^responses\/resp_left_leaf\/tree/, () => new Promise((resolve) => (slow = resolve)));
+  serve("GET", /^responses\/resp_right_leaf\/tree/, () => tree(...both));
+  const first = conversation.show("resp_left_leaf");
+  await until(() => slow);
+  await conversation.show("resp_right_leaf");
+  slow(tree(...both));
+  await first;
+  assert.equal(conversation.head.value, "resp_right_leaf");
+});
+
+test("the address names the branch that is shown", async () => {
+  await conversation.show("resp_right_leaf");
+  settle({ view: "chat", id: "resp_right_leaf" });
+  await conversation.show("resp_left_leaf");
+  assert.deepEqual(route.value, { view: "chat", id: "resp_left_leaf" });
+});
+
+test("a mistake that the API reported is gone with the settings that it was about", async () => {
+  await opened("resp_rerun");
+  conversation.rejected.value = { field: "tools", message: "wrong" };
+  await conversation.runAgain("resp_rerun");
+  assert.equal(conversation.rejected.value, null);
+});
+
 test("a failed or stopped message returns to the form with its attachments", async () => {
   conversation.begin();
   const attachment = { name: "image", kind: "image", url: "data:image/png;base64,AA" };
@@ -107,6 +134,17 @@ test("a turn whose connection is lost gets the status that the server stored", a
   await until(() => conversation.stopper.value === null);
   assert.equal(forest.tree.value.nodes.get("resp_cut").status, "cancelled");
   assert.equal(library.peek("resp_cut").error.message, "network error");
+});
+
+test("a turn that the server completed though its connection was lost shows no error", async () => {
+  await opened("resp_earlier");
+  const stream = asked("Hi");
+  stream.send({ type: "response.created", sequence_number: 0, response: response("resp_whole", { status: "in_progress", previous_response_id: "resp_earlier" }) });
+  await until(() => conversation.head.value === "resp_whole");
+  serve("GET", /^responses\/resp_whole$/, () => json(response("resp_whole", { previous_response_id: "resp_earlier" })));
+  stream.fail();
+  await until(() => conversation.stopper.value === null);
+  assert.deepEqual([library.peek("resp_whole").response.status, library.peek("resp_whole").error], ["completed", null]);
 });
 
 test("a turn that begins after the user has left its conversation does not change the one on the screen", async () => {

@@ -29,3 +29,23 @@ test("Markdown has the commands, patches and outputs of calls without a name", (
   assert.deepEqual(text.match(/^## .*$/gm), ["## call of shell", "## output of c1", "## call of apply_patch"]);
   for (const part of ["ls -la", "a.txt", "b.txt"]) assert.ok(text.includes(part), part);
 });
+
+test("Markdown has the images and files of messages and tool outputs, with their names and types", () => {
+  const content = [
+    { type: "input_text", text: "Look" },
+    { type: "input_image", image_url: "data:image/png;base64,AA==" },
+    { type: "input_image", image_url: "https://a.example/b c.png" },
+    { type: "input_file", filename: "a [1].pdf", file_data: "data:application/pdf;base64,BB==" },
+    { type: "input_file", file_url: "https://a.example/b.pdf" },
+  ];
+  const shown = { type: "function_call_output", call_id: "c", output: content };
+  const text = markdown([{ input: [{ role: "user", content }, shown], response: { id: "resp_1", output: [] } }]);
+  const lines = [
+    "![image (image/png)](<data:image/png;base64,AA==>)",
+    "![image](<https://a.example/b%20c.png>)",
+    "[a \\[1\\].pdf (application/pdf)](<data:application/pdf;base64,BB==>)",
+    "[file](<https://a.example/b.pdf>)",
+  ];
+  assert.ok(text.startsWith(`## user\n\nLook\n\n${lines.join("\n\n")}\n`), text);
+  assert.ok(text.includes("https://a.example/b.pdf"), text);
+});

@@ -30,6 +30,35 @@ test("a load that meets a rate limit is repeated after it", async () => {
   assert.equal(library.peek("resp_limited").response?.id, "resp_limited");
 });
 
+test("a load that met a lost connection is repeated when the view opens again", async () => {
+  serve("GET", /^responses\/resp_offline/, () => {
+    throw new TypeError("Failed to fetch");
+  });
+  await library.load("resp_offline");
+  assert.equal(library.peek("resp_offline").error.message, "Failed to fetch");
+  serve("GET", /^responses\/resp_offline$/, () => json(response("resp_offline")));
+  serve("GET", /^responses\/resp_offline\/input_items/, () => page([]));
+  await library.load("resp_offline");
+  const { response: loaded, error } = library.peek("resp_offline");
+  assert.deepEqual([loaded?.id, error], ["resp_offline", null]);
+});
+
+test("a response that the server does not have is requested once", async () => {
+  await library.load("resp_absent");
+  await library.load("resp_absent");
+  assert.equal(library.peek("resp_absent").error.status, 404);
+  assert.equal(sent.filter((each) => each === "GET responses/resp_absent").length, 1);
+});
+
+test("a response that ran for another client when it was loaded is loaded again", async () => {
+  serve("GET", /^responses\/resp_elsewhere\/input_items/, () => page([]));
+  serve("GET", /^responses\/resp_elsewhere$/, () => json(response("resp_elsewhere", { status: "in_progress" })));
+  await library.load("resp_elsewhere");
+  serve("GET", /^responses\/resp_elsewhere$/, () => json(response("resp_elsewhere")));
+  await library.load("resp_elsewhere");
+  assert.equal(library.peek("resp_elsewhere").response.status, "completed");
+});
+
 function deferred() {
   let resolve;
   const promise = new Promise((done) => (resolve = done));

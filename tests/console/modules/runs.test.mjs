@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { json, message, page, response, sent, serve, streamed, until } from "./tab.mjs";
+import { failed, json, message, page, response, sent, serve, streamed, until } from "./tab.mjs";
 
 const library = await import("../../../services/edge/antiphon_edge/console/web/app/state/library.js");
 const runs = await import("../../../services/edge/antiphon_edge/console/web/app/state/runs.js");
@@ -26,8 +26,36 @@ test("events behind the answer of a cancellation are not added to its text", asy
   assert.deepEqual([shown.status, shown.output[0].content[0].text, error], ["cancelled", "ab", null]);
 });
 
+test("the error of a follow or a cancellation is gone once it works", async () => {
+  serve("GET", /^responses\/resp_again$/, () => json(response("resp_again", { status: "in_progress", background: true })));
+  serve("GET", /^responses\/resp_again\/input_items/, () => page([]));
+  serve("GET", /^responses\/resp_again\?stream=true/, () => failed(401, "invalid_api_key"));
+  serve("POST", /^responses\/resp_again\/cancel/, () => failed(500, "server_error"));
+  await runs.followRun("resp_again");
+  assert.equal(library.peek("resp_again").error.status, 401);
+  const stream = streamed();
+  serve("GET", /^responses\/resp_again\?stream=true/, () => stream.answer);
+  const following = runs.followRun("resp_again");
+  assert.equal(library.peek("resp_again").error, null);
+  await runs.cancelRun("resp_again");
+  assert.equal(library.peek("resp_again").error.status, 500);
+  serve("POST", /^responses\/resp_again\/cancel/, () => json({}));
+  await runs.cancelRun("resp_again");
+  assert.equal(library.peek("resp_again").error, null);
+  stream.send({ type: "response.completed", sequence_number: 0, response: response("resp_again") });
+  stream.end();
+  await following;
+});
+
+test("a response that was deleted is not among the runs any more", () => {
+  runs.watch("resp_deleted");
+  runs.unwatch("resp_deleted");
+  assert.ok(!runs.runs.value.includes("resp_deleted"));
+  assert.ok(!JSON.parse(sessionStorage.getItem("antiphon.runs")).includes("resp_deleted"));
+});
+
 test("a response that runs in the foreground is not followed", async () => {
-  library.note("resp_here", { response: response("resp_here", { status: "in_progress" }), input: [] });
+  library.note("resp_here", { response: response("resp_here", { status: "in_progress" }), input: [], sent: { input: "Hi" } });
   await runs.followIfRunning("resp_here");
   assert.equal(library.peek("resp_here").error, null);
   assert.ok(!sent.some((each) => each.includes("resp_here")));

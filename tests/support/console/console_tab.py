@@ -14,6 +14,13 @@ from tests.support.waiting import WAIT_MAX_S
 
 TIMEOUT_MS = WAIT_MAX_S * 1000
 _RESPONSE = re.compile(r"resp_\w+")
+_GO = """async (route) => {
+  if (location.hash === route) return;
+  const changed = new Promise((done) => addEventListener("hashchange", done, { once: true }));
+  location.hash = route;
+  await changed;
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
+}"""
 
 
 @dataclass
@@ -32,7 +39,8 @@ class ConsoleTab:
         await self.page.locator("main").wait_for()
 
     async def go(self, route: str) -> None:
-        await self.page.evaluate("route => { location.hash = route }", route)
+        """Follows a route. Returns when its view is drawn and has begun to load."""
+        await self.page.evaluate(_GO, route)
 
     async def write(self, text: str) -> None:
         await self.page.get_by_label("Message", exact=True).fill(text)
@@ -60,6 +68,11 @@ class ConsoleTab:
         """The id of the response in the page's address."""
         found = _RESPONSE.search(self.page.url)
         return found[0] if found else ""
+
+    @property
+    def selected(self) -> Locator:
+        """The selected response in the tree."""
+        return self.page.get_by_role("treeitem", selected=True)
 
     def button(self, name: str) -> Locator:
         return self.page.get_by_role("button", name=name, exact=True)

@@ -36,6 +36,8 @@ export const path = computed(() => (void forest.changes.value, forest.tree.value
 export const request = computed(() => bodyOf(effectiveSettings(), inputOf(draft.value, attachments.value), continued.value));
 /** A mistake that the API reported, shown at the field that its `param` names. */
 export const rejected = signal(/** @type {Mistake | null} */ (null));
+/** The response that the user opened last. @type {string | null} */
+let wanted = null;
 
 /** @returns {Settings} */
 export function effectiveSettings() {
@@ -49,21 +51,23 @@ function storedHead() {
   return id !== null && library.read(id).response?.store === false ? (library.read(id).response?.previous_response_id ?? null) : id;
 }
 
-/** Shows a branch up to a response. @param {string} id */
+/** Shows a branch up to a response, unless the user opens another one while its tree is loaded. @param {string} id */
 export async function show(id) {
+  wanted = id;
   await forest.openTreeOf(id);
-  if (!forest.tree.peek().nodes.has(id)) return;
+  if (wanted !== id || !forest.tree.peek().nodes.has(id)) return;
   batch(() => {
     head.value = id;
     forkPoint.value = null;
     rerunOf.value = null;
     pending.value = null;
   });
-  remember(forest.tree.peek().root?.id ?? id, id);
+  nameShown(id);
 }
 
 /** Begins a new conversation. */
 export function begin() {
+  wanted = null;
   batch(() => {
     forest.close();
     head.value = null;
@@ -87,6 +91,7 @@ export async function runAgain(id) {
   const message = (input ?? []).findLast((item) => item.type === "message");
   batch(() => {
     settings.value = settingsOf(response);
+    rejected.value = null;
     forkPoint.value = parentOf(response) ?? "";
     rerunOf.value = id;
     fillForm(message);
@@ -252,7 +257,7 @@ async function readEnd(id, unstoredStatus) {
     try {
       const response = await api.response(id);
       if (UNFINISHED.has(response.status)) continue;
-      library.note(id, { response });
+      library.note(id, response.status === "completed" ? { response, error: null } : { response });
       return;
     } catch {
       // not stored yet, or never: then the output so far stays on the screen

@@ -1,7 +1,9 @@
 /**
  * The open tree, and the state of loading it.
+ * @import { Node } from "../../types"
  */
 import { signal } from "@preact/signals";
+import { UNFINISHED } from "../core/fold.js";
 import { PagedNodes } from "../core/pages.js";
 import { Tree } from "../core/tree.js";
 import { api } from "./session.js";
@@ -43,13 +45,31 @@ export async function openTreeOf(id) {
 export async function loadMore() {
   if (!pages || pages.isDone) return;
   const mine = tree.peek();
+  problem.value = null;
   try {
     const nodes = await pages.next();
     if (mine === tree.peek()) mine.add(nodes);
   } catch (error) {
-    problem.value = error;
+    if (mine === tree.peek()) problem.value = error;
   }
   changed();
+}
+
+/** Loads the first page of the open tree again, with the turns and deletions of other clients. A failure changes nothing. */
+export async function refresh() {
+  const mine = tree.peek();
+  if (!mine.root) return;
+  const page = await api.tree(mine.root.id, null).catch(() => null);
+  if (!page || mine !== tree.peek()) return;
+  mine.add(page.data.filter(isNews));
+  changed();
+}
+
+/** Whether a page knows more of a node than this tab. The tab may have seen its end or its deletion after the page was made.
+ * @param {Node} node */
+function isNews({ id, status }) {
+  const known = tree.peek().nodes.get(id);
+  return !known || (known.status !== null && !UNFINISHED.has(status ?? ""));
 }
 
 /** Adds or updates a response that was just made. A root begins another tree.

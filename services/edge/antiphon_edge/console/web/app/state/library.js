@@ -4,7 +4,7 @@
  */
 import { signal } from "@preact/signals";
 import { ApiError } from "../core/errors.js";
-import { apply } from "../core/fold.js";
+import { apply, UNFINISHED } from "../core/fold.js";
 import { api } from "./session.js";
 
 /**
@@ -77,12 +77,14 @@ function flush() {
   changed.clear();
 }
 
-/** Loads a response that is not in the cache. At most REQUESTS_MAX loads run at once; others wait. A load that meets a rate
- * limit is repeated after it.
+/** Loads a response that is not in the cache, or that still ran elsewhere when it was loaded. At most REQUESTS_MAX loads run
+ * at once; others wait. A load that meets a rate limit is repeated after it. One that failed is repeated by the next call,
+ * unless the server does not have the response.
  * @param {string} id @param {{ fresh?: boolean }} [options] */
 export async function load(id, { fresh = false } = {}) {
   const { entry } = cell(id);
-  while (fresh || !((entry.response && entry.input) || entry.error)) {
+  if (entry.error && isIncomplete(entry) && !isAbsent(id)) note(id, { error: null });
+  while (fresh || (isIncomplete(entry) && !entry.error)) {
     await turn();
     try {
       return await loadOnce(entry, fresh);
@@ -96,12 +98,26 @@ export async function load(id, { fresh = false } = {}) {
   }
 }
 
+/** Whether a part is missing, or the end of a response whose events do not come to this tab.
+ * @param {Entry} entry */
+const isIncomplete = (entry) => !entry.input || !entry.response || mayHaveEnded(entry);
+
+/** @param {Entry} entry */
+const mayHaveEnded = ({ response, sent, arrivals }) => UNFINISHED.has(response?.status ?? "") && !sent && arrivals.length === 0;
+
+/** Whether the server answered that it does not have a response. @param {string} id */
+export function isAbsent(id) {
+  const { error } = peek(id);
+  return error instanceof ApiError && error.status === 404;
+}
+
 /** Requests what is missing. If events came meanwhile, the response that they describe is newer, and stays.
  * @param {Entry} entry @param {boolean} fresh */
 async function loadOnce(entry, fresh) {
-  const wanted = !fresh && entry.response ? entry.response : api.response(entry.id);
+  const before = entry.response;
+  const wanted = !fresh && before && !mayHaveEnded(entry) ? before : api.response(entry.id);
   const [found, input] = await Promise.all([wanted, entry.input ?? api.inputItems(entry.id)]);
-  note(entry.id, { response: fresh ? found : (entry.response ?? found), input, error: null });
+  note(entry.id, { response: fresh || entry.response === before ? found : entry.response, input, error: null });
 }
 
 /** Waits for a free request slot, and for the end of a rate limit. */

@@ -24,11 +24,18 @@ export function watch(id) {
   sessionStorage.setItem(KEY, JSON.stringify(runs.peek()));
 }
 
+/** Removes a response that was deleted from the list. @param {string} id */
+export function unwatch(id) {
+  runs.value = runs.peek().filter((each) => each !== id);
+  sessionStorage.setItem(KEY, JSON.stringify(runs.peek()));
+}
+
 /** Follows a response to its end, and resumes after lost connections. @param {string} id */
 export async function followRun(id) {
   watch(id);
   if (followed.peek().has(id)) return;
   mark(id, false);
+  library.note(id, { error: null });
   const last = library.peek(id).arrivals.at(-1)?.event.sequence_number ?? -1;
   const source = {
     open: (/** @type {number} */ after) => api.events(id, after),
@@ -53,6 +60,7 @@ export async function followRun(id) {
 /** Follows a response if it runs in the background. The server has no events of others before they end. @param {string} id */
 export async function followIfRunning(id) {
   await library.load(id);
+  noteStatus(id);
   const { response } = library.peek(id);
   if (response?.background && UNFINISHED.has(response.status)) await followRun(id);
 }
@@ -60,9 +68,10 @@ export async function followIfRunning(id) {
 /** Cancels a response. If it is followed, its last events may come after the answer, and its final state is read after them.
  * @param {string} id */
 export async function cancelRun(id) {
+  library.note(id, { error: null });
   try {
     const response = await api.cancel(id);
-    if (!followed.peek().has(id)) library.note(id, { response, error: null });
+    if (!followed.peek().has(id)) library.note(id, { response });
   } catch (error) {
     library.note(id, { error });
   }
@@ -79,7 +88,7 @@ async function settleRun(id) {
 function noteStatus(id) {
   const node = forest.tree.peek().nodes.get(id);
   const status = library.peek(id).response?.status;
-  if (node && status) forest.grow(id, node.parent_id, status, node.created_at);
+  if (node?.status && status && status !== node.status) forest.grow(id, node.parent_id, status, node.created_at);
 }
 
 /** @param {string} id @param {boolean | null} lost */

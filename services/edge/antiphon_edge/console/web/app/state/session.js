@@ -13,6 +13,9 @@ export const problem = signal(/** @type {unknown} */ (null));
 export const models = signal(/** @type {Fields[] | null} */ (null));
 export const needsKey = signal(false);
 export const hasKey = computed(() => key.value !== "");
+/** How often the browser came back online. */
+export const reconnections = signal(0);
+addEventListener("online", () => (reconnections.value += 1));
 
 export const api = new Api(new URL("v1/", document.baseURI).href, () => key.peek());
 

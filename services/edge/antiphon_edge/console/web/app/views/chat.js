@@ -1,9 +1,10 @@
 /** The playground: one branch of a conversation, and a form to continue it. */
-import { useEffect, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { exportItems } from "../parts/download.js";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
+import { useLoading } from "../parts/loading.js";
 import { Menu } from "../parts/menu.js";
 import * as conversation from "../state/conversation.js";
 import * as forest from "../state/forest.js";
@@ -18,7 +19,10 @@ import { Thread } from "./thread.js";
 export function Chat({ id }) {
   const [showsSettings, setShowsSettings] = useState(innerWidth > 1100);
   const [showsCode, setShowsCode] = useState(false);
-  useEffect(() => {
+  const opened = useRef(/** @type {string | null | undefined} */ (undefined));
+  useLoading(() => {
+    if (opened.current === id && forest.problem.peek() === null) return;
+    opened.current = id;
     if (id && id !== conversation.head.peek()) void conversation.show(id);
     else if (!id && conversation.head.peek() && !conversation.pending.peek()) conversation.begin();
   }, [id]);

@@ -1,12 +1,13 @@
 /** Two responses side by side, with the differences of their texts and requests.
  * @import { Response } from "../../types"
  * @import { Asked } from "../core/differences.js" */
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { differences } from "../core/differences.js";
 import { diff } from "../core/diff.js";
 import { answerOf, shortId } from "../core/texts.js";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
+import { useLoading } from "../parts/loading.js";
 import { Status } from "../parts/status.js";
 import * as library from "../state/library.js";
 import { STRINGS } from "../strings.js";
@@ -16,7 +17,7 @@ const S = STRINGS.compare;
 /** @param {{ left: string, right: string }} props */
 export function Compare({ left, right }) {
   const [one, other] = [library.read(left), library.read(right)];
-  useEffect(() => {
+  useLoading(() => {
     void library.load(left);
     void library.load(right);
   }, [left, right]);
@@ -24,7 +25,8 @@ export function Compare({ left, right }) {
   return html`<div class="page">
     <header class="bar"><h1>${S.title}</h1><div class="actions"><a class="button quiet" href=${`#/compare/${right}/${left}`}>${S.swap}</a></div></header>
     ${error !== null && html`<${ErrorNote} error=${error} />`}
-    ${one.response && other.response ? html`<${Sides} left=${{ ...one.response, input: one.input }} right=${{ ...other.response, input: other.input }} />` : html`<p class="waiting" role="status">${STRINGS.loading}</p>`}
+    ${one.response && other.response && html`<${Sides} left=${{ ...one.response, input: one.input }} right=${{ ...other.response, input: other.input }} />`}
+    ${!(one.response && other.response) && error === null && html`<p class="waiting" role="status">${STRINGS.loading}</p>`}
   </div>`;
 }
 

@@ -19,6 +19,10 @@ export function Composer() {
     const read = await readFiles(files ?? []);
     conversation.attachments.value = [...conversation.attachments.peek(), ...read];
   };
+  const choose = (/** @type {any} */ event) => {
+    void add(event.currentTarget.files);
+    event.currentTarget.value = ""; // so that the browser tells of the same file again, if it was removed meanwhile
+  };
   const drop = (/** @type {DragEvent} */ event) => {
     event.preventDefault();
     setIsOver(false);
@@ -37,7 +41,7 @@ export function Composer() {
     <${Attachments} />
     <div class="row">
       <label class="button quiet square attach" title=${STRINGS.chat.attach}><${Icon} name="clip" /><span class="unseen">${STRINGS.chat.attach}</span>
-        <input type="file" multiple class="unseen" onChange=${(/** @type {any} */ event) => void add(event.currentTarget.files)} /></label>
+        <input type="file" multiple class="unseen" onChange=${choose} /></label>
       <textarea ref=${field} rows="1" aria-label=${STRINGS.chat.message} placeholder=${STRINGS.chat.placeholder} value=${text}
         onInput=${(/** @type {any} */ event) => (conversation.draft.value = event.currentTarget.value)} onKeyDown=${press}
         onPaste=${(/** @type {ClipboardEvent} */ event) => void add(event.clipboardData?.files)}></textarea>

@@ -1,11 +1,12 @@
 /** The list of a response's events, and their replay. @import { Arrival } from "../../types" */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { fold } from "../core/fold.js";
+import { fold, UNFINISHED } from "../core/fold.js";
 import { duration, paceOf } from "../core/timings.js";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
 import { ItemView } from "../parts/items.js";
 import { JsonView } from "../parts/json-view.js";
+import { useLoading } from "../parts/loading.js";
 import * as library from "../state/library.js";
 import { api } from "../state/session.js";
 import { STRINGS } from "../strings.js";
@@ -20,9 +21,11 @@ export function Events({ id }) {
   const [problem, setProblem] = useState(/** @type {unknown} */ (null));
   const [chosen, setChosen] = useState(0);
   const [shown, setShown] = useState(/** @type {number | null} */ (null));
-  useEffect(() => {
-    if (arrivals.length === 0) void loadEvents(id).catch(setProblem);
-  }, [id]);
+  const hasEnded = response !== null && !UNFINISHED.has(response.status);
+  useLoading(() => {
+    setProblem(null);
+    if (hasEnded && arrivals.length === 0) void loadEvents(id).catch(setProblem);
+  }, [id, hasEnded]);
   const choose = (/** @type {number} */ index) => (setChosen(index), setShown(null));
   const totalMs = sent ? null : response?.completed_at ? (response.completed_at - response.created_at) * 1000 : 2000;
   const replayed = shown === null ? null : fold(arrivals.slice(0, shown).map(({ event }) => event));
@@ -30,7 +33,7 @@ export function Events({ id }) {
     <${Player} arrivals=${arrivals} times=${paceOf(arrivals, totalMs)} isOriginal=${totalMs === null} onShow=${setShown} />
     ${replayed && html`<div class="replayed" aria-live="off">${replayed.output.map((item) => html`<${ItemView} item=${item} />`)}</div>`}
     ${arrivals.length > 0 && html`<div class="events"><${List} arrivals=${arrivals} chosen=${shown === null ? chosen : shown - 1} onChoose=${choose} />
-      <${JsonView} value=${arrivals[shown === null ? chosen : Math.max(0, shown - 1)]?.event} label=${S.raw(chosen)} /></div>`}`;
+      <${JsonView} value=${arrivals[shown === null ? chosen : Math.max(0, shown - 1)]?.event} label=${S.raw(shown === null ? chosen : Math.max(0, shown - 1))} /></div>`}`;
 }
 
 /** Loads the events of a stored response. @param {string} id */

@@ -1,10 +1,11 @@
 /** Background responses as they run. @import { Node } from "../../types" */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { UNFINISHED } from "../core/fold.js";
 import { idIn } from "../core/route.js";
 import { answerOf, oneLine, shortId, summaryOf } from "../core/texts.js";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
+import { useLoading } from "../parts/loading.js";
 import { Status } from "../parts/status.js";
 import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
@@ -20,7 +21,7 @@ export function Live({ id }) {
   void forest.changes.value;
   const unfinished = [...forest.tree.value.nodes.values()].filter(mayBeFollowed).map((node) => node.id);
   const ids = [...new Set([...runs.value, ...unfinished])];
-  useEffect(() => {
+  useLoading(() => {
     if (id) void followRun(id);
   }, [id]);
   const submit = (/** @type {Event} */ event) => {
@@ -49,7 +50,7 @@ function Run({ id }) {
   const isFollowed = followed.value.has(id);
   const isLost = followed.value.get(id) === true;
   const isRunning = response === null || UNFINISHED.has(response.status);
-  useEffect(() => void followIfRunning(id), [id]);
+  useLoading(() => void followIfRunning(id), [id]);
   const last = arrivals.at(-1)?.event.sequence_number ?? 0;
   const cancel = async () => {
     setCancelling(true);

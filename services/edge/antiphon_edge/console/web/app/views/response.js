@@ -1,16 +1,17 @@
 /** One response: its items, request, usage and events. @import { Response } from "../../types" */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
 import { ItemView } from "../parts/items.js";
 import { JsonView } from "../parts/json-view.js";
+import { useLoading } from "../parts/loading.js";
 import { Status } from "../parts/status.js";
 import { Tabs } from "../parts/tabs.js";
 import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
 import { go } from "../state/router.js";
-import { followIfRunning } from "../state/runs.js";
+import { followIfRunning, unwatch } from "../state/runs.js";
 import { api } from "../state/session.js";
 import { STRINGS } from "../strings.js";
 import { Events } from "./events.js";
@@ -21,19 +22,21 @@ const S = STRINGS.response;
 /** @param {{ id: string | null }} props */
 export function ResponseView({ id }) {
   const [tab, setTab] = useState("items");
-  useEffect(() => void (id && followIfRunning(id)), [id]);
+  const [problem, setProblem] = useState(/** @type {unknown} */ (null));
+  useLoading(() => void (id && followIfRunning(id)), [id]);
   if (!id) return html`<div class="page"><div class="empty"><h2>${S.title}</h2><p>${STRINGS.tree.lead}</p></div></div>`;
   const { response, error } = library.read(id);
+  const shown = problem ?? error;
   return html`<div class="page">
     <header class="bar"><h1>${S.title}</h1>
       <div class="actions">
         <a class="button quiet" href=${`#/tree/${id}`}><${Icon} name="tree" />${S.inTree}</a>
         <a class="button quiet" href=${`#/chat/${id}`}><${Icon} name="chat" />${S.continue}</a>
         <${TraceLink} id=${id} />
-        <${Remove} id=${id} />
+        <${Remove} id=${id} onProblem=${setProblem} />
       </div>
     </header>
-    ${error !== null && html`<${ErrorNote} error=${error} />`}
+    ${shown !== null && html`<${ErrorNote} error=${shown} />`}
     ${!response && error === null && html`<p class="waiting" role="status">${STRINGS.loading}</p>`}
     ${response && html`<${Facts} response=${response} />
       <${Tabs} label=${S.title} tabs=${Object.entries(S.tabs)} chosen=${tab} onChoose=${setTab}><${Tab} tab=${tab} response=${response} /><//>`}
@@ -96,17 +99,19 @@ function TraceLink({ id }) {
   return html`<a class="button quiet" target="_blank" rel="noopener noreferrer" href=${template.replace("{trace_id}", traceId)}><${Icon} name="open" />${S.trace}</a>`;
 }
 
-/** @param {{ id: string }} props */
-function Remove({ id }) {
+/** @param {{ id: string, onProblem: (problem: unknown) => void }} props */
+function Remove({ id, onProblem }) {
   const remove = async () => {
     if (!confirm(S.removeSure)) return;
+    onProblem(null);
     try {
       await api.remove(id);
       library.forget(id);
       forest.markDeleted(id);
+      unwatch(id);
       go({ view: "chat", id: null });
     } catch (error) {
-      library.note(id, { error });
+      onProblem(error);
     }
   };
   return html`<button type="button" class="quiet danger" onClick=${() => void remove()}>${S.remove}</button>`;

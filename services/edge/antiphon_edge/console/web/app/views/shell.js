@@ -1,9 +1,8 @@
 /** The frame around all views: navigation and signing out. */
-import { useEffect, useRef } from "preact/hooks";
-import { ApiError } from "../core/errors.js";
 import { askedOf, shortId } from "../core/texts.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
+import { useLoading } from "../parts/loading.js";
 import * as conversation from "../state/conversation.js";
 import * as library from "../state/library.js";
 import { forget, recent } from "../state/recent.js";
@@ -96,18 +95,13 @@ async function title(root, head) {
 /** Whether the server does not have a response any more. @param {string} id */
 async function isGone(id) {
   await library.load(id);
-  const { error } = library.peek(id);
-  return error instanceof ApiError && error.status === 404;
+  return library.isAbsent(id);
 }
 
 /** @param {{ root: string, head: string }} props */
 function RecentLink({ root, head }) {
-  const asked = useRef(false);
   const { input } = library.read(root);
-  useEffect(() => {
-    if (!asked.current) void title(root, head);
-    asked.current = true;
-  }, [root]);
+  useLoading(() => void title(root, head), [root, head, input === null]);
   const isHere = conversation.path.value[0] === root;
   return html`<a href=${`#/chat/${head}`} aria-current=${isHere ? "true" : undefined}>${(input && askedOf(input)) || shortId(root)}</a>`;
 }

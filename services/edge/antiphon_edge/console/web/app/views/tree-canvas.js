@@ -34,7 +34,7 @@ export function TreeCanvas({ onJump }) {
     return () => made.stop();
   }, []);
   useLayoutEffect(() => stage.current?.open(), [root]);
-  useEffect(() => reveal(stage.current), [selected.value, drawn]);
+  useEffect(() => reveal(stage.current), [selected.value, forest.expanded.value]);
   const places = view ? drawn.within(view.area) : [];
   const active = selected.value === null ? undefined : drawn.byId.get(selected.value)?.spot.id;
   return html`<div class="stage" ref=${port} role="tree" tabindex="0" aria-label=${STRINGS.tree.label}

@@ -1,8 +1,8 @@
 /** One node of the tree as a card, or a run of nodes. @import { Placed, Spot } from "../../types" */
-import { useEffect } from "preact/hooks";
 import { askedOf, shortId, summaryOf } from "../core/texts.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
+import { useLoading } from "../parts/loading.js";
 import { Status } from "../parts/status.js";
 import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
@@ -26,7 +26,7 @@ function Node({ spot, x, y, isActive }) {
   const node = forest.tree.value.nodes.get(id);
   const { response, input } = library.read(id);
   const isReadable = node?.status !== null;
-  useEffect(() => {
+  useLoading(() => {
     if (!isReadable) return undefined;
     const timer = setTimeout(() => void library.load(id), LOAD_AFTER_MS);
     return () => clearTimeout(timer);
@@ -35,7 +35,7 @@ function Node({ spot, x, y, isActive }) {
   const said = response ? summaryOf(response) : "";
   return html`<div ...${itemProps(spot, isActive)} class="card" style=${{ left: `${x}px`, top: `${y}px` }}
       onClick=${() => select(id)} onDblClick=${() => go({ view: "chat", id })}>
-    <p class="asked"><${Status} status=${response?.status ?? node?.status ?? null} /><span>${asked || shortId(id)}</span></p>
+    <p class="asked"><${Status} status=${isReadable ? (response?.status ?? node?.status ?? null) : null} /><span>${asked || shortId(id)}</span></p>
     <p class="said">${said}</p>
     ${spot.missing > 0 && html`<button type="button" class="missing small" tabindex="-1" title=${STRINGS.tree.notLoaded(spot.missing)} onClick=${() => void forest.loadMore()}>+${spot.missing}</button>`}
   </div>`;

@@ -1,9 +1,9 @@
 /** The details of the selected node. */
-import { useEffect } from "preact/hooks";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
 import { ItemView } from "../parts/items.js";
+import { useLoading } from "../parts/loading.js";
 import { Menu } from "../parts/menu.js";
 import { Status } from "../parts/status.js";
 import * as conversation from "../state/conversation.js";
@@ -23,10 +23,10 @@ export function TreeDetails({ id }) {
   const spot = layout.value.byId.get(id)?.spot;
   const isReadable = node?.status !== null;
   const { response, input, error } = library.read(id);
-  useEffect(() => void (isReadable && library.load(id)), [id, isReadable]);
+  useLoading(() => void (isReadable && library.load(id)), [id, isReadable]);
   if (!node || !spot) return null;
   return html`<aside class="details" aria-label=${S.details}>
-    <header><${Status} status=${response?.status ?? node.status} word=${true} /><span class="figures"><span>${S.depth(node.depth)}</span><span>${S.continued(node.child_count)}</span></span></header>
+    <header><${Status} status=${isReadable ? (response?.status ?? node.status) : null} word=${true} /><span class="figures"><span>${S.depth(node.depth)}</span><span>${S.continued(node.child_count)}</span></span></header>
     <code class="id">${id}</code>
     ${spot.ids.length > 1 && html`<button type="button" onClick=${() => forest.toggleRun(spot.ids)}>${S.unfold}: ${S.run(spot.ids.length)}</button>`}
     <div class="actions">

@@ -3,9 +3,10 @@ import { useEffect, useRef } from "preact/hooks";
 import { idIn } from "../core/route.js";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
+import { useLoading } from "../parts/loading.js";
 import * as conversation from "../state/conversation.js";
 import * as forest from "../state/forest.js";
-import { go } from "../state/router.js";
+import { go, route } from "../state/router.js";
 import { kept, layout, selected } from "../state/tree-view.js";
 import { STRINGS } from "../strings.js";
 import { TreeCanvas } from "./tree-canvas.js";
@@ -14,9 +15,10 @@ import { TreeDetails } from "./tree-details.js";
 /** @param {{ id: string | null }} props */
 export function TreeView({ id }) {
   const jump = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useEffect(() => {
+  useLoading(() => {
     if (id && (id !== selected.peek() || !forest.tree.peek().nodes.has(id))) void open(id);
   }, [id]);
+  useEffect(() => void (forest.tree.peek().nodes.has(id ?? "") && forest.refresh()), []);
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const wanted = idIn(jump.current?.value ?? "");
@@ -40,10 +42,11 @@ export function TreeView({ id }) {
   </div>`;
 }
 
-/** @param {string} id */
+/** Selects a response in its tree, unless the user goes elsewhere while the tree is loaded. @param {string} id */
 async function open(id) {
   await forest.openTreeOf(id);
-  if (!forest.tree.peek().nodes.has(id)) return;
+  const at = route.peek();
+  if (at.view !== "tree" || at.id !== id || !forest.tree.peek().nodes.has(id)) return;
   const folded = /** @type {string[]} */ (layout.peek().byId.get(id)?.spot.ids ?? []).length > 1;
   if (folded) kept.value = new Set([...kept.peek(), id]);
   selected.value = id;

@@ -1,6 +1,5 @@
 /** One turn: its input and output, its speed, and the actions on it.
  * @import { Response } from "../../types" */
-import { useEffect } from "preact/hooks";
 import { UNFINISHED } from "../core/fold.js";
 import { openCalls } from "../core/request.js";
 import { shortId } from "../core/texts.js";
@@ -9,6 +8,7 @@ import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
 import { ItemView } from "../parts/items.js";
+import { useLoading } from "../parts/loading.js";
 import { Status } from "../parts/status.js";
 import * as conversation from "../state/conversation.js";
 import * as forest from "../state/forest.js";
@@ -20,7 +20,7 @@ import { ToolOutputs } from "./tool-outputs.js";
 /** @param {{ id: string }} props */
 export function Turn({ id }) {
   const { response, input, error } = library.read(id);
-  useEffect(() => void followIfRunning(id), [id]);
+  useLoading(() => void followIfRunning(id), [id]);
   const isHead = conversation.head.value === id;
   const calls = response && isHead && response.status === "completed" ? openCalls(response) : [];
   return html`<article class="turn" data-id=${id}>
