@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from antiphon_store.decisions import conversations, jobs, leases, nodes
-from antiphon_store.rows.model import Condition, Entry, Index, Kind, Row, made_id
+from antiphon_store.rows.model import Condition, Entry, Index, Kind, Now, Row, made_id
 from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
@@ -74,6 +74,12 @@ def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None
     if row is not None and row.fields["expires"] is None:
         view.set(Kind.NODE, response_id, expires=expires_ms)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}", expires_ms)
+    return nothing
+
+
+def look_later(view: View, *, entry_id: str, after_ms: int) -> Finish[None]:
+    """Moves the next check of a candidate. Does not need its row."""
+    view.file(Index.ENDS, "", entry_id, Now(after_ms))
     return nothing
 
 

@@ -47,10 +47,10 @@ ITEMS, BODY = "items", "body"
 
 
 class SealedRows:
-    """Implements `rows.backend.RowBackend` over any other row backend."""
+    """Implements `rows.backend.RowBackend` over any other row backend, `unopened`, whose rows are sealed."""
 
     def __init__(self, inner: RowBackend, cipher: PayloadCipher) -> None:
-        self._inner = inner
+        self.unopened = self._inner = inner
         self._cipher = cipher
         self.open, self.close, self.ready = inner.open, inner.close, inner.ready
         self.subtree, self.take_due, self.tenants = inner.subtree, inner.take_due, inner.tenants  # no payloads

@@ -37,6 +37,7 @@ class Topic:
         self._settings = settings or StoreSettings()
         self._ids = ids or RandomIds()
         self._trees = Trees(rows)
+        self._unopened = Trees(getattr(rows, "unopened", rows))  # for decisions that need no content: it stays sealed
         self._keys = IdempotencyKeys(self._trees)
         self._joint_requests: dict[str, JointCalls[QuotaRequest, QuotaAnswer]] = {}  # by tenant
         self._session_lines = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
@@ -75,10 +76,14 @@ class Topic:
 
 
 def one_step(
-    port: _Method[_Parameters, _Answer], rule: Callable[..., Finish[_Answer]], *, only_reads: bool = False
+    port: _Method[_Parameters, _Answer],
+    rule: Callable[..., Finish[_Answer]],
+    *,
+    only_reads: bool = False,
+    needs_content: bool = True,
 ) -> _Method[_Parameters, _Answer]:
     """Makes the method of `port`, which completes and checks the arguments, and runs `rule` on those after the tenant,
-    in the tree of the first of them."""
+    in the tree of the first of them. `needs_content`: the rule uses payloads, or fields that may be sealed."""
     names = list(signature(port).parameters)[2:]  # behind self and tenant
     subject = names[0] if names else ""
     bind, run = binder(port), _RUNS[subject]
@@ -91,10 +96,12 @@ def one_step(
         def decide(view: Any) -> Finish[_Answer]:
             return rule(view, **named)
 
+        trees = self._trees if needs_content else self._unopened
+
         if "precondition" in named:
             sessions = session_of(named["precondition"].fence, "precondition.")
-            return await self._trees.of_record(tenant, named[subject], sessions, decide)
-        answer: _Answer = await run(self._trees, tenant, named.get(subject), decide, only_reads=only_reads)
+            return await trees.of_record(tenant, named[subject], sessions, decide)
+        answer: _Answer = await run(trees, tenant, named.get(subject), decide, only_reads=only_reads)
         return answer
 
     operation.__doc__ = port.__doc__ or rule.__doc__
