@@ -66,7 +66,8 @@ def create(
     ttl_ms: int | None = None,
 ) -> Finish[Conversation]:
     """Creates the conversation with its first items; an expired one with this id is ended first. A repeated call
-    changes nothing and returns the conversation. AlreadyExists, SessionLocked.
+    changes nothing and returns the conversation. AlreadyExists. SessionLocked: a turn runs, and the expired
+    conversation would lose it, or the items would come between it and its history.
 
     `origin` is the digest of the request, `incarnation` is unique for each creation."""
     existing, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
@@ -74,6 +75,8 @@ def create(
         if existing.fields["origin"] != origin:
             raise AlreadyExists.of(conversation_id)
         return _shown(conversation_id, existing)
+    if (existing is not None or first is not None) and leases.is_leased(session, view.now_ms):
+        raise SessionLocked.of(conversation_id)
     expires = view.now_ms + ttl_ms if ttl_ms is not None else None
     fields = {
         "metadata": metadata.decode(),
@@ -90,8 +93,6 @@ def create(
     if expires is not None:
         view.file(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}", expires)
     if first is not None:
-        if existing is None and leases.is_leased(session, view.now_ms):
-            raise SessionLocked.of(conversation_id)
         _append(view, conversation_id, fields, first, head_id)
     return _shown(conversation_id, Row(fields))
 

@@ -94,10 +94,16 @@ def test_a_repeated_creation_is_answered_and_a_different_one_is_rejected() -> No
 
 def test_creating_over_an_expired_conversation_releases_its_head_first() -> None:
     founding = partial(create, first=ADDITION)
-    program = decided(founding, {TALK: OVER, SESSION: LEASED, HEAD_REF: node(HEAD)})
+    program = decided(founding, {TALK: OVER, SESSION: FREE, HEAD_REF: node(HEAD)})
     assert ("file", Index.ENDS, "", f"node/{HEAD.id}") in shown(program)
-    assert grown(program).parent is None  # a new root; the holder of the lease has lost the lease
+    assert grown(program).parent is None  # a new root
     assert fields_of(_without_lease_end(program), Kind.SESSION)["head"] == grown(program).id
+
+
+def test_creating_over_an_expired_conversation_with_a_running_turn_is_rejected() -> None:
+    for founding in (create, partial(create, first=ADDITION)):
+        with pytest.raises(SessionLocked):
+            decided(founding, {TALK: OVER, SESSION: LEASED, HEAD_REF: node(HEAD)})
 
 
 def _without_lease_end(program: Program) -> Program:
