@@ -10,10 +10,10 @@ and reading its history leaves them out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from antiphon_core import limits
 from antiphon_core.errors import (
@@ -32,8 +32,6 @@ from antiphon_store.decisions import forks, leases, nodes, packing, turns
 from antiphon_store.rows.model import Add, Condition, Grow, Index, Kind, Now, Payload, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
 from antiphon_store.rules.contents import parse_metadata
-
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +155,16 @@ def read_items(view: View, conversation_id: str) -> Finish[Items]:
         and view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires")
     ):
         raise ConversationNotFound.of(conversation_id)
-    return _read(view, conversation_id, Items)
+    return read_context(view, conversation_id)
 
 
-def read_context(view: View, session_id: str) -> Finish[bytes]:
-    """Reads the history of a session without its removed items. ChainTooLong."""
-    return _read(view, session_id, turns.without)
-
-
-def _read(view: View, session_id: str, make: Callable[[bytes, Sequence[str]], _Answer]) -> Finish[_Answer]:
-    """Reads what `make` makes of the history of a session and the ids of its removed items. ChainTooLong."""
+def read_context(view: View, session_id: str) -> Finish[Items]:
+    """Reads the items in the history of a session. ChainTooLong."""
     max_depth, max_bytes = limits.CHAIN_DEPTH_MAX, limits.CHAIN_BYTES_MAX
     if view.too_long:
         raise turns.too_long(turns.head_of(view, session_id), view.too_long, max_depth, max_bytes)
     return view.answer_from(
-        lambda session, chain: make(nodes.joined_items(chain), turns.removed_from(session)),
+        lambda session, chain: Items(nodes.joined_items(chain), turns.removed_from(session)),
         *turns.context(session_id, Payload.ITEMS, max_depth, max_bytes),
     )
 

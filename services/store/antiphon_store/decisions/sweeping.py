@@ -19,10 +19,11 @@ from antiphon_store.rows.view import Finish, View, answer, nothing
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The rows that may still need a node, read in this order: its `v` if it was unreadable, the sessions of its tree,
-    its children."""
+    """The rows that may still need a node, read in this order: its `v` if it was unreadable, with the ids of its items,
+    the sessions of its tree, its children."""
 
     dead_version: int | None
+    item_ids: Sequence[str]
     children: Sequence[Entry]
     sessions: Sequence[tuple[str, Row]]
 
@@ -63,7 +64,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
     if fields["parent"] is not None:
         view.unfile(Index.CHILDREN, fields["parent"], response_id)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{fields['parent']}")
-    for item_id in nodes.item_ids(row):
+    for item_id in family.item_ids:
         view.unfile(nodes.item_index(item_id, response_id), item_id, response_id)
     return answer(int(fields["size"]))
 

@@ -70,7 +70,7 @@ class JobOperations(TenantLine):
     @implements(Jobs.settle_job)
     async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str, after_ms: int) -> None:
         settle = partial(jobs.settle, fence=fence, outcome=outcome, reason=reason, after_ms=after_ms)
-        queue = await self._unopened.of_session(tenant, fence.session_id, settle)
+        queue = await self._bare.of_session(tenant, fence.session_id, settle)
         if queue == DISPATCH_QUEUE:
             await self._join_line(tenant)
         if queue is not None and after_ms == 0:
@@ -78,7 +78,7 @@ class JobOperations(TenantLine):
 
     @implements(Jobs.describe_job)
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
-        job = await self._unopened.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
+        job = await self._bare.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
         if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:
             # the process that enqueued the job may have died before the tenant joined the line
             await self._join_line(tenant, only_missing=True)
@@ -159,11 +159,11 @@ class JobOperations(TenantLine):
             return await self._trees.decide(claim, tenant, ticket.id)
         except (InternalError, StoreUnavailable) as error:
             if "missing_key" in error.facts:
-                return await self._unopened.decide(jobs.look_later, tenant, ticket.id, queue)
+                return await self._bare.decide(jobs.look_later, tenant, ticket.id, queue)
             if "damaged" not in error.facts:
                 raise
         log.error("job %s ends as failed: its payload is damaged", ticket.id, extra=remedies.RESTORE_DATA)
-        return await self._unopened.decide(partial(claim, is_damaged=True), tenant, ticket.id)
+        return await self._bare.decide(partial(claim, is_damaged=True), tenant, ticket.id)
 
     async def _held(self, tenant: str, queue: str, holder: str) -> Sequence[Entry]:
         """Tickets of the jobs that the holder claimed last."""

@@ -13,7 +13,7 @@ from antiphon_store.arguments import binder
 from antiphon_store.decisions import prompts
 from antiphon_store.joint_calls import JointCalls
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Span
+from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Payload, Span
 from antiphon_store.rows.view import Finish
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.idempotency_keys import IdempotencyKeys
@@ -37,7 +37,9 @@ class Topic:
         self._settings = settings or StoreSettings()
         self._ids = ids or RandomIds()
         self._trees = Trees(rows)
-        self._unopened = Trees(getattr(rows, "unopened", rows))  # for decisions that need no content: it stays sealed
+        unopened = getattr(rows, "unopened", rows)
+        self._unopened = Trees(unopened)  # whose rows stay sealed
+        self._bare = Trees(unopened, payload=Payload.NONE)  # for decisions that need no payload
         self._keys = IdempotencyKeys(self._trees)
         self._joint_requests: dict[str, JointCalls[QuotaRequest, QuotaAnswer]] = {}  # by tenant
         self._session_lines = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
@@ -96,7 +98,7 @@ def one_step(
         def decide(view: Any) -> Finish[_Answer]:
             return rule(view, **named)
 
-        trees = self._trees if needs_content else self._unopened
+        trees = self._trees if needs_content else self._bare
 
         if "precondition" in named:
             sessions = session_of(named["precondition"].fence, "precondition.")

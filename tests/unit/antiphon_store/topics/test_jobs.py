@@ -22,7 +22,7 @@ from antiphon_core.ports.jobs import (
 from antiphon_core.ports.store import Fence
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.encryption.configured_rows import sealed
-from antiphon_store.rows.model import File, Index, Kind, Partition, Program, Ref
+from antiphon_store.rows.model import File, Get, Index, Kind, Partition, Program, Ref
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
@@ -238,3 +238,17 @@ async def test_job_whose_payload_is_damaged_can_be_cancelled_by_its_id(rows: Spi
     spoil_payload(rows, job_id)
     assert await store.cancel_job(T, job_id)
     assert (await store.describe_job(T, job_id)).state is JobState.CANCELLED
+
+
+async def test_heartbeats_and_ends_of_jobs_read_no_payload(store: StoreService, rows: SpiedRows) -> None:
+    await enqueue(store, 1)
+    job = await claim(store)
+    assert job is not None
+    rows.forget_calls()
+    await store.heartbeat_job(T, job.fence, lease_ttl_ms=10_000)
+    await store.describe_job(T, job.id)
+    await store.cancel_job(T, job.id)
+    await store.settle_job(T, job.fence, JobOutcome.CANCELLED)
+    reads = [each for _, program in rows.programs for each in program.reads]
+    assert reads
+    assert not [each for each in reads if not isinstance(each, Get) or each.payload]
