@@ -141,7 +141,7 @@ clients: $(VENV)/.installed-dev node_modules/.installed  ## try other people's c
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md
 	$(BIN)/python -m antiphon_core.telemetry.reference_page > docs/reference/metrics.md
-	$(BIN)/python -m tests.contract.store.table > docs/reference/store-engines.md
+	PYTHONPATH=examples/lmdb_store $(BIN)/python -m tests.contract.store.table > docs/reference/store-engines.md
 	$(BIN)/python -m k8s.components.grafana.panels
 	$(BIN)/python -m k8s.components.prometheus.plain_rules
 

@@ -45,8 +45,8 @@ class ConversationStore(Protocol):
         """Creates a conversation, with its first items. Without an id the store chooses one; with an id the call is
         idempotent. Without `ttl_ms` the conversation lives as long as the store's policy allows, or for ever.
 
-        AlreadyExists: a conversation with this id was created from other metadata or items. SessionLocked: `items` are
-        given, and another holder has the lease of this session."""
+        AlreadyExists: a conversation with this id was created from other metadata or items. SessionLocked: a holder has
+        the lease of this session, and `items` are given or an expired conversation has this id."""
 
     async def get_conversation(self, tenant: str, conversation_id: str) -> Conversation:
         """The current state of a conversation."""

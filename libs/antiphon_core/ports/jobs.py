@@ -20,6 +20,7 @@ from antiphon_core import limits
 from antiphon_core.ports.store import Fence
 
 ATTEMPTS_EXHAUSTED = "attempts exhausted"  # the reason of a job that failed because no attempt finished it
+PAYLOAD_DAMAGED = "its stored request is damaged"  # the reason of a job that failed because it could not be read
 
 DISPATCH_TENANT = "antiphon.dispatch"
 """A tenant of Antiphon's own. Its DISPATCH_QUEUE lists the tenants that have jobs in their own DISPATCH_QUEUE, so that
@@ -65,8 +66,8 @@ class Job:
     """A claimed job. `attempt` is 1 for the first claim; `tries` counts the attempts that did not end as WAITED.
 
     `tenant` is the job's tenant if the job was claimed in DISPATCH_TENANT, and empty otherwise. Such a claim may also
-    return a job that ended when its last lease expired, so that the worker can end its response: this job has no lease,
-    and `lease_expires_at_ms` is 0."""
+    return a job that ended when its last lease expired, or because its payload is damaged, so that the worker can end
+    its response: this job has no lease, and `lease_expires_at_ms` is 0."""
 
     id: str
     queue: str

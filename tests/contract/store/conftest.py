@@ -17,7 +17,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing import Subject
 from antiphon_store.testing.topics import TOPICS, Suite
-from tests.contract.store.implementations import ENGINES, IMPLEMENTATIONS, Implementation, Pair
+from tests.contract.store.implementations import BACKENDS, IMPLEMENTATIONS, Implementation, Pair
 from tests.contract.store.table import MODELS, mark
 from tests.support.long_backend_timeouts import long_backend_timeouts
 
@@ -46,19 +46,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         if callspec is not None and "implementation" in callspec.params:
             mark(item, TOPIC_OF[suite_of(cls)], str(callspec.params["implementation"]))
-        elif (engine := engine_of_model(cls.__name__)) is not None:
-            mark(item, MODELS, engine)
+        elif (backend := backend_of_model(cls.__name__)) is not None:
+            mark(item, MODELS, backend)
 
 
-def engine_of_model(name: str) -> str | None:
-    """The engine that a test class compares with memory. None if the class compares none."""
+def backend_of_model(name: str) -> str | None:
+    """The backend that a test class compares with memory. None if the class compares none."""
     against = "AgainstMemory"
-    found = [each for each in ENGINES if name.startswith(f"Test{title_of(each)}") and name.endswith(against)]
+    found = [each for each in BACKENDS if name.startswith(f"Test{title_of(each)}") and name.endswith(against)]
     return max(found, key=len, default=None)
 
 
-def title_of(engine: str) -> str:
-    return engine.title().replace(" ", "")
+def title_of(backend: str) -> str:
+    return backend.title().replace(" ", "")
 
 
 def suite_of(cls: type) -> Suite:
@@ -83,11 +83,11 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=BACKENDS)
 async def backends(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Pair]:
     """Two backends over the same data, opened for one test."""
     async with AsyncExitStack() as stack:
-        yield await open_pair(stack, ENGINES[request.param].open_pair(clock, tmp_path))
+        yield await open_pair(stack, BACKENDS[request.param].open_pair(clock, tmp_path))
 
 
 @pytest.fixture

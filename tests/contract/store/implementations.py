@@ -1,12 +1,12 @@
 """The implementations that the kit runs on. Each one is a column of the table; `antiphon_store.testing.topics` has the
 rows.
 
-The kit runs on every engine. Over gRPC it runs on memory, because the service does not know its engine, and in part on
-one other engine, to show that nothing needs memory in the same process. The checks that the service makes itself
+The kit runs on every backend. Over gRPC it runs on memory, because the service does not know its backend, and in part
+on one other backend, to show that nothing needs memory in the same process. The checks that the service makes itself
 (`SERVICE_SUITES`) run on memory only, in the process and over gRPC. Sealed rows run all topics except
 `TOPICS_WITHOUT_CONTENT`: those compare no sealed content, or count bytes, which sealing changes.
 
-A new engine is an entry of `ENGINES`. Tests of a capability that the engine `lacks` do not run on it. `lacks` has the
+A new backend is an entry of `BACKENDS`. Tests of a capability that it `lacks` do not run on it. `lacks` has the
 reason of each capability, or `NOT_YET`, which the table shows as a hole.
 """
 
@@ -57,7 +57,7 @@ class Durable:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class Backend:
     """`open_pair` makes two unopened backends over the same data, as two processes would; the backends own the folder.
     `durable` makes a store of its own that is opened repeatedly."""
 
@@ -68,27 +68,27 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """One column: an engine by name, and whether it is reached over gRPC."""
+    """One column: a backend by name, and whether it is reached over gRPC."""
 
-    engine: str
+    backend: str
     over_grpc: bool = False
     topics: Collection[str] = tuple(TOPICS)
 
     def asks(self, topic: str, suite: Suite, test: str) -> bool:
         """Whether the test applies here. A test of the backend itself does not run over gRPC."""
-        if topic not in self.topics or (suite in SERVICE_SUITES and self.engine != SERVICE_ENGINE):
+        if topic not in self.topics or (suite in SERVICE_SUITES and self.backend != SERVICE_BACKEND):
             return False
         return not self.over_grpc or "subject" in signature(getattr(suite, test)).parameters
 
     def lacking(self, suite: Suite, test: str) -> frozenset[Capability]:
-        """The capabilities that the test needs and the engine lacks."""
-        return (needs(suite) | needs(getattr(suite, test))).intersection(ENGINES[self.engine].lacks)
+        """The capabilities that the test needs and the backend lacks."""
+        return (needs(suite) | needs(getattr(suite, test))).intersection(BACKENDS[self.backend].lacks)
 
     def runs(self, topic: str, suite: Suite, test: str) -> bool:
         return self.asks(topic, suite, test) and not self.lacking(suite, test)
 
 
-# ---- Engines ----
+# ---- Backends ----
 
 
 def pair_of(name: str) -> Callable[[Clock, Path], Pair]:
@@ -156,35 +156,35 @@ def restart(servers: Collection[RedisServer]) -> None:
 # ---- The rows ----
 
 NOT_YET = "not yet"
-SERVICE_ENGINE = "memory"  # runs the checks that the service makes itself
+SERVICE_BACKEND = "memory"  # runs the checks that the service makes itself
 TOPICS_WITHOUT_CONTENT = frozenset({"leases", "trees", "sweeping", "quotas", "lifecycle"})
-ENGINES: dict[str, Engine] = {
-    "memory": Engine(pair_of("memory"), lacks={Capability.DURABLE_DATA: "its data are gone with the process"}),
-    "memory by programs": Engine(pair_by_programs, lacks={Capability.DURABLE_DATA: "as for memory"}),
-    "memory, sealed": Engine(
+BACKENDS: dict[str, Backend] = {
+    "memory": Backend(pair_of("memory"), lacks={Capability.DURABLE_DATA: "its data are gone with the process"}),
+    "memory by programs": Backend(pair_by_programs, lacks={Capability.DURABLE_DATA: "as for memory"}),
+    "memory, sealed": Backend(
         pair_sealed,
         lacks={
             Capability.DURABLE_DATA: "as for memory",
             Capability.EXACT_HISTORY_BYTES: "sealed items are up to 79 bytes longer, of each response in a history",
         },
     ),
-    "sqlite": Engine(
+    "sqlite": Backend(
         pair_of("sqlite"),
         durable_sqlite,
         lacks={
             Capability.SHARED_QUOTAS: "they are counted in memory, so each process that serves the file counts alone"
         },
     ),
-    "postgres": Engine(pair_of("postgres"), durable_postgres),
-    "redis": Engine(pair_of("redis"), durable_redis),
-    "redis cluster": Engine(pair_of("redis cluster"), durable_cluster),
+    "postgres": Backend(pair_of("postgres"), durable_postgres),
+    "redis": Backend(pair_of("redis"), durable_redis),
+    "redis cluster": Backend(pair_of("redis cluster"), durable_cluster),
 }
 # The example of a backend in its own package (docs/howto/add-a-backend.md), run each night.
-EXAMPLES: dict[str, Engine] = volume({}, {"lmdb": Engine(pair_of("lmdb"), durable_lmdb)})
-ENGINES |= EXAMPLES
+EXAMPLES: dict[str, Backend] = volume({}, {"lmdb": Backend(pair_of("lmdb"), durable_lmdb)})
+BACKENDS |= EXAMPLES
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
-    **{name: Implementation(name) for name in ENGINES},
+    **{name: Implementation(name) for name in BACKENDS},
     "memory, sealed": Implementation(
         "memory, sealed", topics=[each for each in TOPICS if each not in TOPICS_WITHOUT_CONTENT]
     ),

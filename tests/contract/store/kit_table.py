@@ -32,10 +32,10 @@ class KitTable:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         ran = {topic for topic, _ in self.passed + self.failed}
         if ran:
-            # Imported here, because importing the engines and their clients would cost every test run half a second.
+            # Imported here, because importing the backends and their clients would cost every test run half a second.
             from tests.contract.store.table import ROWS, aligned, rows_of
 
-            terminalreporter.section("the store's engines: tests passed by topic")
+            terminalreporter.section("the store's backends: tests passed by topic")
             for line in aligned(rows_of([topic for topic in ROWS if topic in ran], self.result)):
                 terminalreporter.write_line(line)
 

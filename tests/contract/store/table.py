@@ -11,24 +11,24 @@ from inspect import getmembers, isfunction
 import pytest
 
 from antiphon_store.testing.topics import TOPICS, Capability, Suite
-from tests.contract.store.implementations import ENGINES, EXAMPLES, IMPLEMENTATIONS, NOT_YET
+from tests.contract.store.implementations import BACKENDS, EXAMPLES, IMPLEMENTATIONS, NOT_YET
 from tests.contract.store.kit_table import PROPERTY
 
 HOLE, NOT_ASKED = "hole", ""
 MODELS = "any sequence, as in memory"  # test_model.py, test_jobs_model.py
 ROWS = (*TOPICS, MODELS)
 
-PAGE = """# What each engine of the store does
+PAGE = """# What each backend of the store does
 
 Written by `make docs` from the rows that the tests run by (`tests/contract/store/implementations.py`,
 `antiphon_store/testing/topics.py`); a test keeps them equal. `make test` prints the same table with how many tests of
-each topic passed on each engine.
+each topic passed on each backend.
 
 {table}
 
-Everything runs on every engine, except the checks of arguments and of the sizes of answers: the service makes them
+Everything runs on every backend, except the checks of arguments and of the sizes of answers: the service makes them
 itself, so they run on memory, in the process and over gRPC. gRPC does not know what is below it: it runs on memory, and
-besides on one engine that is elsewhere. An empty field is not asked: opening, closing and what only operators see are
+besides on one backend that is elsewhere. An empty field is not asked: opening, closing and what only operators see are
 no part of the port, and the sealed rows leave out topics that compare no sealed content, or count its bytes.
 
 {reasons}
@@ -51,7 +51,7 @@ def promise(topic: str, name: str) -> str:
         return NOT_ASKED
     lacking = [implementation.lacking(*each) for each in asked]
     missing, missing_everywhere = frozenset.union(*lacking), frozenset.intersection(*lacking)
-    if NOT_YET in {ENGINES[implementation.engine].lacks[need] for need in missing}:
+    if NOT_YET in {BACKENDS[implementation.backend].lacks[need] for need in missing}:
         return HOLE
     if not missing:
         return "yes"
@@ -61,7 +61,7 @@ def promise(topic: str, name: str) -> str:
 
 
 def promise_of_models(name: str) -> str:
-    if name not in ENGINES or name == "memory":
+    if name not in BACKENDS or name == "memory":
         return NOT_ASKED
     return "yes"
 
@@ -99,11 +99,11 @@ def page() -> str:
 
 
 def reasons() -> Iterator[str]:
-    """The reasons why an engine leaves topics out, one line for each."""
-    for name, engine in ENGINES.items():
+    """The reasons why a backend leaves topics out, one line for each."""
+    for name, backend in BACKENDS.items():
         for capability in Capability:
-            if engine.lacks.get(capability, NOT_YET) != NOT_YET:
-                yield f"- **{name}** has no {capability}: {engine.lacks[capability]}."
+            if backend.lacks.get(capability, NOT_YET) != NOT_YET:
+                yield f"- **{name}** has no {capability}: {backend.lacks[capability]}."
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Compares each engine with memory: any sequence of job operations must have equal answers and errors.
+"""Compares each backend with memory: any sequence of job operations must have equal answers and errors.
 
 Jobs that become claimable in the same millisecond have no order. So each operation gets its own millisecond of the
 second, and all periods are whole seconds: no two jobs become claimable together.
@@ -29,7 +29,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
 from tests.contract.store.conftest import title_of
-from tests.contract.store.implementations import ENGINES
+from tests.contract.store.implementations import BACKENDS
 from tests.support.volume import volume
 
 T = TypeVar("T")
@@ -46,10 +46,10 @@ some_queues = st.sampled_from((("q",), ("q", "r"), ("r", "q", "r")))
 
 
 class JobMachine(RuleBasedStateMachine):
-    """Makes each call on both engines and compares the outcomes. The calls alternate between the engine's two
+    """Makes each call on both backends and compares the outcomes. The calls alternate between the backend's two
     backends."""
 
-    engine: ClassVar[str]
+    backend: ClassVar[str]
     clock: ClassVar[ManualClock]
     folder: ClassVar[TemporaryDirectory[str]]
     runner: ClassVar[asyncio.Runner]
@@ -69,12 +69,12 @@ class JobMachine(RuleBasedStateMachine):
 
     @classmethod
     def open(cls) -> None:
-        """Opens both engines once for all sequences. Each sequence has its own tenant."""
+        """Opens both backends once for all sequences. Each sequence has its own tenant."""
         cls.clock = ManualClock()
         cls.folder, cls.runner = TemporaryDirectory(), asyncio.Runner()
         remembers = StoreSettings(job_ttl_s=RETENTION_S)
         cls.model = StoreService(MemoryRows(cls.clock), remembers)
-        pair = ENGINES[cls.engine].open_pair(cls.clock, Path(cls.folder.name))
+        pair = BACKENDS[cls.backend].open_pair(cls.clock, Path(cls.folder.name))
         cls.replicas = [StoreService(rows, remembers) for rows in pair]
         for store in (cls.model, *cls.replicas):
             cls.run(store.open())
@@ -183,8 +183,8 @@ async def _outcome(answer: Awaitable[Any]) -> tuple[object, ...]:
         return ("error", type(error), error.message, error.facts)
 
 
-def against_memory(engine: str) -> type[TestCase]:
-    machine = cast("type[JobMachine]", type("Machine", (JobMachine,), {"engine": engine}))
+def against_memory(backend: str) -> type[TestCase]:
+    machine = cast("type[JobMachine]", type("Machine", (JobMachine,), {"backend": backend}))
 
     class AgainstMemory(machine.TestCase):  # type: ignore[misc, name-defined]
         settings = settings(max_examples=volume(20, 400), stateful_step_count=40, deadline=None, database=None)
@@ -200,6 +200,6 @@ def against_memory(engine: str) -> type[TestCase]:
     return AgainstMemory
 
 
-for _name in ENGINES:
+for _name in BACKENDS:
     if _name != "memory":
         globals()[f"Test{title_of(_name)}AgainstMemory"] = against_memory(_name)

@@ -12,20 +12,20 @@ from antiphon_core.clock import ManualClock
 from antiphon_store import testing
 from antiphon_store.service import StoreService
 from antiphon_store.testing.persistence import Reopen
-from tests.contract.store.implementations import ENGINES, Durable, Implementation
+from tests.contract.store.implementations import BACKENDS, Durable, Implementation
 
 
 class TestLifecycle(testing.LifecycleSuite):
     @pytest.fixture
     def store(self, implementation: Implementation, tmp_path: Path) -> StoreService:
-        rows, _peer = ENGINES[implementation.engine].open_pair(ManualClock(), tmp_path)
+        rows, _peer = BACKENDS[implementation.backend].open_pair(ManualClock(), tmp_path)
         return StoreService(rows)
 
 
 @pytest.fixture(scope="module")
 def durable(implementation: Implementation) -> Iterator[Durable]:
-    durable = ENGINES[implementation.engine].durable
-    assert durable is not None, "an engine that lacks durable data says so"
+    durable = BACKENDS[implementation.backend].durable
+    assert durable is not None, "a backend that lacks durable data says so"
     with durable() as data:
         yield data
 

@@ -1,4 +1,4 @@
-"""Compares every engine with memory: any sequence of operations must have equal answers and errors.
+"""Compares every backend with memory: any sequence of operations must have equal answers and errors.
 
 The first machine covers records, leases and turns, the second adds lineage. Jobs: test_jobs_model.py.
 """
@@ -19,17 +19,17 @@ from antiphon_core.ports.store import ResponseStore
 from antiphon_store.service import StoreService
 from antiphon_store.testing import lineage_model, model
 from tests.contract.store.conftest import open_pair, title_of
-from tests.contract.store.implementations import ENGINES, Engine
+from tests.contract.store.implementations import BACKENDS, Backend
 from tests.support.volume import volume
 
 
-def opener(engine: Engine) -> Callable[[Clock], AbstractAsyncContextManager[ResponseStore]]:
+def opener(backend: Backend) -> Callable[[Clock], AbstractAsyncContextManager[ResponseStore]]:
     @asynccontextmanager
     async def open_store(clock: Clock) -> AsyncIterator[ResponseStore]:
         with TemporaryDirectory() as folder:
             async with AsyncExitStack() as stack:
-                backend, _ = await open_pair(stack, engine.open_pair(clock, Path(folder)))
-                yield StoreService(backend)
+                rows, _ = await open_pair(stack, backend.open_pair(clock, Path(folder)))
+                yield StoreService(rows)
 
     return open_store
 
@@ -40,8 +40,8 @@ def case_of(machine: type[RuleBasedStateMachine]) -> type[TestCase]:
     return made
 
 
-for _name, _engine in ENGINES.items():
+for _name, _backend in BACKENDS.items():
     if _name != "memory":
-        _open = opener(_engine)
+        _open = opener(_backend)
         globals()[f"Test{title_of(_name)}AgainstMemory"] = case_of(model.machine(_open))
         globals()[f"Test{title_of(_name)}LineageAgainstMemory"] = case_of(lineage_model.machine(_open))

@@ -109,22 +109,22 @@ async def test_an_export_imported_elsewhere_and_back_answers_the_same(
 
 
 async def test_an_import_into_a_tenant_with_data_is_rejected_unless_merged(rows: Any, stored: StoredTenant) -> None:
-    engine = StoreService(rows)
-    await stored.fill(engine)
-    expected, lines = await stored.answers(engine), await exported(rows, stored.tenant)
+    store = StoreService(rows)
+    await stored.fill(store)
+    expected, lines = await stored.answers(store), await exported(rows, stored.tenant)
     with pytest.raises(OperationError, match="has data already"):
         await import_lines(rows, rows.maintenance, lines, unseen)
     imported = await import_lines(rows, rows.maintenance, lines, unseen, may_merge=True)
     assert imported == (0, len(lines) - 2)
-    assert await stored.answers(engine) == expected
+    assert await stored.answers(store) == expected
     assert comparable(await exported(rows, stored.tenant)) == comparable(lines)
 
 
 async def test_an_erased_tenant_is_gone_and_other_tenants_are_kept(
     rows: Any, stored: StoredTenant, other: StoredTenant
 ) -> None:
-    engine = StoreService(rows)
-    await stored.fill(engine)
+    store = StoreService(rows)
+    await stored.fill(store)
     kept = await exported(rows, other.tenant)
     [_ async for _ in rows.maintenance.erase(stored.tenant)]
     assert [each async for each in rows.maintenance.partitions(stored.tenant)] == []

@@ -22,17 +22,17 @@ async def test_a_sealed_store_returns_content_and_stores_it_encrypted(name: str,
     keys, stored = SealingKeys.ephemeral(), StoredTenant(f"sealed-{secrets.token_hex(4)}")
     inner = ROW_BACKENDS[name](SystemClock(), tmp_path)
     peer = inner if name in OPENED_ONCE else ROW_BACKENDS[name](SystemClock(), tmp_path)
-    engines = [StoreService(sealed(rows, keys)) for rows in (inner, peer)]
-    for engine in engines:
-        await engine.open()
-    await stored.fill(engines[0])
-    assert await stored.answers(engines[0]) == await stored.answers(engines[1])
+    stores = [StoreService(sealed(rows, keys)) for rows in (inner, peer)]
+    for store in stores:
+        await store.open()
+    await stored.fill(stores[0])
+    assert await stored.answers(stores[0]) == await stored.answers(stores[1])
     for record in stored.line:
-        assert (await engines[1].get(stored.tenant, record.id)).body == record.body
+        assert (await stores[1].get(stored.tenant, record.id)).body == record.body
         place = Partition(stored.tenant, tree_of(record.id))
         found = await inner.transact(place, Program(reads=[Get(Ref(Kind.NODE, record.id), Payload.ALL)]))
         assert isinstance(found, Applied)
         assert record.body not in found.answers[0].body
         assert record.output_items[1:-1] not in found.answers[0].items
-    for engine in engines:
-        await engine.close()
+    for store in stores:
+        await store.close()

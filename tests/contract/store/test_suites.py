@@ -31,7 +31,7 @@ from antiphon_store.testing import (
 )
 from antiphon_store.testing.topics import TOPICS, Suite
 from tests.contract.store.conftest import SETTINGS, TOPIC_OF, elapse, open_pair, serve
-from tests.contract.store.implementations import ENGINES, Implementation
+from tests.contract.store.implementations import BACKENDS, Implementation
 from tests.support.volume import volume
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -77,7 +77,7 @@ class Opened:
 async def opened(implementation: Implementation, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Opened]:
     clock, folder = ManualClock(), tmp_path_factory.mktemp("store")
     async with AsyncExitStack() as stack:
-        pair = ENGINES[implementation.engine].open_pair(clock, folder)
+        pair = BACKENDS[implementation.backend].open_pair(clock, folder)
         backends = await open_pair(stack, pair)
         services = [StoreService(backend, SETTINGS) for backend in backends]
         stores = [await serve(stack, each) for each in services] if implementation.over_grpc else services

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_store import testing
 from antiphon_store.testing.topics import NEEDS, TOPICS, Capability, Suite
-from tests.contract.store.implementations import ENGINES, NOT_YET
+from tests.contract.store.implementations import BACKENDS, NOT_YET
 from tests.contract.store.kit_table import PROPERTY, KitTable
 from tests.contract.store.table import HOLE, page, promise
 
@@ -35,9 +35,9 @@ def test_every_part_that_needs_a_capability_is_in_a_topic() -> None:
     assert all(part in known for parts in NEEDS.values() for part in parts)
 
 
-def test_an_engine_that_cannot_be_reopened_lacks_durable_data() -> None:
-    for engine in ENGINES.values():
-        assert (engine.durable is None) == (Capability.DURABLE_DATA in engine.lacks)
+def test_a_backend_that_cannot_be_reopened_lacks_durable_data() -> None:
+    for backend in BACKENDS.values():
+        assert (backend.durable is None) == (Capability.DURABLE_DATA in backend.lacks)
 
 
 def test_table_fields_count_passed_and_failed_tests() -> None:
@@ -54,7 +54,7 @@ def test_table_fields_count_passed_and_failed_tests() -> None:
 
 def test_a_capability_that_is_not_yet_there_is_shown_as_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert promise("jobs", "sqlite") == "yes"
-    monkeypatch.setitem(ENGINES, "sqlite", replace(ENGINES["sqlite"], lacks={Capability.JOBS: NOT_YET}))
+    monkeypatch.setitem(BACKENDS, "sqlite", replace(BACKENDS["sqlite"], lacks={Capability.JOBS: NOT_YET}))
     assert {topic for topic in TOPICS if promise(topic, "sqlite") == HOLE} == {"jobs", "persistence"}
 
 

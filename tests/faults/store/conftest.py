@@ -24,7 +24,7 @@ from tests.support.long_backend_timeouts import long_backend_timeouts
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import redis_rows, shared_cluster, shared_redis
 
-ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
+BACKENDS: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
     "memory": lambda clock, _folder: row_backend("memory://", clock=clock),
     "sqlite": lambda clock, folder: SqliteRows(folder / "store.db", durability=Durability.PROCESS, clock=clock),
     "postgres": lambda clock, _: PostgresRows(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
@@ -103,7 +103,7 @@ def long_timeouts() -> Iterator[None]:
         yield
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=ENGINES)
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=BACKENDS)
 async def opened(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[StoreService, ManualClock]]:
@@ -111,7 +111,7 @@ async def opened(
     the event loop of its module."""
     with long_backend_timeouts():
         clock = ManualClock()
-        store = StoreService(ENGINES[request.param](clock, tmp_path_factory.mktemp("store")))
+        store = StoreService(BACKENDS[request.param](clock, tmp_path_factory.mktemp("store")))
         await store.open()
         yield store, clock
         await store.close()

@@ -36,7 +36,7 @@ BODY = b'{"text":"%s"}' % (b"x" * 3000)
 class Writers:
     """Turns in several sessions, in their own thread, until they are stopped. Each turn also writes a side branch."""
 
-    engine: StoreService
+    store: StoreService
     acknowledged: list[tuple[str, Record]] = field(default_factory=list)
     grown: threading.Condition = field(default_factory=threading.Condition)
     is_over: bool = False
@@ -45,22 +45,22 @@ class Writers:
         asyncio.run(self._run())
 
     async def _run(self) -> None:
-        await self.engine.open()
+        await self.store.open()
         try:
             await asyncio.gather(*[self._write() for _ in range(SESSIONS)])
         finally:
             self.is_over = True
-            await self.engine.close()
+            await self.store.close()
 
     async def _write(self) -> None:
         session, parent = new_session_id(), None
         while not self.is_over:
-            start = await self.engine.begin_turn(TENANT, turn_in(session))
+            start = await self.store.begin_turn(TENANT, turn_in(session))
             assert start.lease is not None
             record = draft(parent, tag=session, session_id=session, body=BODY)
-            await self.engine.commit_turn(TENANT, TurnCommit(record, start.lease.fence, ttl_ms=10**9))
+            await self.store.commit_turn(TENANT, TurnCommit(record, start.lease.fence, ttl_ms=10**9))
             side = draft(parent, tag=session, body=BODY)  # a side branch
-            await self.engine.put(TENANT, side)
+            await self.store.put(TENANT, side)
             with self.grown:
                 self.acknowledged += [(session, record), (session, side)]
                 self.grown.notify_all()
@@ -84,8 +84,8 @@ class Writers:
 
 
 @contextmanager
-def writing(engine: StoreService) -> Iterator[Writers]:
-    writers = Writers(engine)
+def writing(store: StoreService) -> Iterator[Writers]:
+    writers = Writers(store)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(writers.run)
         try:

@@ -14,19 +14,19 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.ports.store import Record
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
-from tests.faults.store.conftest import ENGINES
+from tests.faults.store.conftest import BACKENDS
 from tests.support.volume import volume
 
 PARENTS, CHILDREN = volume(8, 200), 64
 AT_ONCE = 128
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=BACKENDS)
 async def stores(
     request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path, long_timeouts: None
 ) -> AsyncIterator[list[StoreService]]:
     """Two replicas over one database; memory can have only one."""
-    backends = [ENGINES[request.param](clock, tmp_path) for _ in range(1 if request.param == "memory" else 2)]
+    backends = [BACKENDS[request.param](clock, tmp_path) for _ in range(1 if request.param == "memory" else 2)]
     for backend in backends:
         await backend.open()
     yield [StoreService(backend) for backend in backends]

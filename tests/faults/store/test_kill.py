@@ -90,7 +90,7 @@ def nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class Backend:
     """The database behind the service, and how its processes are killed and started, if it has any."""
 
     url: str
@@ -100,26 +100,26 @@ class Engine:
 
 
 @contextmanager
-def sqlite(folder: Path) -> Iterator[Engine]:
-    yield Engine(f"sqlite:///{folder / 'store.db'}", has_processes=False)
+def sqlite(folder: Path) -> Iterator[Backend]:
+    yield Backend(f"sqlite:///{folder / 'store.db'}", has_processes=False)
 
 
 @contextmanager
-def postgres(_folder: Path) -> Iterator[Engine]:
+def postgres(_folder: Path) -> Iterator[Backend]:
     with postgres_server() as server:
-        yield Engine(server.url, server.kill, server.start)
+        yield Backend(server.url, server.kill, server.start)
 
 
 @contextmanager
-def redis(_folder: Path) -> Iterator[Engine]:
+def redis(_folder: Path) -> Iterator[Backend]:
     with redis_server() as server:
-        yield Engine(server.url, server.kill, server.start)
+        yield Backend(server.url, server.kill, server.start)
 
 
 @contextmanager
-def redis_cluster(_folder: Path) -> Iterator[Engine]:
+def redis_cluster(_folder: Path) -> Iterator[Backend]:
     with redis_servers.redis_cluster() as cluster:
-        yield Engine(cluster.url, partial(kill_all, cluster.masters), partial(start_all, cluster.masters))
+        yield Backend(cluster.url, partial(kill_all, cluster.masters), partial(start_all, cluster.masters))
 
 
 def kill_all(servers: Sequence[RedisServer]) -> None:
@@ -127,13 +127,13 @@ def kill_all(servers: Sequence[RedisServer]) -> None:
         server.kill()
 
 
-@pytest.mark.parametrize("engine", [sqlite, postgres, redis, redis_cluster], ids=lambda e: e.__name__)
+@pytest.mark.parametrize("backend", [sqlite, postgres, redis, redis_cluster], ids=lambda e: e.__name__)
 async def test_acknowledged_writes_survive_kill_9_of_service_and_database(
-    engine: Callable[[Path], AbstractContextManager[Engine]], tmp_path: Path
+    backend: Callable[[Path], AbstractContextManager[Backend]], tmp_path: Path
 ) -> None:
     """Alternates: the database restarts under the service, and the service over the database."""
     acknowledged: list[Record] = []
-    with engine(tmp_path) as below, ExitStack() as services:
+    with backend(tmp_path) as below, ExitStack() as services:
         service = serve(services, below.url)
         for number in range(KILLS):
             kills_service = number % 2 == 0 or not below.has_processes

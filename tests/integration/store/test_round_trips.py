@@ -134,7 +134,7 @@ def reads_of(servers: Sequence[RedisServer]) -> Iterator[Count]:
         yield lambda: sum(client.info("stats")["total_reads_processed"] for client in clients)
 
 
-ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[CountedStore]]] = {
+BACKENDS: dict[str, Callable[[Path], AbstractAsyncContextManager[CountedStore]]] = {
     "sqlite": sqlite,
     "postgres": postgres,
     "redis": redis,
@@ -142,9 +142,9 @@ ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[CountedStore]]] 
 }
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=BACKENDS)
 async def counted_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CountedStore]:
-    async with ENGINES[request.param](tmp_path) as opened:
+    async with BACKENDS[request.param](tmp_path) as opened:
         yield opened
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_store.joint_calls import JointCalls, Limits
+from tests.support.waiting import until
 
 AT_ONCE = Limits(together=64, together_bytes=1000)
 IN_TURN = Limits(together=3, together_bytes=1000, runs=2)
@@ -71,8 +72,7 @@ async def test_a_cancelled_caller_does_not_disturb_calls_sent_with_its_own() -> 
     server.is_open.clear()
     calls = JointCalls(server.run, AT_ONCE)
     callers = [asyncio.create_task(calls.run(number)) for number in (1, 2)]
-    while not server.asked:
-        await asyncio.sleep(0)
+    await until(lambda: bool(server.asked), "the server is asked")
     callers[0].cancel()
     await asyncio.wait([callers[0]])
     server.is_open.set()
@@ -88,8 +88,7 @@ async def test_settling_waits_for_calls_whose_callers_have_gone() -> None:
     await asyncio.sleep(0)
     caller.cancel()
     settling = asyncio.create_task(calls.settle())
-    while not server.asked:
-        await asyncio.sleep(0)
+    await until(lambda: bool(server.asked), "the server is asked")
     assert not settling.done()
     server.is_open.set()
     await settling
@@ -100,8 +99,7 @@ async def test_settling_waits_for_running_and_queued_calls() -> None:
     server.is_open.clear()
     calls = JointCalls(server.run, Limits(together=3, together_bytes=1000, runs=1))
     asking = asyncio.gather(*map(calls.run, "ab"))
-    while not calls.waiting_count:
-        await asyncio.sleep(0)
+    await until(lambda: calls.waiting_count > 0, "a call waits for its run")
     settling = asyncio.create_task(calls.settle())
     await asyncio.sleep(0)
     assert not settling.done()

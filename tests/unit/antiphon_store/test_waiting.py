@@ -6,6 +6,7 @@ import pytest
 
 from antiphon_core.errors import SessionLocked, StoreUnavailable
 from antiphon_store.waiting import WaitingLines
+from tests.support.waiting import until
 
 KEY = ("tenant", "session")
 Q = ("t", "q")
@@ -89,8 +90,7 @@ async def test_waiters_of_a_lock_are_woken_in_order() -> None:
     for _ in range(3):
         lock.free = True
         queue.wake_first(KEY)
-        while lock.free:
-            await asyncio.sleep(0)
+        await until(lambda: not lock.free, "the woken waiter takes the lock")
     await asyncio.wait_for(asyncio.gather(*waiting), 30)
     assert order == [0, 1, 2]
 

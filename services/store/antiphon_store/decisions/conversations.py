@@ -10,10 +10,10 @@ and reading its history leaves them out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from antiphon_core import limits
 from antiphon_core.errors import (
@@ -32,8 +32,6 @@ from antiphon_store.decisions import forks, leases, nodes, packing, turns
 from antiphon_store.rows.model import Add, Condition, Grow, Index, Kind, Now, Payload, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
 from antiphon_store.rules.contents import parse_metadata
-
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,8 @@ def create(
     ttl_ms: int | None = None,
 ) -> Finish[Conversation]:
     """Creates the conversation with its first items; an expired one with this id is ended first. A repeated call
-    changes nothing and returns the conversation. AlreadyExists, SessionLocked.
+    changes nothing and returns the conversation. AlreadyExists. SessionLocked: a turn runs, and the expired
+    conversation would lose it, or the items would come between it and its history.
 
     `origin` is the digest of the request, `incarnation` is unique for each creation."""
     existing, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
@@ -74,6 +73,8 @@ def create(
         if existing.fields["origin"] != origin:
             raise AlreadyExists.of(conversation_id)
         return _shown(conversation_id, existing)
+    if (existing is not None or first is not None) and leases.is_leased(session, view.now_ms):
+        raise SessionLocked.of(conversation_id)
     expires = view.now_ms + ttl_ms if ttl_ms is not None else None
     fields = {
         "metadata": metadata.decode(),
@@ -90,8 +91,6 @@ def create(
     if expires is not None:
         view.file(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}", expires)
     if first is not None:
-        if existing is None and leases.is_leased(session, view.now_ms):
-            raise SessionLocked.of(conversation_id)
         _append(view, conversation_id, fields, first, head_id)
     return _shown(conversation_id, Row(fields))
 
@@ -156,21 +155,16 @@ def read_items(view: View, conversation_id: str) -> Finish[Items]:
         and view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires")
     ):
         raise ConversationNotFound.of(conversation_id)
-    return _read(view, conversation_id, Items)
+    return read_context(view, conversation_id)
 
 
-def read_context(view: View, session_id: str) -> Finish[bytes]:
-    """Reads the history of a session without its removed items. ChainTooLong."""
-    return _read(view, session_id, turns.without)
-
-
-def _read(view: View, session_id: str, make: Callable[[bytes, Sequence[str]], _Answer]) -> Finish[_Answer]:
-    """Reads what `make` makes of the history of a session and the ids of its removed items. ChainTooLong."""
+def read_context(view: View, session_id: str) -> Finish[Items]:
+    """Reads the items in the history of a session. ChainTooLong."""
     max_depth, max_bytes = limits.CHAIN_DEPTH_MAX, limits.CHAIN_BYTES_MAX
     if view.too_long:
         raise turns.too_long(turns.head_of(view, session_id), view.too_long, max_depth, max_bytes)
     return view.answer_from(
-        lambda session, chain: make(nodes.joined_items(chain), turns.removed_from(session)),
+        lambda session, chain: Items(nodes.joined_items(chain), turns.removed_from(session)),
         *turns.context(session_id, Payload.ITEMS, max_depth, max_bytes),
     )
 

@@ -23,6 +23,7 @@ from typing import Any
 from antiphon_core.errors import AlreadyExists, JobNotFound, StaleFence
 from antiphon_core.ports.jobs import (
     ATTEMPTS_EXHAUSTED,
+    PAYLOAD_DAMAGED,
     Job,
     JobDescription,
     JobDraft,
@@ -63,11 +64,13 @@ def claim(
     lease_ttl_ms: int,
     only_own: bool = False,
     tells_end: bool = False,
+    is_damaged: bool = False,
     taken_until: int = 0,
 ) -> Finish[Job | None]:
     """Leases a job whose ticket in `queue` is due, or extends the lease that `holder` has. None if the job cannot be
     claimed now: its ticket, which was hidden until `taken_until`, is moved to when it can be, or removed. `only_own`:
-    does nothing to a job of another holder. `tells_end`: a job that ended by expiry is returned, without a lease."""
+    does nothing to a job of another holder. `tells_end`: a job that ended by expiry or damage is returned, without a
+    lease. `is_damaged`: the payload cannot be read, so the job ends instead of being leased."""
     row = view.need(Kind.JOB, job_id)
     view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")
     fields = as_of(row.fields, view.now_ms) if row is not None else None
@@ -82,7 +85,17 @@ def claim(
     if fields["holder"] != holder and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
         _write(view, job_id, row.fields, fields)
         return nothing
+    if is_damaged:
+        failed = _ended(fields, JobState.FAILED, PAYLOAD_DAMAGED, view.now_ms)
+        _write(view, job_id, row.fields, failed)
+        return answer(_granted(job_id, Row(failed)) if tells_end else None)
     return _lease(view, job_id, row.fields, fields, holder=holder, lease_ttl_ms=lease_ttl_ms)
+
+
+def look_later(view: View, job_id: str, queue: str) -> Finish[None]:
+    """Moves the ticket of a job that cannot be read now. Does not need the row."""
+    view.file(Index.QUEUE, queue, job_id, Now(LOOK_MS))
+    return nothing
 
 
 def _lease(

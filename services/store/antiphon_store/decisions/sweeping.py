@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from antiphon_store.decisions import conversations, jobs, leases, nodes
-from antiphon_store.rows.model import Condition, Entry, Index, Kind, Row, made_id
+from antiphon_store.rows.model import Condition, Entry, Index, Kind, Now, Row, made_id
 from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The rows that may still need a node, read in this order: its `v` if it was unreadable, the sessions of its tree,
-    its children."""
+    """The rows that may still need a node, read in this order: its `v` if it was unreadable, with the ids of its items,
+    the sessions of its tree, its children."""
 
     dead_version: int | None
+    item_ids: Sequence[str]
     children: Sequence[Entry]
     sessions: Sequence[tuple[str, Row]]
 
@@ -63,7 +64,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
     if fields["parent"] is not None:
         view.unfile(Index.CHILDREN, fields["parent"], response_id)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{fields['parent']}")
-    for item_id in nodes.item_ids(row):
+    for item_id in family.item_ids:
         view.unfile(nodes.item_index(item_id, response_id), item_id, response_id)
     return answer(int(fields["size"]))
 
@@ -74,6 +75,12 @@ def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None
     if row is not None and row.fields["expires"] is None:
         view.set(Kind.NODE, response_id, expires=expires_ms)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}", expires_ms)
+    return nothing
+
+
+def look_later(view: View, *, entry_id: str, after_ms: int) -> Finish[None]:
+    """Moves the next check of a candidate. Does not need its row."""
+    view.file(Index.ENDS, "", entry_id, Now(after_ms))
     return nothing
 
 

@@ -14,6 +14,7 @@ from antiphon_store.decisions.records import Write
 from antiphon_store.rows.model import Chain, ChainRows, Condition, Get, Index, Kind, Payload, Ref, Row
 from antiphon_store.rows.view import Finish, View, answer
 
+_Start = tuple[TurnStart, Sequence[str]]
 _UNFINISHED = sorted(status.value for status in UNFINISHED)
 
 
@@ -21,16 +22,16 @@ class EditedContext(Exception):
     """The context exceeds its limit if removed items of the conversation are counted, and may fit without them."""
 
 
-def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Finish[TurnStart]:
-    """Takes the lease of the session, if one is named, and reads the history. `was_measured`: the context is known to
-    fit without its removed items.
+def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Finish[_Start]:
+    """Takes the lease of the session, if one is named, and reads the history. Returns the start of the turn and the ids
+    of the removed items that its history still has. `was_measured`: the context is known to fit without them.
 
     Raises PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked or ChainTooLong; or EditedContext, after
     which the caller measures the context and tries again."""
     if request.session_id is not None:
         return _begin_in_session(view, request.session_id, request, was_measured=was_measured)
     if request.previous_response_id is None:
-        return answer(TurnStart(History()))
+        return answer((TurnStart(History()), ()))
     return _begin_behind(view, request.previous_response_id, request)
 
 
@@ -58,14 +59,14 @@ def _file_former_head(view: View, session_id: str, record: Record) -> None:
         view.file(Index.ENDS, "", f"{Kind.NODE}/{former}")
 
 
-def _begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[TurnStart]:
+def _begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[_Start]:
     if not records.is_readable(view, response_id):
         raise PreviousResponseNotFound.of(response_id)
     require_ended(view, response_id)
     if view.too_long:
         raise too_long(response_id, view.too_long, request.max_depth, request.max_bytes)
     chain = Chain(response_id, Payload.ITEMS, request.max_depth, request.max_bytes)
-    return view.answer_from(lambda found: TurnStart(_history(found)), chain)
+    return view.answer_from(lambda found: (TurnStart(_history(found)), ()), chain)
 
 
 def require_ended(view: View, response_id: str, *, field: str = "previous_response_id") -> None:
@@ -76,7 +77,7 @@ def require_ended(view: View, response_id: str, *, field: str = "previous_respon
         raise PreviousResponseNotReady.of(response_id, status=status.value, field=field)
 
 
-def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_measured: bool) -> Finish[TurnStart]:
+def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_measured: bool) -> Finish[_Start]:
     leases.take(view, session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
     if view.too_long:
         removed = removed_from(view.need(Kind.SESSION, session_id))
@@ -84,8 +85,8 @@ def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_
             raise EditedContext
         raise too_long(head_of(view, session_id), view.too_long, request.max_depth, request.max_bytes)
 
-    def start(session: Row, chain: ChainRows) -> TurnStart:
-        return TurnStart(_history(chain, removed_from(session)), leases.granted(session_id, session))
+    def start(session: Row, chain: ChainRows) -> _Start:
+        return TurnStart(_history(chain), leases.granted(session_id, session)), removed_from(session)
 
     max_bytes = limits.CHAIN_BYTES_MAX if was_measured else request.max_bytes
     return view.answer_from(start, *context(session_id, Payload.ITEMS, request.max_depth, max_bytes))
@@ -101,10 +102,8 @@ def removed_from(session: Row | None) -> Sequence[str]:
     return (session.fields.get("removed") if session is not None else None) or ()
 
 
-def _history(chain: ChainRows, removed: Sequence[str] = ()) -> History:
-    if not chain.ids:
-        return History()
-    return History(without(nodes.joined_items(chain), removed), len(chain.ids), chain.ids[-1])
+def _history(chain: ChainRows) -> History:
+    return History(nodes.joined_items(chain), len(chain.ids), chain.ids[-1]) if chain.ids else History()
 
 
 def without(items: bytes, removed: Sequence[str]) -> bytes:

@@ -58,7 +58,8 @@ class PayloadCipher:
         key_id, nonce = stored[start:end].decode(errors="replace"), stored[end : end + NONCE_BYTES]
         key = self._keys.get().keys.get(key_id)
         if key is None:
-            log.error("a row is sealed with the key %r, which is not in the file", key_id, extra=remedies.CHECK_FILE)
+            text = "%s is sealed with the key %r, which is not in the file"
+            log.error(text, describe(bound_to), key_id, extra=remedies.RESTORE_KEY)
             text = "The store cannot decrypt its data: a key is missing. Its log says which."
             raise StoreUnavailable(text, missing_key=True)
         try:
@@ -99,4 +100,5 @@ def describe(associated: bytes) -> str:
 def _damaged(bound_to: bytes) -> InternalError:
     """Logs which payload cannot be decrypted, and returns the error for the caller."""
     log.error("a row cannot be decrypted: %s", describe(bound_to), extra=remedies.RESTORE_DATA)
-    return InternalError("Stored data cannot be decrypted: it is damaged, or belongs to another row.")
+    text = "Stored data cannot be decrypted: it is damaged, or belongs to another row."
+    return InternalError(text, damaged=True)

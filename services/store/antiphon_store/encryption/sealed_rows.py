@@ -40,6 +40,7 @@ from antiphon_store.rows.model import (
     Set,
     Span,
     named_node,
+    size_of,
 )
 
 SEALED_FIELDS: Mapping[Kind, Sequence[str]] = {Kind.CONVERSATION: ("metadata",), Kind.BATCH: ("checkpoint",)}
@@ -47,10 +48,10 @@ ITEMS, BODY = "items", "body"
 
 
 class SealedRows:
-    """Implements `rows.backend.RowBackend` over any other row backend."""
+    """Implements `rows.backend.RowBackend` over any other row backend, `unopened`, whose rows are sealed."""
 
     def __init__(self, inner: RowBackend, cipher: PayloadCipher) -> None:
-        self._inner = inner
+        self.unopened = self._inner = inner
         self._cipher = cipher
         self.open, self.close, self.ready = inner.open, inner.close, inner.ready
         self.subtree, self.take_due, self.tenants = inner.subtree, inner.take_due, inner.tenants  # no payloads
@@ -74,7 +75,7 @@ class SealedRows:
         outcome = await self._inner.transact(partition, sealed)
         if isinstance(outcome, Refused):
             open_rows = partial(self._opened_rows, partition, outcome.rows)
-            size_bytes = sum(map(_size_of_row, outcome.rows.values()))
+            size_bytes = sum(map(size_of, outcome.rows.values()))
             return outcome._replace(rows=await offload.run(open_rows, size_bytes=size_bytes))
         if not program.reads:
             return outcome
@@ -89,7 +90,7 @@ class SealedRows:
         if not with_rows:
             return now_ms, entries
         open_all = partial(self._opened_entries, partition, entries)
-        size_bytes = sum(_size_of_row(entry.row) for entry in entries)
+        size_bytes = sum(size_of(entry.row) for entry in entries)
         return now_ms, await offload.run(open_all, size_bytes=size_bytes)
 
     # ---- Sealing ----
@@ -153,13 +154,9 @@ def _size_of_change(change: Change) -> int:
     return len(change.items or b"") + len(change.body or b"") if isinstance(change, (Put, Set, Grow)) else 0
 
 
-def _size_of_row(row: Row | None) -> int:
-    return len(row.items) + len(row.body) if row is not None else 0
-
-
 def _size_of_answer(found: Any) -> int:
     if isinstance(found, ChainRows):
         return sum(map(len, found.items)) + sum(map(len, found.bodies))
     if isinstance(found, list):
-        return sum(_size_of_row(row) for _, row in found)
-    return _size_of_row(found)
+        return sum(size_of(row) for _, row in found)
+    return size_of(found)

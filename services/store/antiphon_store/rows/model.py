@@ -84,6 +84,11 @@ class Row(NamedTuple):
 NO_ROW = Row({})  # takes the place of a row that is absent
 
 
+def size_of(row: Row | None) -> int:
+    """The bytes of a row's payloads."""
+    return len(row.items) + len(row.body) if row is not None else 0
+
+
 class Condition(StrEnum):
     """The condition of a guard on a row. A field that a row lacks, and any field of an absent row, is None."""
 

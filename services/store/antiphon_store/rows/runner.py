@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Collection
+from functools import partial
 from typing import TypeVar
 
+from antiphon_core import offload
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.local import LocalBackend
-from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Refused, Row
+from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Refused, Row, size_of
 from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View, require_whole_chains
 
 ATTEMPTS_MAX = 100  # an attempt fails only when another writer succeeded
@@ -21,10 +23,12 @@ _Answer = TypeVar("_Answer")
 
 
 class DecisionRunner:
-    """Runs decisions on the rows of a backend."""
+    """Runs decisions on the rows of a backend. `payload`: the payloads of the rows that decisions see. A decision that
+    sees large ones runs in a thread, because it may parse them."""
 
-    def __init__(self, backend: RowBackend) -> None:
+    def __init__(self, backend: RowBackend, *, payload: Payload = Payload.ALL) -> None:
         self._backend = backend
+        self._payload = payload
         self._local = backend if isinstance(backend, LocalBackend) else None
 
     def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> Awaitable[_Answer]:
@@ -41,7 +45,7 @@ class DecisionRunner:
         for attempt in range(ATTEMPTS_MAX):
             view = View(known, refused)
             try:
-                finish = decision(view)
+                finish = await offload.run(partial(decision, view), size_bytes=sum(map(size_of, known.values())))
             except UnknownRow as missing:
                 refused = await self._fetch(partition, {*known, *missing.refs}, known)
                 of_one_moment = True
@@ -67,7 +71,7 @@ class DecisionRunner:
 
     async def _fetch(self, partition: Partition, refs: Collection[Ref], known: dict[Ref, Row | None]) -> Refused:
         """Reads rows into `known`. Returns the time of the read, as a `Refused` without rows."""
-        outcome = await self._backend.transact(partition, Program(reads=[Get(ref, Payload.ALL) for ref in refs]))
+        outcome = await self._backend.transact(partition, Program(reads=[Get(ref, self._payload) for ref in refs]))
         if isinstance(outcome, Applied):  # it has no guards
             known.update(zip(refs, outcome.answers, strict=True))
         return Refused(outcome.now_ms, {})

@@ -6,12 +6,13 @@ A queue has tickets, which name jobs in their trees. Claims from DISPATCH_QUEUE 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from antiphon_core.errors import JobNotFound, RequestRateExceeded
+from antiphon_core.errors import InternalError, JobNotFound, RequestRateExceeded, StoreUnavailable
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
@@ -24,6 +25,7 @@ from antiphon_core.ports.jobs import (
     QueueHead,
 )
 from antiphon_core.ports.store import Fence
+from antiphon_core.telemetry import remedies
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import jobs
 from antiphon_store.decisions.tenant_line import tenant_of
@@ -31,6 +33,8 @@ from antiphon_store.rows.model import Entry, Index
 from antiphon_store.rows.view import Finish
 from antiphon_store.topics.tenant_line import TenantLine
 from antiphon_store.topics.topic import one_step
+
+log = logging.getLogger(__name__)
 
 OPEN_JOBS_RETRY_MS = 10_000  # a guess: the end of a job cannot be predicted
 TICKET_HIDE_MS = 1000  # how long a ticket is hidden from other claimers while its job is read
@@ -42,8 +46,8 @@ _Claim = Callable[..., Finish[Job | None]]
 class JobOperations(TenantLine):
     """The operations of `antiphon_core.ports.jobs.Jobs`."""
 
-    heartbeat_job = one_step(Jobs.heartbeat_job, jobs.heartbeat)
-    cancel_job = one_step(Jobs.cancel_job, jobs.cancel)
+    heartbeat_job = one_step(Jobs.heartbeat_job, jobs.heartbeat, needs_content=False)
+    cancel_job = one_step(Jobs.cancel_job, jobs.cancel, needs_content=False)
 
     @implements(Jobs.enqueue_job)
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
@@ -66,7 +70,7 @@ class JobOperations(TenantLine):
     @implements(Jobs.settle_job)
     async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str, after_ms: int) -> None:
         settle = partial(jobs.settle, fence=fence, outcome=outcome, reason=reason, after_ms=after_ms)
-        queue = await self._trees.of_session(tenant, fence.session_id, settle)
+        queue = await self._bare.of_session(tenant, fence.session_id, settle)
         if queue == DISPATCH_QUEUE:
             await self._join_line(tenant)
         if queue is not None and after_ms == 0:
@@ -74,7 +78,7 @@ class JobOperations(TenantLine):
 
     @implements(Jobs.describe_job)
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
-        job = await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
+        job = await self._bare.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
         if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:
             # the process that enqueued the job may have died before the tenant joined the line
             await self._join_line(tenant, only_missing=True)
@@ -148,7 +152,18 @@ class JobOperations(TenantLine):
         return None
 
     async def _claim(self, tenant: str, queue: str, ticket: Entry, claim: _Claim) -> Job | None:
-        return await self._trees.decide(claim, tenant, ticket.id, queue=queue, taken_until=ticket.taken_until)
+        """Claims the job of a ticket. A job whose payload is damaged ends as failed, and one that is sealed with a
+        missing key is tried again later: neither keeps the others from being claimed."""
+        claim = partial(claim, queue=queue, taken_until=ticket.taken_until)
+        try:
+            return await self._trees.decide(claim, tenant, ticket.id)
+        except (InternalError, StoreUnavailable) as error:
+            if "missing_key" in error.facts:
+                return await self._bare.decide(jobs.look_later, tenant, ticket.id, queue)
+            if "damaged" not in error.facts:
+                raise
+        log.error("job %s ends as failed: its payload is damaged", ticket.id, extra=remedies.RESTORE_DATA)
+        return await self._bare.decide(partial(claim, is_damaged=True), tenant, ticket.id)
 
     async def _held(self, tenant: str, queue: str, holder: str) -> Sequence[Entry]:
         """Tickets of the jobs that the holder claimed last."""

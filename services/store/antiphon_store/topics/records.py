@@ -41,8 +41,8 @@ class RecordOperations(SweepOperations):
     page_bytes_max = limits.PAGE_BYTES_MAX
 
     get = one_step(ResponseStore.get, records.get, only_reads=True)
-    delete = one_step(ResponseStore.delete, records.delete)
-    update_status = one_step(LineageStore.update_status, records.update_status)
+    delete = one_step(ResponseStore.delete, records.delete, needs_content=False)
+    update_status = one_step(LineageStore.update_status, records.update_status, needs_content=False)
     chain = one_step(ResponseStore.chain, lineage.chain, only_reads=True)
 
     @implements(ResponseStore.put)

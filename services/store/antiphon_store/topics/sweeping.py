@@ -6,9 +6,10 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from antiphon_core import limits
-from antiphon_core.errors import InternalError
+from antiphon_core import limits, offload
+from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_core.ports.retention import Retention, Sweeping
+from antiphon_core.telemetry import remedies
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
 from antiphon_store.decisions.sweeping import Family
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 
 CANDIDATES_PER_LOOK = 32
 CANDIDATE_HIDE_MS = 5_000  # how long a candidate is hidden from other sweepers while it is checked
+UNREADABLE_HIDE_MS = 3_600_000  # before a candidate that cannot be read is tried again
 
 
 class SweepOperations(Topic):
@@ -32,14 +34,12 @@ class SweepOperations(Topic):
     @implements(Retention.sweep)
     async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
         freed: list[int] = []
-        unreadable: set[str] = set()
         while len(freed) < limit:
             most = min(CANDIDATES_PER_LOOK, limit - len(freed))
-            taken = await self._rows.take_due(tenant, Index.ENDS, "", limit=most, hide_ms=CANDIDATE_HIDE_MS)
-            due = [each for each in taken if each.id not in unreadable]
+            due = await self._rows.take_due(tenant, Index.ENDS, "", limit=most, hide_ms=CANDIDATE_HIDE_MS)
             if not due:
                 return Sweeping(len(freed), sum(freed))
-            sizes = [await self._reclaim_readable(tenant, each, unreadable) for each in due]
+            sizes = [await self._reclaim_readable(tenant, each) for each in due]
             freed += [each for each in sizes if each is not None]
         now_ms, waiting = await self._page(tenant, Index.ENDS, "", 1)
         return Sweeping(len(freed), sum(freed), has_more=bool(waiting) and waiting[0].at <= now_ms)
@@ -48,7 +48,7 @@ class SweepOperations(Topic):
         """Removes a node that cannot be read, with everything below it. False: some of that is kept."""
         partition = tree_of(tenant, response_id)
         now_ms, found = await self._rows.subtree(partition, [response_id], max_nodes=limits.TREE_WALK_NODES_MAX)
-        sessions = await self._trees.run(partition, lineage.sessions_of, only_reads=True)
+        sessions = await self._bare.run(partition, lineage.sessions_of, only_reads=True)
         heads = {row.fields.get("head") for _, row in sessions}
         for each in found:
             fields = each.row.fields if each.row is not None else {}
@@ -58,48 +58,61 @@ class SweepOperations(Topic):
             await self._reclaim_node(tenant, each.id)
         return True
 
-    async def _reclaim_readable(self, tenant: str, entry: Entry, unreadable: set[str]) -> int | None:
-        """Removes a candidate as `_reclaim` does. One that cannot be read stays, is added to `unreadable`, and does not
-        keep the others from being removed."""
-        try:
-            return await self._reclaim(tenant, entry)
-        except InternalError as error:
-            log.warning("a row that cannot be read is not cleaned up: %s: %s", entry.id, error)
-            unreadable.add(entry.id)
-            return None
-
-    async def _reclaim(self, tenant: str, entry: Entry) -> int | None:
-        """Removes a candidate if nothing needs it, and returns the bytes of its content."""
+    async def _reclaim_readable(self, tenant: str, entry: Entry) -> int | None:
+        """Removes a candidate as `_reclaim` does. One that cannot be read is moved, and does not keep the others from
+        being removed."""
         kind, _, row_id = entry.id.partition("/")
-        if kind == Kind.NODE:
-            return await self._reclaim_node(tenant, row_id, entry.taken_until)
-        if kind == Kind.SESSION:
-            await self._limit_responses(tenant, row_id, entry.taken_until)
+        try:
+            return await self._reclaim(tenant, Kind(kind), row_id, entry.taken_until)
+        except InternalError as error:
+            text = "a row that cannot be read is not cleaned up: %s: %s"
+            log.warning(text, entry.id, error, extra=remedies.RESTORE_DATA)
+        look_later = partial(sweeping.look_later, entry_id=entry.id, after_ms=UNREADABLE_HIDE_MS)
+        return await self._bare.run(home_of(tenant, Kind(kind), row_id), look_later)
+
+    async def _reclaim(self, tenant: str, kind: Kind, row_id: str, taken_until: int) -> int | None:
+        """Removes a candidate if nothing needs it, and returns the bytes of its content."""
+        if kind is Kind.NODE:
+            return await self._reclaim_node(tenant, row_id, taken_until)
+        if kind is Kind.SESSION:
+            await self._limit_responses(tenant, row_id, taken_until)
             return None
-        decision = partial(sweeping.reclaim, kind=Kind(kind), row_id=row_id, taken_until=entry.taken_until)
-        return await self._trees.run(home_of(tenant, Kind(kind), row_id), decision)
+        decision = partial(sweeping.reclaim, kind=kind, row_id=row_id, taken_until=taken_until)
+        return await self._unopened.run(home_of(tenant, kind, row_id), decision)
 
     async def _limit_responses(self, tenant: str, session_id: str, taken_until: int) -> None:
         """Sets the expiry of the responses of a deleted conversation. Those of a conversation that was created after
         that under its id keep theirs."""
         read_end = partial(sweeping.read_responses_end, session_id=session_id)
-        end = await self._trees.of_response(tenant, session_id, read_end, only_reads=True)
+        end = await self._bare.of_response(tenant, session_id, read_end, only_reads=True)
         if end is not None:
             async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id, with_rows=False):
                 if entry.at > end.made_until_ms:
                     break
-                await self._trees.decide(sweeping.limit_response, tenant, named_node(entry.id), end.expires_ms)
-        await self._trees.decide(sweeping.forget_responses_end, tenant, session_id, taken_until=taken_until)
+                await self._bare.decide(sweeping.limit_response, tenant, named_node(entry.id), end.expires_ms)
+        await self._bare.decide(sweeping.forget_responses_end, tenant, session_id, taken_until=taken_until)
 
     async def _reclaim_node(self, tenant: str, response_id: str, taken_until: int = 0) -> int | None:
         # In this order: a readable node may become a head, and a node that is no longer a head may have got a child.
-        now_ms, row = await self._trees.look_up(tenant, response_id)
-        is_dead = row is not None and not nodes.is_readable(row, now_ms)
+        dead_version, item_ids = await self._look_at_dead(tenant, response_id)
         partition = tree_of(tenant, response_id)
-        sessions = await self._trees.run(partition, lineage.sessions_of, only_reads=True)
+        sessions = await self._bare.run(partition, lineage.sessions_of, only_reads=True)
         _, children = await self._rows.page(partition, Index.CHILDREN, response_id, Span(1))
-        family = Family(row.fields["v"] if row is not None and is_dead else None, children, sessions)
-        return await self._trees.decide(sweeping.reclaim_node, tenant, response_id, family, taken_until=taken_until)
+        family = Family(dead_version, item_ids, children, sessions)
+        return await self._bare.decide(sweeping.reclaim_node, tenant, response_id, family, taken_until=taken_until)
+
+    async def _look_at_dead(self, tenant: str, response_id: str) -> tuple[int | None, Sequence[str]]:
+        """The `v` of an unreadable node, and the ids of its items, none if they cannot be decrypted or parsed: the
+        index entries of these items stay. None: the node is readable or absent."""
+        try:
+            now_ms, row = await self._trees.look_up(tenant, response_id)
+        except (InternalError, StoreUnavailable) as error:
+            if not {"damaged", "missing_key"} & error.facts.keys():
+                raise
+            now_ms, row = await self._unopened.look_up(tenant, response_id)
+        if row is None or nodes.is_readable(row, now_ms):
+            return None, ()
+        return row.fields["v"], await offload.run(partial(nodes.item_ids, row), size_bytes=len(row.items))
 
 
 def home_of(tenant: str, kind: Kind, row_id: str) -> Partition:

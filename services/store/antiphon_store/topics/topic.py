@@ -13,7 +13,7 @@ from antiphon_store.arguments import binder
 from antiphon_store.decisions import prompts
 from antiphon_store.joint_calls import JointCalls
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Span
+from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Payload, Span
 from antiphon_store.rows.view import Finish
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.idempotency_keys import IdempotencyKeys
@@ -37,6 +37,9 @@ class Topic:
         self._settings = settings or StoreSettings()
         self._ids = ids or RandomIds()
         self._trees = Trees(rows)
+        unopened = getattr(rows, "unopened", rows)
+        self._unopened = Trees(unopened)  # whose rows stay sealed
+        self._bare = Trees(unopened, payload=Payload.NONE)  # for decisions that need no payload
         self._keys = IdempotencyKeys(self._trees)
         self._joint_requests: dict[str, JointCalls[QuotaRequest, QuotaAnswer]] = {}  # by tenant
         self._session_lines = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
@@ -75,10 +78,14 @@ class Topic:
 
 
 def one_step(
-    port: _Method[_Parameters, _Answer], rule: Callable[..., Finish[_Answer]], *, only_reads: bool = False
+    port: _Method[_Parameters, _Answer],
+    rule: Callable[..., Finish[_Answer]],
+    *,
+    only_reads: bool = False,
+    needs_content: bool = True,
 ) -> _Method[_Parameters, _Answer]:
     """Makes the method of `port`, which completes and checks the arguments, and runs `rule` on those after the tenant,
-    in the tree of the first of them."""
+    in the tree of the first of them. `needs_content`: the rule uses payloads, or fields that may be sealed."""
     names = list(signature(port).parameters)[2:]  # behind self and tenant
     subject = names[0] if names else ""
     bind, run = binder(port), _RUNS[subject]
@@ -91,10 +98,12 @@ def one_step(
         def decide(view: Any) -> Finish[_Answer]:
             return rule(view, **named)
 
+        trees = self._trees if needs_content else self._bare
+
         if "precondition" in named:
             sessions = session_of(named["precondition"].fence, "precondition.")
-            return await self._trees.of_record(tenant, named[subject], sessions, decide)
-        answer: _Answer = await run(self._trees, tenant, named.get(subject), decide, only_reads=only_reads)
+            return await trees.of_record(tenant, named[subject], sessions, decide)
+        answer: _Answer = await run(trees, tenant, named.get(subject), decide, only_reads=only_reads)
         return answer
 
     operation.__doc__ = port.__doc__ or rule.__doc__

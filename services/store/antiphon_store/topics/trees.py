@@ -15,7 +15,7 @@ from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import lineage
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import Condition, Kind, Partition, Row
+from antiphon_store.rows.model import Condition, Kind, Partition, Payload, Row
 from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import Decision, Finish, View, nothing
 from antiphon_store.rules.common import invalid
@@ -43,8 +43,8 @@ def session_of(fence: Fence | None, at: str = "") -> dict[str, str]:
 class Trees(DecisionRunner):
     """Runs decisions in the partition of a tree."""
 
-    def __init__(self, rows: RowBackend) -> None:
-        super().__init__(rows)
+    def __init__(self, rows: RowBackend, *, payload: Payload = Payload.ALL) -> None:
+        super().__init__(rows, payload=payload)
         self._pointers: dict[tuple[str, str], str] = {}  # a cache: (tenant, session) -> tree
 
     def of_response(

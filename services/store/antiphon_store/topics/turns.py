@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
+from antiphon_core import offload
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Lease, ResponseStore, Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_store.arguments import implements
@@ -80,15 +83,19 @@ class TurnOperations(RecordOperations, JobOperations):
         begin, session_id = partial(turns.begin, request=request), request.session_id
         if session_id is None:
             previous_id = request.previous_response_id or ""
-            return await self._trees.of_response(tenant, previous_id, begin, only_reads=True)
+            return (await self._trees.of_response(tenant, previous_id, begin, only_reads=True))[0]
         try:
-            return await self._trees.of_session(tenant, session_id, begin)
+            start, removed = await self._trees.of_session(tenant, session_id, begin)
         except turns.EditedContext:
             context = partial(conversations.read_context, session_id=session_id)
-            size_bytes = len(await self._trees.of_session(tenant, session_id, context, only_reads=True))
-            if size_bytes > request.max_bytes:
+            items, removed = await self._trees.of_session(tenant, session_id, context, only_reads=True)
+            if len(await _without(items, removed)) > request.max_bytes:
                 raise turns.too_long(session_id, "bytes", request.max_depth, request.max_bytes) from None
-            return await self._trees.of_session(tenant, session_id, partial(begin, was_measured=True))
+            start, removed = await self._trees.of_session(tenant, session_id, partial(begin, was_measured=True))
+        if removed:
+            items = await _without(start.history.items, removed)
+            start = replace(start, history=replace(start.history, items=items))
+        return start
 
     async def _require_room(self, tenant: str, session_id: str, *, holder: str) -> None:
         """Checks that a turn of `holder` may make one more response in the session. The holder of a queued turn is the
@@ -100,3 +107,7 @@ class TurnOperations(RecordOperations, JobOperations):
         _, made = await self._rows.page(partition, Index.MADE, session_id, Span(most))
         if len(made) >= most and (await self._trees.look_up(tenant, holder))[1] is None:
             await self._count_dead(partition, session_id, most, field="conversation")
+
+
+async def _without(items: bytes, removed: Sequence[str]) -> bytes:
+    return await offload.run(partial(turns.without, items, removed), size_bytes=len(items))

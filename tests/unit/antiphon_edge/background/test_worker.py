@@ -8,18 +8,25 @@ from typing import Any
 import pytest
 
 from antiphon_core import events
+from antiphon_core.clock import ManualClock
 from antiphon_core.errors import EngineFault, StaleFence
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import dumps
-from antiphon_core.ports.jobs import JobDraft, JobState
+from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, JobDraft, JobState
 from antiphon_core.ports.quotas import Draw, QuotaAnswer, QuotaRequest
 from antiphon_core.ports.store import Status
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_core.telemetry import correlation, spans
 from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Kind, Ref
+from antiphon_store.topics.trees import tree_of
 from tests.support.background import (
     LEASE_MS,
     PACE,
@@ -426,3 +433,23 @@ async def test_session_lease_lost_in_mid_run_is_not_counted_as_a_model_failure(
         await require_whole(system, record.id)
     assert system.engine.starts == [0, 6]
     assert faults == []
+
+
+async def test_response_with_a_damaged_sealed_job_fails_and_others_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasten(monkeypatch)
+    inner: list[MemoryRows] = []
+
+    def sealed_rows(clock: ManualClock) -> RowBackend:
+        inner.append(MemoryRows(clock))
+        return sealed(inner[0], SealingKeys.ephemeral())
+
+    async with bench(engine=sealed_rows) as made:
+        damaged, others = await made.create(), [await made.create() for _ in range(3)]
+        rows, ref = inner[0].trees[tree_of(TENANT, damaged.id)].rows, Ref(Kind.JOB, damaged.id)
+        rows[ref] = rows[ref]._replace(body=rows[ref].body[:-1])
+        async with made.worker(slots=1):
+            for record in others:
+                await require_whole(made, record.id)
+            ended = await made.ended(damaged.id)
+        assert ended.status is Status.FAILED
+        assert PAYLOAD_DAMAGED in whole(ended)["error"]["message"]

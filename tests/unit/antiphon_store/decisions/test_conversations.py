@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -94,10 +95,16 @@ def test_a_repeated_creation_is_answered_and_a_different_one_is_rejected() -> No
 
 def test_creating_over_an_expired_conversation_releases_its_head_first() -> None:
     founding = partial(create, first=ADDITION)
-    program = decided(founding, {TALK: OVER, SESSION: LEASED, HEAD_REF: node(HEAD)})
+    program = decided(founding, {TALK: OVER, SESSION: FREE, HEAD_REF: node(HEAD)})
     assert ("file", Index.ENDS, "", f"node/{HEAD.id}") in shown(program)
-    assert grown(program).parent is None  # a new root; the holder of the lease has lost the lease
+    assert grown(program).parent is None  # a new root
     assert fields_of(_without_lease_end(program), Kind.SESSION)["head"] == grown(program).id
+
+
+def test_creating_over_an_expired_conversation_with_a_running_turn_is_rejected() -> None:
+    for founding in (create, partial(create, first=ADDITION)):
+        with pytest.raises(SessionLocked):
+            decided(founding, {TALK: OVER, SESSION: LEASED, HEAD_REF: node(HEAD)})
 
 
 def _without_lease_end(program: Program) -> Program:
@@ -229,11 +236,12 @@ def test_the_context_is_read_in_one_program() -> None:
     assert chain.from_head
 
 
-@pytest.mark.parametrize(("session", "names"), [(None, ["a", "b"]), (row(), ["a", "b"]), (row(removed=["a"]), ["b"])])
-def test_removed_items_are_left_out_of_the_context(session: Row | None, names: list[str]) -> None:
+@pytest.mark.parametrize(("session", "removed"), [(None, ()), (row(), ()), (row(removed=["a"]), ["a"])])
+def test_removed_items_are_named_with_the_context(session: Row | None, removed: Sequence[str]) -> None:
     made = addition_node()
     chain = chain_rows([(NODE_ID, Row(made.fields, made.items))])
-    assert names_in(conversations.read_context(View({}), ID)([session, chain])) == names
+    found = conversations.read_context(View({}), ID)([session, chain])
+    assert (names_in(found.array), found.removed) == (["a", "b"], removed)
 
 
 def test_a_context_over_its_bounds_is_refused() -> None:

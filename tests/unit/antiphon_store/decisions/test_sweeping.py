@@ -21,9 +21,9 @@ RECORD = draft(PARENT, session_id="s", input_items=array("a"), output_items=arra
 REF, SESSION = (Kind.NODE, RECORD.id), (Kind.SESSION, "s")
 DEAD = node(RECORD, deleted=1, depth=1)
 V = DEAD.fields["v"]
-ALONE = Family(V, [], [])
-HEADED = Family(V, [], [("s", row(head=RECORD.id)), ("t", row(head="another"))])
-WITH_CHILD = Family(V, [Entry("child", 0)], [])
+ALONE = Family(V, ["a", "b"], [], [])
+HEADED = Family(V, [], [], [("s", row(head=RECORD.id)), ("t", row(head="another"))])
+WITH_CHILD = Family(V, [], [Entry("child", 0)], [])
 NAMED = (Index.ENDS, "", f"node/{RECORD.id}")
 reclaim_node = partial(sweeping.reclaim_node, response_id=RECORD.id)
 
@@ -113,7 +113,7 @@ def test_dropping_a_parent_as_candidate_guards_that_its_child_exists() -> None:
 @pytest.mark.parametrize("dead_version", [None, V + 1])
 def test_a_node_that_changed_since_its_family_was_read_is_left_alone(dead_version: int | None) -> None:
     """The node was readable then, so a session may have made the node its head since."""
-    taken, program = reclaimed(partial(reclaim_node, family=Family(dead_version, [], [])), {REF: DEAD})
+    taken, program = reclaimed(partial(reclaim_node, family=Family(dead_version, [], [], [])), {REF: DEAD})
     assert taken is None
     assert not program.changes
 

@@ -58,7 +58,8 @@ def commit(fence: Fence | None = FENCE, record: Any = RECORD) -> Any:
 
 def test_a_turn_without_history_reads_no_rows() -> None:
     view = View({})
-    assert turns.begin(view, TurnRequest())(()).history == History()
+    start, _removed = turns.begin(view, TurnRequest())(())
+    assert start.history == History()
     assert not view.has_effects
 
 
@@ -85,12 +86,12 @@ def test_a_turn_in_a_session_is_one_program() -> None:
     assert program.reads == [Get(Ref(*SESSION)), Chain("s", Payload.ITEMS, 5, 500, from_head=True)]
 
 
-def test_removed_items_are_left_out_of_the_history() -> None:
+def test_removed_items_are_named_with_the_history() -> None:
     chain = chain_rows([(PARENT.id, node(PARENT))])
-    for removed, left in ((None, ["a", "b"]), (["b", "z"], ["a"])):
-        session = LEASED._replace(fields={**LEASED.fields, "removed": removed})
-        start = turns.begin(View({}), turn_in("s"))([session, chain])
-        assert names_in(start.history.items) == left
+    for stored in (None, ["b", "z"]):
+        session = LEASED._replace(fields={**LEASED.fields, "removed": stored})
+        start, removed = turns.begin(View({}), turn_in("s"))([session, chain])
+        assert (names_in(start.history.items), removed) == (["a", "b"], stored or ())
         assert (start.history.depth, start.history.head_id) == (1, PARENT.id)
         assert start.lease is not None
         assert start.lease.fence == FENCE

@@ -9,12 +9,24 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import JobNotFound
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, JobOutcome, QueueHead
+from antiphon_core.ports.jobs import (
+    DISPATCH_QUEUE,
+    DISPATCH_TENANT,
+    PAYLOAD_DAMAGED,
+    Job,
+    JobDraft,
+    JobOutcome,
+    JobState,
+    QueueHead,
+)
 from antiphon_core.ports.store import Fence
-from antiphon_store.rows.model import File, Index, Partition, Program
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.rows.model import File, Get, Index, Kind, Partition, Program, Ref
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
+from antiphon_store.topics.trees import tree_of
 from tests.support.rows import SpiedRows
 
 T = "t"
@@ -165,3 +177,78 @@ async def test_the_job_ttl_setting_limits_how_long_an_ended_job_is_kept(rows: Sp
     clock.advance(0.001)
     with pytest.raises(JobNotFound):
         await store.cancel_job(T, job_draft.id)
+
+
+def spoil_payload(rows: SpiedRows, job_id: str) -> None:
+    """Changes the last byte of the stored payload of a job."""
+    stored, ref = rows.rows.trees[tree_of(T, job_id)].rows, Ref(Kind.JOB, job_id)
+    body = stored[ref].body
+    stored[ref] = stored[ref]._replace(body=body[:-1] + bytes([body[-1] ^ 1]))
+
+
+async def test_job_with_a_damaged_sealed_payload_fails_once_and_others_are_claimed(
+    rows: SpiedRows, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = StoreService(sealed(rows, SealingKeys.ephemeral()))
+    damaged = await enqueue(store, 1)
+    clock.advance(1)
+    whole = await enqueue(store, 1)
+    spoil_payload(rows, damaged[0])
+    job = await claim(store)
+    assert job is not None
+    assert (job.id, job.payload) == (whole[0], b"p")
+    clock.advance(60)
+    assert (await store.describe_job(T, damaged[0])).state is JobState.FAILED
+    assert (await store.describe_job(T, damaged[0])).reason == PAYLOAD_DAMAGED
+    (line,) = [each for each in caplog.records if "ends as failed" in each.getMessage()]
+    assert damaged[0] in line.getMessage()
+    assert line.__dict__["remedy"]
+
+
+async def test_worker_gets_the_failed_job_of_a_damaged_payload_without_a_lease(rows: SpiedRows) -> None:
+    store = StoreService(sealed(rows, SealingKeys.ephemeral()))
+    (job_id,) = await enqueue(store, 1, DISPATCH_QUEUE)
+    spoil_payload(rows, job_id)
+    job = await store.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder="a")
+    assert job is not None
+    assert (job.id, job.tenant, job.lease_expires_at_ms) == (job_id, T, 0)
+    assert await store.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder="a") is None
+
+
+async def test_job_with_a_missing_key_waits_for_the_key_and_others_are_claimed(
+    rows: SpiedRows, clock: ManualClock
+) -> None:
+    former, present = SealingKeys.ephemeral(), SealingKeys("present", {"present": bytes(32)})
+    waiting = await enqueue(StoreService(sealed(rows, former)), 1)
+    store = StoreService(sealed(rows, present))
+    clock.advance(1)
+    others = await enqueue(store, 1)
+    job = await claim(store)
+    assert job is not None
+    assert job.id == others[0]
+    clock.advance(60)
+    found = await claim(StoreService(sealed(rows, former)), "b")
+    assert found is not None
+    assert found.id == waiting[0]
+
+
+async def test_job_whose_payload_is_damaged_can_be_cancelled_by_its_id(rows: SpiedRows) -> None:
+    store = StoreService(sealed(rows, SealingKeys.ephemeral()))
+    (job_id,) = await enqueue(store, 1)
+    spoil_payload(rows, job_id)
+    assert await store.cancel_job(T, job_id)
+    assert (await store.describe_job(T, job_id)).state is JobState.CANCELLED
+
+
+async def test_heartbeats_and_ends_of_jobs_read_no_payload(store: StoreService, rows: SpiedRows) -> None:
+    await enqueue(store, 1)
+    job = await claim(store)
+    assert job is not None
+    rows.forget_calls()
+    await store.heartbeat_job(T, job.fence, lease_ttl_ms=10_000)
+    await store.describe_job(T, job.id)
+    await store.cancel_job(T, job.id)
+    await store.settle_job(T, job.fence, JobOutcome.CANCELLED)
+    reads = [each for _, program in rows.programs for each in program.reads]
+    assert reads
+    assert not [each for each in reads if not isinstance(each, Get) or each.payload]

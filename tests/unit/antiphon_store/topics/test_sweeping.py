@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import ResponseNotFound
+from antiphon_core.errors import InternalError, ResponseNotFound
 from antiphon_core.ids import RandomIds
 from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.store import Fence, Precondition, Record, TurnCommit, TurnRequest
@@ -21,9 +22,11 @@ from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref, Span
 from antiphon_store.rules.values import size_of
 from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.conversations import array, new_id
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.topics.sweeping import CANDIDATE_HIDE_MS
 from antiphon_store.topics.trees import tree_of
 from tests.support.rows import SpiedRows
 
@@ -287,16 +290,57 @@ async def test_a_deleted_response_with_damaged_items_is_reclaimed(store: StoreSe
     assert await swept(store) == 2
 
 
-async def test_a_sealed_response_that_cannot_be_decrypted_does_not_stop_a_sweep(
-    rows: SpiedRows, clock: ManualClock
-) -> None:
+async def test_expired_sealed_response_that_is_damaged_is_reclaimed(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(sealed(rows, SealingKeys.ephemeral()))
     records = [draft() for _ in range(5)]
     for each in records:
         await store.put(T, each, ttl_ms=1000)
     damage(rows, records[2])
     clock.advance(1)
-    assert await sweep(store) == Sweeping(4, sum(size_of(each) for each in records[:2] + records[3:]))
-    assert await candidates(rows) == [f"{Kind.NODE}/{records[2].id}"]
+    assert await sweep(store) == Sweeping(5, sum(map(size_of, records)))
+    assert await candidates(rows) == []
+
+
+async def test_expired_rows_of_a_removed_key_are_reclaimed(
+    rows: SpiedRows, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = StoreSettings(event_log_ttl_s=1, job_ttl_s=1)
+    former = StoreService(sealed(rows, SealingKeys("former", {"former": bytes(32)})), settings)
+    record, conversation_id = draft(), new_id()
+    await former.put(T, record, ttl_ms=1000)
+    await former.append_events(T, EventAppend(record.id, 0, 1, b"data: {}\n\n"))
+    await former.create_conversation(T, conversation_id=conversation_id, items=array("a"), ttl_ms=1000)
+    await former.enqueue_job(T, JobDraft(record.id, "q", b"p"))
+    await former.cancel_job(T, record.id)
+    clock.advance(1)
+    later = StoreService(sealed(rows, SealingKeys("later", {"later": bytes(32)})), settings)
+    assert await swept(later) == 5  # response, log, conversation with its node, job
+    assert await candidates(rows) == []
+    logged = [each for each in caplog.records if "'former'" in each.getMessage()]
+    assert logged
+    assert all(each.__dict__["remedy"] for each in logged)
+
+
+async def test_row_that_cannot_be_read_is_left_for_later_with_a_remedy(
+    store: StoreService, rows: SpiedRows, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It does not end a sweep that takes so long that it is due again, and then comes before others."""
+    unreadable, first = draft(), draft()
+    for each in (unreadable, first):
+        await store.put(T, each)
+        await store.delete(T, each.id)
+    await put_line(store, 1, ttl_ms=CANDIDATE_HIDE_MS + 1000)
+
+    async def fail(partition: Partition, program: Program) -> None:
+        clock.advance(10)
+        if partition == tree_of(T, unreadable.id) and program.reads:
+            raise InternalError("An injected fault.")
+
+    rows.before_transact = fail
+    assert (await sweep(store, limit=2)).records == 2
+    assert await candidates(rows) == [f"{Kind.NODE}/{unreadable.id}"]
+    (line,) = [each for each in caplog.records if unreadable.id in each.getMessage()]
+    assert line.__dict__["remedy"]
+    rows.before_transact = None
     clock.advance(3600)
-    assert await swept(store) == 0
+    assert await swept(store) == 1

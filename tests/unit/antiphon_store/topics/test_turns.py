@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound
-from antiphon_core.jsons import dumps
+from antiphon_core.jsons import dumps, loads
 from antiphon_core.limits import TOP_LOGPROBS_MAX
-from antiphon_core.ports.store import TurnCommit, TurnRequest
+from antiphon_core.ports.store import Precondition, TurnCommit, TurnRequest
+from antiphon_store.decisions import nodes, turns
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.conversations import array, names_in, new_id
@@ -80,3 +83,58 @@ async def test_a_previous_response_of_another_tenant_is_not_found(store: StoreSe
     await store.put(T, record)
     with pytest.raises(PreviousResponseNotFound):
         await store.begin_turn("other", TurnRequest(previous_response_id=record.id))
+
+
+LONG_IDS = [f"item_{number:01000d}" for number in range(100)]
+LONG = array(*LONG_IDS)
+
+
+@pytest.fixture
+def parsed_in(monkeypatch: pytest.MonkeyPatch) -> set[threading.Thread]:
+    """The threads in which decisions have parsed stored items."""
+    threads: set[threading.Thread] = set()
+
+    def noting_loads(text: bytes) -> Any:
+        threads.add(threading.current_thread())
+        return loads(text)
+
+    for module in (turns, nodes):
+        monkeypatch.setattr(module, "loads", noting_loads)
+    return threads
+
+
+async def test_long_history_with_removed_items_is_parsed_in_a_thread(
+    rows: SpiedRows, parsed_in: set[threading.Thread]
+) -> None:
+    store = StoreService(rows)
+    made = await store.create_conversation(T, conversation_id=new_id())
+    for start_at in range(0, len(LONG_IDS), 20):
+        await store.add_conversation_items(T, made.id, array(*LONG_IDS[start_at : start_at + 20]))
+    parsed_in.clear()
+    await store.delete_conversation_item(T, made.id, LONG_IDS[0])
+    start = await store.begin_turn(T, turn_in(made.id))
+    assert names_in(start.history.items) == LONG_IDS[1:]
+    assert parsed_in
+    assert threading.main_thread() not in parsed_in
+
+
+async def test_items_of_a_large_replaced_record_are_parsed_in_a_thread(
+    rows: SpiedRows, parsed_in: set[threading.Thread]
+) -> None:
+    store, record = StoreService(rows), draft(input_items=LONG)
+    await store.put(T, record)
+    await store.put(T, replace(record, body=b'{"other":1}'), precondition=Precondition(version=1))
+    assert parsed_in
+    assert threading.main_thread() not in parsed_in
+
+
+async def test_items_of_a_large_deleted_response_are_parsed_in_a_thread(
+    rows: SpiedRows, parsed_in: set[threading.Thread]
+) -> None:
+    store, record = StoreService(rows), draft(input_items=LONG)
+    await store.put(T, record)
+    await store.delete(T, record.id)
+    assert (await store.sweep(T, limit=10)).records == 1
+    assert not (await store.resolve_items(T, LONG_IDS[:1])).items
+    assert parsed_in
+    assert threading.main_thread() not in parsed_in
