@@ -103,7 +103,10 @@ class Translator(Protocol):
         """
 
     async def count_tokens(self, turn: Turn) -> int:
-        """The exact number of prompt tokens that `generate` would send to the model."""
+        """The exact number of prompt tokens that `generate` would send to the model.
+
+        InvalidRequest: `generate` would reject the turn, also for a parameter that the model's engine cannot serve. An
+        engine that is down is not asked: then only the rest is checked."""
 
     async def models(self) -> Sequence[Model]: ...
 

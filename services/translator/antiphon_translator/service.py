@@ -31,7 +31,7 @@ from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
 from antiphon_core.telemetry import remedies
 from antiphon_translator.engines import registry
-from antiphon_translator.engines.base import Deliver, Engine
+from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.generation_watch import GenerationWatch
@@ -46,7 +46,7 @@ from antiphon_translator.readiness import Readiness
 from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.sliced_delivery import SlicedDelivery
-from antiphon_translator.turn import turn_prompt
+from antiphon_translator.turn import turn_plan, turn_prompt
 from antiphon_translator.turn.turn_plan import TurnPlan
 
 if TYPE_CHECKING:
@@ -164,11 +164,16 @@ class TranslatorService:
 
     async def count_tokens(self, turn: Turn) -> int:
         route = await self._route_of(turn)
-        sight = route.model.sight
+        controls = await _controls_if_up(route.engine)
+        sight = route.model.sight if controls is None else route.model.sight.with_controls(controls)
         downloads = await self._downloads(turn, sight)
-        return await _off_loop_if_long(
-            turn, lambda: turn_prompt.count(route.model, turn, TurnMedia(sight, downloads)), downloads
-        )
+
+        def count() -> int:
+            if controls is not None:
+                turn_plan.require_controls(route.model, turn, controls=controls, level=route.engine.level)
+            return turn_prompt.count(route.model, turn, TurnMedia(sight, downloads))
+
+        return await _off_loop_if_long(turn, count, downloads)
 
     async def models(self) -> Sequence[Model]:
         routes = list(self._routes.values())
@@ -273,6 +278,15 @@ class TranslatorService:
             if not limit.expired():
                 raise
             raise EngineTimeout(f"The generation did not end within {limit_s:g} s.") from error
+
+
+async def _controls_if_up(engine: Engine) -> frozenset[str] | None:
+    """The controls of an engine; None if its server is down or does not answer: turns are also counted without it."""
+    try:
+        async with asyncio.timeout(DOWN_WAIT_S):
+            return await engine.controls()
+    except (AntiphonError, TimeoutError):
+        return None
 
 
 async def _off_loop_if_long(

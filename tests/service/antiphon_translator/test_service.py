@@ -290,6 +290,33 @@ async def test_count_tokens_equals_the_prompt_length_of_generate() -> None:
     assert log_of(batches)[-1]["response"]["usage"]["input_tokens"] == count
 
 
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"include": ["message.output_text.logprobs"]}, "include"),
+        ({"temperature": 0.5}, "temperature"),
+        ({"text": {"format": {"type": "json_object"}}}, "text.format"),
+    ],
+)
+async def test_count_rejects_parameters_that_the_engine_lacks_as_generate_does(asked: Object, field: str) -> None:
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
+    service.add(model(), ScriptedEngine(saying("Hello"), controls=frozenset()))
+    for call in (run(service, turn("Hi", **asked)), service.count_tokens(turn("Hi", **asked))):
+        with pytest.raises(InvalidRequest) as caught:
+            await call
+        assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
+
+
+async def test_turns_are_counted_while_the_engine_is_down() -> None:
+    class Down(ScriptedEngine):
+        async def controls(self) -> frozenset[str]:
+            raise EngineUnavailable("It sleeps.")
+
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
+    service.add(model(), Down(()))
+    assert await service.count_tokens(turn("Hi", temperature=0.5)) > 3
+
+
 async def test_concurrent_turns_do_not_mix() -> None:
     steps = [step for one in saying("a b c") for step in (Wait(0.001), one)]
     service, _ = serving(*steps)
