@@ -11,7 +11,9 @@ import pytest
 from antiphon_core import events, response
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
+    AntiphonError,
     EngineTimeout,
+    InvalidRequest,
     ModelNotFound,
     PreviousResponseNotFound,
     ResponseNotFound,
@@ -25,6 +27,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.telemetry import metrics
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_service import TurnService
@@ -144,6 +147,19 @@ async def test_without_streaming_a_failure_is_raised_as_itself_and_recorded(benc
         await bench.complete()
     (turn,) = bench.translator.turns
     assert (await bench.stored(turn.response_id))["status"] == "failed"
+
+
+@pytest.mark.parametrize(("fault", "counted"), [(EngineTimeout("no token"), 1), (InvalidRequest("not this"), 0)])
+async def test_failure_that_is_answered_with_5xx_is_counted_as_answered(
+    bench: Bench, fault: AntiphonError, counted: int
+) -> None:
+    bench.translator.fault = fault
+    before = metrics.TURN_FAILURES_ANSWERED.of().value
+    await bench.stream()
+    assert metrics.TURN_FAILURES_ANSWERED.of().value == before
+    with pytest.raises(type(fault)):
+        await bench.complete()
+    assert metrics.TURN_FAILURES_ANSWERED.of().value == before + counted
 
 
 async def test_a_caller_that_goes_away_stops_the_translator_and_is_recorded_as_cancelled(bench: Bench) -> None:
