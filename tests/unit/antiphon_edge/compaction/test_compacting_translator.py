@@ -17,10 +17,14 @@ from antiphon_core.errors import (
 )
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_core.ports.store import Status
+from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume, Turn
+from antiphon_core.replay import frames_of
 from antiphon_core.response import join
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator, is_triggered
+from antiphon_edge.sealed.compaction import CompactionSealer
+from antiphon_edge.sealed.sealing import Sealer
 from tests.support.pushed import generated
 from tests.support.translators import ScriptedTranslator
 
@@ -80,6 +84,16 @@ async def test_a_long_turn_begins_with_a_compaction() -> None:
     summing, answering = translator.turns
     assert types(summing) == ["message"] * 4
     assert types(answering) == ["message", "message", "compaction"]
+
+
+@pytest.mark.parametrize("given", [turn(**LONG), turn(USER, TRIGGER)], ids=["begins with one", "is one"])
+async def test_replay_of_a_compaction_has_the_events_of_its_stream(given: Turn) -> None:
+    seal = CompactionSealer(Sealer(SealingKeys.ephemeral(), ttl_s=60, clock=SystemClock()), "t")
+    batches = [seal(batch) for batch in await run(ScriptedTranslator(words=("Hello",)), given)]
+    final = batches[-1].final
+    assert final is not None
+    record = Record("resp_1", final.status, final.body, output_items=final.output_items)
+    assert events.decode(b"".join(frames_of(record))) == events_of(batches)
 
 
 @pytest.mark.parametrize(
