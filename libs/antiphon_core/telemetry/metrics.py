@@ -105,7 +105,8 @@ TURN_FAILURES = counter(
 )
 TURN_FAILURES_ANSWERED = counter(
     "antiphon_turn_failures_answered_total",
-    "Failed turns without a stream: their requests were answered with 5xx, and are in antiphon_http_requests_total, too.",
+    "Failed turns without a stream: their requests were answered with 5xx, so antiphon_http_requests_total has them, "
+    "too.",
     targets=[EDGE],
 )
 FIRST_TOKEN = histogram(

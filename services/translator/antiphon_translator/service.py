@@ -46,7 +46,7 @@ from antiphon_translator.readiness import Readiness
 from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.sliced_delivery import SlicedDelivery
-from antiphon_translator.turn import turn_plan, turn_prompt
+from antiphon_translator.turn import turn_prompt
 from antiphon_translator.turn.turn_plan import TurnPlan
 
 if TYPE_CHECKING:
@@ -164,16 +164,26 @@ class TranslatorService:
 
     async def count_tokens(self, turn: Turn) -> int:
         route = await self._route_of(turn)
+        sight = route.model.sight
+        downloads = await self._downloads(turn, sight)
+        return await _off_loop_if_long(
+            turn, lambda: turn_prompt.count(route.model, turn, TurnMedia(sight, downloads)), downloads
+        )
+
+    async def check(self, turn: Turn) -> None:
+        route = await self._route_of(turn)
         controls = await _controls_if_up(route.engine)
         sight = route.model.sight if controls is None else route.model.sight.with_controls(controls)
         downloads = await self._downloads(turn, sight)
 
-        def count() -> int:
-            if controls is not None:
-                turn_plan.require_controls(route.model, turn, controls=controls, level=route.engine.level)
-            return turn_prompt.count(route.model, turn, TurnMedia(sight, downloads))
+        def check() -> None:
+            if controls is None:
+                turn_prompt.measured(route.model, turn, TurnMedia(sight, downloads))
+                return
+            ids, level = self._ids_of(turn.response_id), route.engine.level
+            TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
 
-        return await _off_loop_if_long(turn, count, downloads)
+        await _off_loop_if_long(turn, check, downloads)
 
     async def models(self) -> Sequence[Model]:
         routes = list(self._routes.values())
@@ -281,7 +291,7 @@ class TranslatorService:
 
 
 async def _controls_if_up(engine: Engine) -> frozenset[str] | None:
-    """The controls of an engine; None if its server is down or does not answer: turns are also counted without it."""
+    """The controls of an engine; None if its server is down or does not answer: turns are also checked without it."""
     try:
         async with asyncio.timeout(DOWN_WAIT_S):
             return await engine.controls()

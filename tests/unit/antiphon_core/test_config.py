@@ -134,7 +134,9 @@ def test_duration_over_100_years_is_rejected_by_name(tmp_path: Path) -> None:
         variable = f"ANTIPHON_SLUICE_{name.upper()}"
         sluice = load({"sluice": Sluice}, environ={variable: f"{most}"})["sluice"]
         assert getattr(sluice, name) == most
-        with pytest.raises(SettingsError, match=rf"^{variable}={most + 1}.*: must be {most:,} m?s \(100 years\) or less"):
+        with pytest.raises(
+            SettingsError, match=rf"^{variable}={most + 1}.*: must be {most:,} m?s \(100 years\) or less"
+        ):
             load({"sluice": Sluice}, environ={variable: f"{most + 1}"})
     file = tmp_path / "a.toml"
     file.write_text("[sluice]\nttl_s = 100_000_000_000_000_000\n")

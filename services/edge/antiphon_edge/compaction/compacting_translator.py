@@ -60,11 +60,18 @@ class CompactingTranslator:
             await generate(visible, receive)
 
     async def count_tokens(self, turn: Turn) -> int:
-        """Counts the tokens of what the model reads. InvalidRequest: also for a turn whose compaction `generate` would
-        reject, because a background response is checked by counting its tokens."""
+        """Counts the tokens of what the model reads. InvalidRequest: also for a compaction that `generate` rejects."""
         visible = await context_window.shown_off_loop(turn)
         await _is_compaction(visible)
         return await self._inner.count_tokens(visible)
+
+    async def check(self, turn: Turn) -> None:
+        visible = await context_window.shown_off_loop(turn)
+        if await _is_compaction(visible):
+            visible = compaction.summary_turn(visible, None)
+        else:
+            await self._is_due(visible)  # which raises as in `generate`
+        await self._inner.check(visible)
 
     async def models(self) -> Sequence[Model]:
         return await self._inner.models()

@@ -91,11 +91,6 @@ class TurnPlan:
         )
 
 
-def require_controls(model: ServedModel, turn: Turn, *, controls: frozenset[str], level: Level) -> None:
-    """InvalidRequest: as `TurnPlan.of`, for a parameter whose control the engine lacks."""
-    _sampling(checked(turn.request, controls, level), model, controls, seed=0)
-
-
 def _sampling(
     given: CheckedParameters, model: ServedModel, controls: frozenset[str], seed: int
 ) -> tuple[Sampling, Object]:

@@ -321,6 +321,30 @@ async def test_a_turn_that_is_too_long_to_be_counted_is_compacted() -> None:
 )
 async def test_a_compaction_that_would_be_rejected_is_not_counted(rejected: Turn) -> None:
     translator = CompactingTranslator(ScriptedTranslator(), clock=SystemClock())
-    with pytest.raises(InvalidRequest):
-        await translator.count_tokens(rejected)
+    for ask in (translator.count_tokens, translator.check):
+        with pytest.raises(InvalidRequest):
+            await ask(rejected)
     assert await translator.count_tokens(turn(USER, TRIGGER)) == 3
+
+
+async def test_check_of_a_compaction_checks_the_turn_of_its_summary() -> None:
+    class Checking(ScriptedTranslator):
+        async def check(self, turn: Turn) -> None:
+            self.turns.append(turn)
+
+    inner, summing, answering = Checking(), turn(USER, TRIGGER, top_logprobs=5), turn(top_logprobs=5, **LONG)
+    for given in (summing, answering):
+        await CompactingTranslator(inner, clock=SystemClock()).check(given)
+    assert ["top_logprobs" in loads(each.request) for each in inner.turns] == [False, True]
+    assert inner.turns[1] == answering
+
+
+async def test_check_of_a_turn_that_cannot_be_counted_for_its_compaction_is_rejected() -> None:
+    class Uncounting(ScriptedTranslator):
+        async def count_tokens(self, turn: Turn) -> int:
+            raise InvalidRequest("no tokenizer")
+
+    translator = CompactingTranslator(Uncounting(), clock=SystemClock())
+    await translator.check(turn())
+    with pytest.raises(InvalidRequest, match="no tokenizer"):
+        await translator.check(turn(**LONG))
