@@ -36,6 +36,7 @@ from antiphon_store.service import StoreService
 from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_streams import sent
+from tests.support.waiting import until
 
 TENANT = "default"
 
@@ -178,8 +179,7 @@ async def test_a_caller_that_goes_away_stops_the_translator_and_is_recorded_as_c
 async def test_cancelled_task_is_recorded_as_cancelled(bench: Bench) -> None:
     bench.translator.hang = True
     task = asyncio.create_task(bench.complete())
-    while not bench.translator.turns:
-        await asyncio.sleep(0)
+    await until(lambda: bool(bench.translator.turns), "the turn")
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
