@@ -1,8 +1,8 @@
 """Settings: declared once, as frozen dataclasses, and loaded from a file, environment variables and flags.
 
-Each service declares one dataclass of settings, a *section*. The name of a field has the unit in it. Its metadata has a
-`doc` text and, where NVIDIA's NIM has an environment variable for the same setting, that variable as `alias`. Each
-field can be set in three ways:
+Each service declares one dataclass of settings, a *section*. The name of a field has the unit in it; `_s` and `_ms`
+make it a duration, which has an upper bound. Its metadata has a `doc` text and, where NVIDIA's NIM has an environment
+variable for the same setting, that variable as `alias`. Each field can be set in three ways:
 
     file                  [edge]            in a TOML file named by --config or ANTIPHON_CONFIG
                           port = 8080
@@ -32,6 +32,10 @@ CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 PORT_MAX = 2**16 - 1
 Port = Annotated[int, "a port"]
 """The type of a setting that is a port. Some servers take a larger number for another port, its lowest 16 bits."""
+DURATION_MAX_S = 100 * 365 * 86_400
+"""A setting whose name ends in _s or _ms is at most this long, 100 years: databases and clocks cannot add much more to
+the present."""
+_UNITS_PER_S = {"s": 1, "ms": 1_000}
 
 Sections = Mapping[str, type]
 
@@ -121,6 +125,7 @@ def load(
         if found is not None:
             source, given = found
             values[setting.section][setting.field.name] = _convert(setting.type, given, source)
+            _require_duration(setting.field.name, values[setting.section][setting.field.name], source)
     return {name: section(**values[name]) for name, section in sections.items()}
 
 
@@ -185,6 +190,14 @@ def _convert(kind: Any, given: Any, source: str) -> Any:
             raise SettingsError(f"{source}={given!r}: must be a list.")
         return tuple(_convert(options[0], part, source) for part in parts)
     return _scalar(kind, given, source)
+
+
+def _require_duration(name: str, value: Any, source: str) -> None:
+    """SettingsError: the setting is a duration, by the unit in its name, and longer than DURATION_MAX_S."""
+    unit = name.rpartition("_")[2]
+    most = DURATION_MAX_S * _UNITS_PER_S.get(unit, math.inf)
+    if isinstance(value, (int, float)) and value > most:
+        raise SettingsError(f"{source}={value}: must be {most:,} {unit} (100 years) or less.")
 
 
 def _scalar(kind: Any, given: Any, source: str) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from antiphon_core import events
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Record
+from antiphon_core.request.context import COMPACTION
 from antiphon_core.response import error_of
 
 _PART_EVENTS = {
@@ -45,6 +46,8 @@ def _item(item: Object, index: int) -> Iterator[Object]:
     content_events = _CONTENT_EVENTS.get(item["type"])
     in_progress = {"status": "in_progress"} if "status" in item else {}
     empty = item | in_progress | _EMPTY_CONTENT.get(item["type"], {})
+    if item["type"] == COMPACTION:
+        empty.pop("summary", None)
     yield {"type": events.OUTPUT_ITEM_ADDED, "output_index": index, "item": empty}
     if content_events is not None:
         yield from content_events(item, place)
@@ -91,15 +94,21 @@ def _member(item: Object, place: Object) -> Iterator[Object]:
     yield {"type": done, **function, name: item[name], **place}
 
 
+def _compaction(_item: Object, place: Object) -> Iterator[Object]:
+    yield {"type": events.COMPACTING, **place}
+
+
 _CONTENT_EVENTS: dict[str, Callable[[Object, Object], Iterator[Object]]] = {
     "message": _parts,
     "reasoning": _reasoning,
     "function_call": _member,
     "custom_tool_call": _member,
+    COMPACTION: _compaction,
 }
 _EMPTY_CONTENT: dict[str, Object] = {
     "message": {"content": []},
     "reasoning": {"summary": [], "content": []},
     "function_call": {"arguments": ""},
     "custom_tool_call": {"input": ""},
+    COMPACTION: {"encrypted_content": ""},
 }

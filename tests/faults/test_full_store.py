@@ -127,6 +127,12 @@ async def system(medium: Medium) -> AsyncIterator[System]:
         yield System(http, sayer, medium, store)
 
 
+async def keyed_turn(system: System, key: str) -> Answer:
+    """Asks for a turn under an idempotency key."""
+    body = {"model": "m", "input": LONG}
+    return await system.http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": key})
+
+
 async def until_refused(system: System) -> Answer:
     """Fills the medium until a turn is rejected before its generation. The turns before are stored in the room that is
     left, except one at most: its room was reported a moment before the room was gone."""
@@ -161,6 +167,14 @@ async def test_a_full_store_rejects_turns_before_generation_and_serves_the_rest(
     answer = await system.turn()
     assert answer.status == 200
     assert (await system.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
+
+
+@pytest.mark.parametrize("medium", ["sqlite"], indirect=True)  # the other two claim a key before they look it up
+async def test_repeated_keyed_request_is_answered_on_a_full_disk(system: System) -> None:
+    kept = await keyed_turn(system, "kept")
+    await until_refused(system)
+    assert (await keyed_turn(system, "kept")).json == kept.json
+    assert (await keyed_turn(system, "new")).status == 503
 
 
 @pytest.mark.parametrize("medium", ["sqlite", "redis"], indirect=True)  # PostgreSQL's tables keep deleted rows' room

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from antiphon_core.errors import TABLE
 from k8s.components.grafana import panels
 from tests.support.debian import found_or_installed
 from tests.support.manifests import K8S, OVERLAYS, ROOT, SPARE_GC, of_kind, overlay
@@ -67,9 +68,18 @@ def test_every_alert_has_a_firing_and_a_silent_test_case(rules: dict[str, Any]) 
     tested: set[tuple[str, bool]] = set()
     for path in TESTS.glob("*.yaml"):
         for case in yaml.safe_load(path.read_text(encoding="utf-8"))["tests"]:
-            tested |= {(one["alertname"], bool(one["exp_alerts"])) for one in case["alert_rule_test"]}
+            tested |= {(one["alertname"], bool(one["exp_alerts"])) for one in case.get("alert_rule_test", ())}
     names = {rule["alert"] for rule in _alerts(rules)}
     assert tested == {(name, fires) for name in names for fires in (True, False)}
+
+
+def test_availability_counts_the_errors_that_are_answered_with_5xx(rules: dict[str, Any]) -> None:
+    faults = {row.error.__name__ for row in TABLE if row.http_status >= 500}
+    queries = [query for query in _rule_queries(rules) if "antiphon_turn_failures_total" in query]
+    assert len(queries) == 5
+    for query in queries:
+        (pattern,) = re.findall(r'error=~"([^"]+)"', query)
+        assert {row.error.__name__ for row in TABLE if re.fullmatch(pattern, row.error.__name__)} == faults
 
 
 def test_every_alert_has_its_runbook_and_every_runbook_its_alert(rules: dict[str, Any]) -> None:

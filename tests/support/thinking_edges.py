@@ -146,6 +146,9 @@ class LosableTranslator:
     async def count_tokens(self, turn: Turn) -> int:
         return await self.inner.count_tokens(turn)
 
+    async def check(self, turn: Turn) -> None:
+        await self.inner.check(turn)
+
     async def models(self) -> Sequence[Model]:
         return await self.inner.models()
 

@@ -92,6 +92,9 @@ class ScriptedTranslator:
     async def count_tokens(self, turn: Turn) -> int:
         return 3
 
+    async def check(self, turn: Turn) -> None:
+        pass
+
     async def models(self) -> Sequence[Model]:
         return (Model(id="m", root="m", context_length=100, ready=True, created_at=1_700_000_000),)
 

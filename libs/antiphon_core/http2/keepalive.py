@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+LATE_S = 1.0
+"""A step that is later than this follows a stop of this process, or of its event loop. The answer to a ping may have
+come meanwhile and be unread, so the timeout begins again."""
+
 
 class Step(Enum):
     WAIT = auto()
@@ -34,6 +38,8 @@ class Keepalive:
 
     def step(self, now_s: float, *, has_calls: bool) -> Step:
         if self._pinged_s is not None:
+            if now_s - self.due_s > LATE_S:
+                self._pinged_s = now_s
             self.due_s = self._pinged_s + self._timeout_s
             return Step.GIVE_UP if now_s >= self.due_s else Step.WAIT
         self.due_s = self._heard_s + self._interval_s

@@ -103,7 +103,12 @@ class Translator(Protocol):
         """
 
     async def count_tokens(self, turn: Turn) -> int:
-        """The exact number of prompt tokens that `generate` would send to the model."""
+        """The exact number of prompt tokens that `generate` would send to the model. InvalidRequest: also for a model
+        without a tokenizer."""
+
+    async def check(self, turn: Turn) -> None:
+        """Raises the error that `generate` would raise for this turn before its first batch. A turn for an engine that
+        is down passes, if there is no other error."""
 
     async def models(self) -> Sequence[Model]: ...
 

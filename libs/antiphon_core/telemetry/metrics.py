@@ -103,6 +103,12 @@ TURN_FAILURES = counter(
     targets=TURNS,
     labels=("delivery", "error"),
 )
+TURN_FAILURES_ANSWERED = counter(
+    "antiphon_turn_failures_answered_total",
+    "Failed turns without a stream: their requests were answered with 5xx, so antiphon_http_requests_total has them, "
+    "too.",
+    targets=[EDGE],
+)
 FIRST_TOKEN = histogram(
     "antiphon_time_to_first_token_seconds",
     "Time from the acceptance of a turn to the first batch with output. For a background turn it begins when a worker "

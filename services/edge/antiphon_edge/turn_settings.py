@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from antiphon_core.config import ENV_PREFIX, SettingsError
-from antiphon_core.limits import SILENCE_MS_MIN
+from antiphon_core.limits import SILENCE_MS_MAX, SILENCE_MS_MIN
 from antiphon_core.rpc.credentials import ClientCredentials
 
 SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
@@ -91,8 +91,9 @@ class TurnSettings:
     )
 
     def __post_init__(self) -> None:
-        if 0 < self.translator_silence_s < SILENCE_MS_MIN / 1000:
-            raise SettingsError(f"translator_silence_s must be 0, or {SILENCE_MS_MIN / 1000:g} or more.")
+        least_s, most_s = SILENCE_MS_MIN / 1000, SILENCE_MS_MAX / 1000
+        if self.translator_silence_s and not least_s <= self.translator_silence_s <= most_s:
+            raise SettingsError(f"translator_silence_s must be 0, or {least_s:g} to {most_s:g}.")
         self.credentials_for("store")
         self.credentials_for("translator")
 

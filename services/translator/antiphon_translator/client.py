@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Literal
 
-from antiphon_core.errors import TranslatorUnavailable
+from antiphon_core.errors import TranslatorUnavailable, Unimplemented
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Model, Receive, Resume, Turn
 from antiphon_core.rpc.client import PeerSilent, RpcClient
@@ -113,6 +113,13 @@ class TranslatorClient:
         request = v1.CountTokensRequest(turn=wire.turn_message(turn))
         answer = await hedged(lambda: self._rpc.call("CountTokens", request, tenant=turn.tenant))
         return int(answer.input_tokens)
+
+    async def check(self, turn: Turn) -> None:
+        request = v1.CheckTurnRequest(turn=wire.turn_message(turn))
+        try:
+            await hedged(lambda: self._rpc.call("CheckTurn", request, tenant=turn.tenant))
+        except Unimplemented:  # a translator of the release before, during an upgrade
+            await self.count_tokens(turn)
 
     async def models(self) -> Sequence[Model]:
         answer = await hedged(lambda: self._rpc.call("ListModels", v1.ListModelsRequest()))

@@ -48,10 +48,14 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
         turn = wire.turn_value(request.turn, call.tenant)
         return v1.CountTokensResponse(input_tokens=await translator.count_tokens(turn))
 
+    async def check_turn(request: Any, call: Call) -> Any:
+        await translator.check(wire.turn_value(request.turn, call.tenant))
+        return v1.CheckTurnResponse()
+
     async def list_models(_request: Any, _call: Call) -> Any:
         return v1.ListModelsResponse(models=[wire.model_message(model) for model in await translator.models()])
 
-    return {"Generate": generate, "CountTokens": count_tokens, "ListModels": list_models}
+    return {"Generate": generate, "CountTokens": count_tokens, "CheckTurn": check_turn, "ListModels": list_models}
 
 
 def _require_silence(silence_ms: int) -> None:

@@ -31,7 +31,7 @@ from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
 from antiphon_core.telemetry import remedies
 from antiphon_translator.engines import registry
-from antiphon_translator.engines.base import Deliver, Engine
+from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.generation_watch import GenerationWatch
@@ -170,6 +170,21 @@ class TranslatorService:
             turn, lambda: turn_prompt.count(route.model, turn, TurnMedia(sight, downloads)), downloads
         )
 
+    async def check(self, turn: Turn) -> None:
+        route = await self._route_of(turn)
+        controls = await _controls_if_up(route.engine)
+        sight = route.model.sight if controls is None else route.model.sight.with_controls(controls)
+        downloads = await self._downloads(turn, sight)
+
+        def check() -> None:
+            if controls is None:
+                turn_prompt.measured(route.model, turn, TurnMedia(sight, downloads))
+                return
+            ids, level = self._ids_of(turn.response_id), route.engine.level
+            TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
+
+        await _off_loop_if_long(turn, check, downloads)
+
     async def models(self) -> Sequence[Model]:
         routes = list(self._routes.values())
         reasons = await asyncio.gather(*(route.readiness.reason() for route in routes))
@@ -273,6 +288,15 @@ class TranslatorService:
             if not limit.expired():
                 raise
             raise EngineTimeout(f"The generation did not end within {limit_s:g} s.") from error
+
+
+async def _controls_if_up(engine: Engine) -> frozenset[str] | None:
+    """The controls of an engine; None if its server is down or does not answer: turns are also checked without it."""
+    try:
+        async with asyncio.timeout(DOWN_WAIT_S):
+            return await engine.controls()
+    except (AntiphonError, TimeoutError):
+        return None
 
 
 async def _off_loop_if_long(

@@ -13,7 +13,7 @@ from antiphon_core import events, response
 from antiphon_core.errors import EngineTimeout, InvalidRequest, ModelNotFound, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.fold import fold
-from antiphon_core.jsons import loads
+from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
@@ -72,6 +72,17 @@ class TranslatorSuite:
         earlier = loads(turn("What is the capital of France?").input)
         behind = await served.translator.count_tokens(turn("And of Italy?", history=earlier))
         assert behind > alone > 0
+
+    async def test_check_raises_the_errors_before_the_first_batch(self, served: Served) -> None:
+        await served.translator.check(turn("Hi"))
+        json_answer: Object = {"text": {"format": {"type": "json_object"}}}  # the engine takes no guides
+        for wrong in (turn("Hi", temperature=7), turn("Hi", **json_answer)):
+            with pytest.raises(InvalidRequest) as generated:
+                await run(served, [], wrong)
+            with pytest.raises(InvalidRequest) as checked:
+                await served.translator.check(wrong)
+            assert (checked.value.field, checked.value.code) == (generated.value.field, generated.value.code)
+        assert served.engine.requests == []
 
     async def test_a_turn_at_max_output_tokens_is_incomplete(self, served: Served) -> None:
         final = (await run(served, [Emit([20, 21])], turn("Hi", max_output_tokens=2)))[-1].final

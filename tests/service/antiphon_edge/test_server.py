@@ -11,6 +11,7 @@ from antiphon_store.testing.faulty import Fault, When
 from tests.support.edge import running_edge
 from tests.support.scripted_system import MODEL, scripted_system
 from tests.support.thinking_edges import thinking_edges
+from tests.support.waiting import until
 
 
 async def test_port_zero_becomes_a_real_one() -> None:
@@ -23,8 +24,7 @@ async def test_a_stop_lets_running_requests_end_within_the_drain() -> None:
     async with running_edge(drain_s=60) as edge:
         edge.translator.hang = True
         slow = asyncio.create_task(edge.create())
-        while not edge.translator.turns:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(edge.translator.turns), "the turn")
         stopping = asyncio.create_task(edge.server.stop())
         with pytest.raises(aiohttp.ClientConnectionError):
             async with asyncio.timeout(30):
@@ -57,8 +57,7 @@ async def test_turn_that_outlasts_the_drain_is_recorded_as_cancelled() -> None:
     async with running_edge(drain_s=0.1) as edge:
         edge.translator.hang = True
         slow = asyncio.create_task(edge.create())
-        while not edge.translator.turns:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(edge.translator.turns), "the turn")
         await asyncio.sleep(0.05)
         await edge.server.stop()
         with pytest.raises(aiohttp.ClientError):
@@ -82,8 +81,7 @@ async def test_background_response_in_creation_is_queued_before_the_stop_ends() 
     async with thinking_edges(drain_s=30) as edges:
         edges.backend.plan(Fault("commit_turn", When.BEFORE, error=None, delay_s=0.15))
         asking = asyncio.create_task(edges.http.create(model="m", input="hi", background=True))
-        while edges.backend.planned:
-            await asyncio.sleep(0.01)
+        await until(lambda: not edges.backend.planned, "the commit")
         asking.cancel()
         await edges.servers[0].stop()
         job = await edges.store.claim_job("default", [queueing.QUEUE], holder="test")

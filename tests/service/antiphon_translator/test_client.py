@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import TranslatorUnavailable
+from antiphon_core.errors import InvalidRequest, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.rpc.methods import TRANSLATOR
@@ -40,6 +40,20 @@ async def test_stream_without_a_terminal_event_is_unavailable(transport: Transpo
     assert (await anext(batches)).frames == b"event"
     with pytest.raises(TranslatorUnavailable, match="without a terminal event"):
         await anext(batches)
+    await client.close()
+    await server.drain(0)
+
+
+async def test_turn_for_a_translator_of_the_release_before_is_checked_by_counting() -> None:
+    async def count(_request: Any, _call: Call) -> Any:
+        raise InvalidRequest("Wrong.", field="input")
+
+    server = RpcServer()
+    server.add(TRANSLATOR, {"CountTokens": count}, ready=always_ready)
+    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}")
+    with pytest.raises(InvalidRequest) as caught:
+        await client.check(TURN)
+    assert caught.value.field == "input"
     await client.close()
     await server.drain(0)
 

@@ -13,6 +13,7 @@ from antiphon_core import events
 from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import (
+    ContextLengthExceeded,
     EngineTimeout,
     EngineUnavailable,
     InvalidRequest,
@@ -29,8 +30,9 @@ from antiphon_translator import service as service_module
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Break, Emit, Hang, ScriptedEngine, Step, Wait
-from antiphon_translator.generation import GenerationRequest, TokenChunk
+from antiphon_translator.generation import GenerationRequest, Level, TokenChunk
 from antiphon_translator.media.sight import Sight
+from antiphon_translator.models import served_model
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt.prompt import EncodedPrompt, PromptEncoder
@@ -288,6 +290,55 @@ async def test_count_tokens_equals_the_prompt_length_of_generate() -> None:
     batches = await run(service, given)
     assert count == len(ids_in(engine.requests[0]))
     assert log_of(batches)[-1]["response"]["usage"]["input_tokens"] == count
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"include": ["message.output_text.logprobs"]}, "include"),
+        ({"temperature": 0.5}, "temperature"),
+        ({"text": {"format": {"type": "json_object"}}}, "text.format"),
+    ],
+)
+async def test_check_rejects_parameters_that_the_engine_lacks_as_generate_does(asked: Object, field: str) -> None:
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
+    service.add(model(), ScriptedEngine(saying("Hello"), controls=frozenset()))
+    for call in (run(service, turn("Hi", **asked)), service.check(turn("Hi", **asked))):
+        with pytest.raises(InvalidRequest) as caught:
+            await call
+        assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
+
+
+async def test_check_of_a_turn_for_an_engine_that_is_down_finds_other_errors() -> None:
+    class Down(ScriptedEngine):
+        async def controls(self) -> frozenset[str]:
+            raise EngineUnavailable("It sleeps.")
+
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
+    service.add(model(), Down(()))
+    await service.check(turn("Hi", temperature=0.5))
+    with pytest.raises(InvalidRequest):
+        await service.check(turn("Hi", temperature=9))
+    with pytest.raises(ContextLengthExceeded):
+        await service.check(turn("Hello world, " * 400_000))
+
+
+@pytest.mark.parametrize("controls", [frozenset({"temperature"}), None])
+async def test_turn_for_a_model_without_a_tokenizer_can_be_checked(controls: frozenset[str] | None) -> None:
+    class Chat(ScriptedEngine):
+        level = Level.CHAT
+
+        async def controls(self) -> frozenset[str]:
+            if controls is None:
+                raise EngineUnavailable("It sleeps.")
+            return controls
+
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
+    profile = ModelProfile(name="m", endpoint="http://127.0.0.1:1", engine="openai_chat")
+    service.add(served_model.load(profile), Chat(()))
+    await service.check(turn("Hi"))
+    with pytest.raises(InvalidRequest, match="no tokenizer here"):
+        await service.check(turn("Hi", truncation="auto"))
 
 
 async def test_concurrent_turns_do_not_mix() -> None:

@@ -120,6 +120,31 @@ def test_invalid_settings_of_a_file_are_rejected_by_name(tmp_path: Path, content
         pump(file=file)
 
 
+@dataclass(frozen=True, slots=True)
+class Sluice:
+    ttl_s: int | None = None
+    rate_s: float = 1.0
+    wait_ms: int = 0
+    volume: int = 0
+
+
+def test_duration_over_100_years_is_rejected_by_name(tmp_path: Path) -> None:
+    most_s = 100 * 365 * 86_400
+    for name, most in (("ttl_s", most_s), ("rate_s", most_s), ("wait_ms", 1_000 * most_s)):
+        variable = f"ANTIPHON_SLUICE_{name.upper()}"
+        sluice = load({"sluice": Sluice}, environ={variable: f"{most}"})["sluice"]
+        assert getattr(sluice, name) == most
+        with pytest.raises(
+            SettingsError, match=rf"^{variable}={most + 1}.*: must be {most:,} m?s \(100 years\) or less"
+        ):
+            load({"sluice": Sluice}, environ={variable: f"{most + 1}"})
+    file = tmp_path / "a.toml"
+    file.write_text("[sluice]\nttl_s = 100_000_000_000_000_000\n")
+    with pytest.raises(SettingsError, match=r"^\[sluice\] ttl_s=100000000000000000: "):
+        load({"sluice": Sluice}, environ={}, file=file)
+    assert load({"sluice": Sluice}, environ={"ANTIPHON_SLUICE_VOLUME": f"{10**17}"})["sluice"].volume == 10**17
+
+
 def test_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_bytes(b"[pump]\nname = '\xff'\n")

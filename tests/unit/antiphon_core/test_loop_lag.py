@@ -7,6 +7,7 @@ import time
 import pytest
 
 from antiphon_core.loop_lag import PERIOD_S, RECENT_S, WARNING_EVERY_S, WARNING_S, LoopLag
+from tests.support.waiting import until
 
 
 def test_the_maximum_lag_is_kept_and_the_recent_maximum_expires() -> None:
@@ -36,8 +37,7 @@ async def test_a_call_that_blocks_the_loop_is_measured() -> None:
     async with lag.watched():
         await asyncio.sleep(0)  # the watch begins
         time.sleep(PERIOD_S + 0.08)  # noqa: ASYNC251 - the test measures this block
-        while lag.max_s == 0:
-            await asyncio.sleep(0.001)
+        await until(lambda: lag.max_s > 0, "the measurement")
     assert lag.max_s >= 0.07
 
 

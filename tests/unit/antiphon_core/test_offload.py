@@ -9,6 +9,7 @@ from contextvars import ContextVar
 import pytest
 
 from antiphon_core.offload import INLINE_BYTES_MAX, MEDIUM_BYTES_MAX, WorkAbandoned, WorkPool
+from tests.support.waiting import until
 
 LARGE = INLINE_BYTES_MAX + 1
 
@@ -36,8 +37,7 @@ class Gate:
         return pass_through
 
     async def until_entered(self, count: int) -> None:
-        while len(self.entered) < count:
-            await asyncio.sleep(0.001)
+        await until(lambda: len(self.entered) >= count, "the work in threads")
 
 
 @pytest.fixture

@@ -109,9 +109,9 @@ def test_a_replay_of_a_cancelled_response_ends_as_cancelled() -> None:
 def test_a_replay_sends_unstreamed_parts_and_items_whole() -> None:
     refusal = {"type": "refusal", "refusal": "No."}
     message = ITEM | {"status": "completed", "content": [refusal]}
-    compaction = {"id": "cmp_1", "type": "compaction", "encrypted_content": "x"}
+    other = {"id": "ws_1", "type": "web_search_call"}
     body = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
-    ended = body | {"status": "completed", "output": [message, compaction]}
+    ended = body | {"status": "completed", "output": [message, other]}
     found = replayed(ended)
     assert fold(found) == ended
     added = [event["item"] for event in found if event["type"] == events.OUTPUT_ITEM_ADDED]

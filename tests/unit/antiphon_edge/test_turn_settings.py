@@ -47,5 +47,6 @@ def test_settings_of_a_peer_are_all_that_begin_with_its_name() -> None:
 
 def test_translator_silence_too_short_for_heartbeats_is_rejected() -> None:
     assert TurnSettings(translator_silence_s=0).translator_silence_s == 0
-    with pytest.raises(SettingsError, match="translator_silence_s must be 0, or 0.25 or more"):
-        TurnSettings(translator_silence_s=0.2)
+    for wrong_s in (0.2, 86_401):
+        with pytest.raises(SettingsError, match="translator_silence_s must be 0, or 0.25 to 86400"):
+            TurnSettings(translator_silence_s=wrong_s)

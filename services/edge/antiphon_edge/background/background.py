@@ -152,7 +152,7 @@ class Background:
     async def _accept(self, accepted: AcceptedTurn) -> Record:
         """Checks a turn and queues it. After an error, its session lease and its key are given back."""
         try:
-            await self._translator.count_tokens(accepted.turn)
+            await self._translator.check(accepted.turn)
             return await self._queue(accepted)
         except BaseException as error:
             log.info("background response %s was not accepted: %s", accepted.response_id, for_log(error))

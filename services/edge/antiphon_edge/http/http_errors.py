@@ -151,9 +151,12 @@ def raw_rejection(status: int, code: str, message: str) -> bytes:
 
 
 def _answer(error: AntiphonError) -> web.Response:
+    body = envelope(error)
+    if isinstance(error, IdempotencyMismatch):  # the store names its own argument
+        body["error"]["param"] = "Idempotency-Key"
     return web.Response(
         status=status_of(error),
-        body=dumps(envelope(error)),
+        body=dumps(body),
         content_type="application/json",
         headers=_headers(error),
     )

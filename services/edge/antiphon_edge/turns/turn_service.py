@@ -18,6 +18,7 @@ from functools import partial
 
 from antiphon_core import response
 from antiphon_core.clock import Clock
+from antiphon_core.errors import row_of
 from antiphon_core.flow import Flow
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import loads
@@ -26,6 +27,7 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.sealing_keys import SealingKeys
+from antiphon_core.telemetry import metrics
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
@@ -150,5 +152,8 @@ class _Collector:
         if self._final is None:
             raise AssertionError("a turn ended without a terminal batch")
         if self._final.status is Status.FAILED:
-            raise response.error_of(loads(self._final.body))
+            error = response.error_of(loads(self._final.body))
+            if row_of(error).http_status >= 500:
+                metrics.TURN_FAILURES_ANSWERED.of().add()
+            raise error
         return response.join(self._final.body, self._final.output_items)

@@ -1,8 +1,7 @@
 """Accepts requests: reads the history of a turn, leases its session and claims its idempotency key.
 
 One round trip to the store does all three; a turn that needs none of them needs no round trip. If the turn will be
-stored, the store must first have shown that it answers and has room. Items that the input refers to are looked up
-before.
+stored, the store must have shown that it answers and has room. Items that the input refers to are looked up before.
 """
 
 from __future__ import annotations
@@ -96,7 +95,8 @@ class TurnStarter:
         carried = await self._checked_carried(tenant, request, session_id, key, carried)
         given = await self._resolved_input(tenant, request)
         asked = await self._placed_request(tenant, request, session_id, key, carried)
-        if request.store is not False:
+        is_kept = request.store is not False
+        if is_kept and key is None:
             await self.watch.require_room()  # before a model generates output that could not be stored
         start = await self._start_or_undo(tenant, asked, request.conversation_id)
         response_id = str(asked.response_id)
@@ -105,7 +105,9 @@ class TurnStarter:
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
         try:
-            stored, is_kept = start.history.items, request.store is not False
+            if key is not None:  # only now: a repeated request is answered without room
+                await self.watch.require_room()
+            stored = start.history.items
             turn = await self._turn(tenant, response_id, request, stored, given, carried=carried, must_fit=is_kept)
         except BaseException:
             self.cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)

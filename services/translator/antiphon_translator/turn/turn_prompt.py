@@ -227,9 +227,17 @@ def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int
     ContextLengthExceeded: the prompt is too long, and was not counted to its end."""
     if not model.is_measured:
         raise unmeasured("counting")
+    return measured(model, turn, media).tokens
+
+
+def measured(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> TurnPrompt:
+    """The prompt of a turn whose engine is not known. Its `tokens` are exact, or 0 if the model has no tokenizer.
+
+    InvalidRequest: as `TurnPrompt.of`. ContextLengthExceeded: the prompt is too long, and was not counted to its end.
+    """
     prompt = TurnPrompt.of(model, turn, Parameters.parse(turn.request), media)
     if prompt.is_floor:
         raise ContextLengthExceeded.of(
             input_tokens=prompt.tokens, context_length=model.context_length, is_floor=prompt.is_floor
         )
-    return prompt.tokens
+    return prompt

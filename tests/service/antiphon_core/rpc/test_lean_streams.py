@@ -26,7 +26,7 @@ from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.certificates import authority, signed_by
 from tests.support.ports import free_ports
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import WAIT_MAX_S, until
 
 MESSAGE = STORE.methods["ReadEvents"].response.message
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -142,8 +142,7 @@ async def test_a_call_that_fails_after_its_first_answer_is_not_retried(world: Wo
 
 async def test_cancelling_ends_the_rpc(world: World) -> None:
     reading = asyncio.create_task(world.read(follow=True))
-    while len(world.received) < 3:
-        await asyncio.sleep(0)
+    await until(lambda: len(world.received) >= 3, "three answers")
     reading.cancel()
     await world.service.closed.wait()
     with pytest.raises(asyncio.CancelledError):
@@ -169,8 +168,7 @@ async def test_an_unreachable_server_is_unavailable_without_its_address() -> Non
 
 async def test_a_closed_client_ends_its_calls(world: World) -> None:
     reading = asyncio.create_task(world.read(follow=True))
-    while len(world.received) < 3:
-        await asyncio.sleep(0)
+    await until(lambda: len(world.received) >= 3, "three answers")
     await world.streams.close()
     with pytest.raises(StoreUnavailable):
         await reading

@@ -22,7 +22,7 @@ from antiphon_core.telemetry.spans import SpanKind
 from antiphon_protos.antiphon.store import v1
 from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.recorded_spans import RecordingTracer, recorded
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import WAIT_MAX_S, until
 
 GET = STORE.methods["GetResponseRecord"]
 READ = STORE.methods["ReadEvents"]
@@ -158,8 +158,7 @@ async def test_the_reader_of_a_stream_is_not_inside_the_streams_span(
     assert open_streams.value == 1
     await answers.aclose()
     assert tracer.spans[0].has_ended
-    while open_streams.value:
-        await asyncio.sleep(0)
+    await until(lambda: not open_streams.value, "the end of the stream")
 
 
 async def test_an_audit_line_has_the_ids_of_the_request_and_its_result(client: RpcClient, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_protos.antiphon.store.internal import v1 as internal
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import WAIT_MAX_S, until
 
 Request = v1.GetResponseRecordRequest
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
@@ -211,8 +211,7 @@ async def outcome(channel: grpc.aio.Channel) -> grpc.StatusCode:
 async def test_a_drain_lets_running_calls_end_and_refuses_new_ones(fixture: Setup) -> None:
     state, server, channel = fixture
     running = asyncio.ensure_future(call(channel, "GetResponseRecord", bytes(Request(id="slow"))))
-    while not state.calls:
-        await asyncio.sleep(0.01)
+    await until(lambda: bool(state.calls), "the call")
     draining = asyncio.create_task(server.drain(2 * WAIT_MAX_S))
     async with asyncio.timeout(WAIT_MAX_S):
         while await outcome(channel) is not grpc.StatusCode.UNAVAILABLE:

@@ -67,5 +67,7 @@ async def test_a_conversation_over_the_context_is_compacted_with_truncation() ->
         assert answer.status == 200, answer.body
         assert [item["type"] for item in answer.json["output"]] == ["compaction", "message"]
         del members["truncation"]
-        answer = await system.http.post("/v1/responses", {"model": MODEL, "input": items} | members)
-        assert (answer.status, answer.error["code"]) == (400, "context_length_exceeded")
+        for background in (False, True):
+            body = {"model": MODEL, "input": items, "background": background} | members
+            answer = await system.http.post("/v1/responses", body)
+            assert (answer.status, answer.error["code"]) == (400, "context_length_exceeded")

@@ -120,13 +120,13 @@ async def test_malformed_body_behind_a_running_request_is_rejected_in_its_turn(e
     writer.write(head(b"GET /v1/models"))
     await asked.wait()
     (connection,) = edge.server._runner.server.connections  # type: ignore[union-attr]
-    for piece in (head(*CHUNKED), BODY + b"\r\n0\r\n\r\n"):
-        waiting = len(connection._messages)
-        writer.write(piece)
-        while len(connection._messages) == waiting:
-            await asyncio.sleep(0)
-    go_on.set()
     async with asyncio.timeout(30):
+        for piece in (head(*CHUNKED), BODY + b"\r\n0\r\n\r\n"):
+            waiting = len(connection._messages)
+            writer.write(piece)
+            while len(connection._messages) == waiting:
+                await asyncio.sleep(0)
+        go_on.set()
         assert [(await read(reader)).status for _ in range(2)] == [200, 400]
     writer.close()
 

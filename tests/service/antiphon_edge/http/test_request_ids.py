@@ -12,6 +12,7 @@ from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.trace_context import TraceContext
 from tests.support.edge import RunningEdge
 from tests.support.recorded_spans import recorded
+from tests.support.waiting import until
 
 BODY: Object = {"model": "m", "input": "hi"}
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -71,8 +72,7 @@ async def test_client_disconnect_is_logged_with_status_499(edge: RunningEdge, ca
     caplog.set_level(logging.INFO, logger="antiphon_edge.access")
     edge.translator.hang = True
     asking = asyncio.create_task(edge.create())
-    while not edge.translator.turns:
-        await asyncio.sleep(0.01)
+    await until(lambda: bool(edge.translator.turns), "the turn")
     asking.cancel()
     await asyncio.wait_for(edge.translator.closed.wait(), 30)
     async with asyncio.timeout(30):

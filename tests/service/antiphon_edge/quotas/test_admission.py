@@ -14,7 +14,7 @@ from antiphon_edge.quotas.admission import duration
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.thinking_edges import thinking_edges
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import WAIT_MAX_S, until
 
 PLENTY = 1_000
 
@@ -107,8 +107,7 @@ async def running(edge: RunningEdge, count: int, **members: Any) -> list[asyncio
     """Starts so many responses, which do not end."""
     edge.translator.hang = True
     asking = [asyncio.create_task(edge.create(**members)) for _ in range(count)]
-    while len(edge.translator.turns) < count:
-        await asyncio.sleep(0.01)
+    await until(lambda: len(edge.translator.turns) >= count, "the turns")
     return asking
 
 

@@ -26,6 +26,7 @@ from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
 from tests.support.thinking_edges import thinking_edges, worker
+from tests.support.waiting import until
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -155,8 +156,7 @@ async def test_an_engine_fault_is_a_status_without_streaming_and_an_event_with(e
 async def test_a_client_that_goes_away_stops_the_translator(edge: RunningEdge, stream: bool) -> None:
     edge.translator.hang = True
     asking = asyncio.create_task(edge.create(stream=stream))
-    while not edge.translator.turns:
-        await asyncio.sleep(0.01)
+    await until(lambda: bool(edge.translator.turns), "the turn")
     await asyncio.sleep(0.05)
     asking.cancel()
     await asyncio.wait_for(edge.translator.closed.wait(), 30)
@@ -278,8 +278,7 @@ async def test_all_edges_reject_the_cancellation_of_a_synchronous_response_alike
         edges.sayer.pause_at = 3
         body = {"model": "m", "input": "hi"}
         asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers=key))
-        while not edges.sayer.requests:
-            await asyncio.sleep(0.01)
+        await until(lambda: bool(edges.sayer.requests), "the generation")
         path = f"/v1/responses/{edges.translator.turns[0].response_id}"
         for http in edges.https:
             refused = await http.post(f"{path}/cancel", b"")

@@ -28,6 +28,14 @@ def test_anything_that_comes_answers_a_ping() -> None:
     assert keepalive.due_s == 610
 
 
+def test_timeout_of_a_ping_begins_again_when_the_process_was_stopped() -> None:
+    keepalive = Keepalive(300, 20, now_s=0)
+    keepalive.step(300, has_calls=True)
+    assert keepalive.step(340, has_calls=True) is Step.WAIT
+    assert keepalive.due_s == 360
+    assert keepalive.step(360, has_calls=True) is Step.GIVE_UP
+
+
 def test_idle_connection_is_not_pinged() -> None:
     keepalive = Keepalive(300, 20, now_s=0)
     assert keepalive.step(300, has_calls=False) is Step.WAIT

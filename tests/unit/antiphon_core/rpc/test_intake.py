@@ -9,6 +9,7 @@ import pytest
 from antiphon_core.errors import Timeout, Unavailable
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX as LARGEST
 from antiphon_core.rpc.intake import Budget, Intake, IntakeLimits
+from tests.support.waiting import until
 
 LIMITS = IntakeLimits(bytes_max=3 * LARGEST, caller_bytes_max=2 * LARGEST, caller_calls_max=2)
 
@@ -85,8 +86,7 @@ async def test_a_slow_request_counts_as_the_largest_and_is_refused_without_room(
 async def test_a_slow_request_that_arrives_is_received() -> None:
     intake, context = Intake(LIMITS, grace_s=0), Context()
     receiving = asyncio.ensure_future(receive(intake, context))
-    while intake.budget.is_unused:
-        await asyncio.sleep(0)
+    await until(lambda: not intake.budget.is_unused, "the request's share of the budget")
     context.arrived.set_result(b"late")
     with await receiving as data:
         assert data == b"late"

@@ -41,7 +41,7 @@ from tests.support.background import (
     whole,
     without_room_for_output,
 )
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import WAIT_MAX_S, until
 
 TALK = new_conversation_id(RandomIds())
 
@@ -281,8 +281,7 @@ async def test_cancellation_during_create_cancels_the_response(system: Bench) ->
     may_go_on = asyncio.Event()
     store.after["commit_turn"] = may_go_on.wait
     creating = asyncio.create_task(system.edge_over(store).create(TENANT, background_request()))
-    while not system.backend.stored():
-        await asyncio.sleep(0.001)
+    await until(lambda: bool(system.backend.stored()), "the record")
     ((_, response_id),) = system.backend.stored()
     cancelling = asyncio.create_task(system.edge.cancel(TENANT, response_id))
     await asyncio.sleep(0.02)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +20,18 @@ from antiphon_core.errors import (
 )
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_core.ports.store import Status
+from antiphon_core.offload import INLINE_BYTES_MAX
+from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume, Turn
+from antiphon_core.replay import frames_of
 from antiphon_core.response import join
-from antiphon_edge.compaction.compacting_translator import CompactingTranslator, is_triggered
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_edge.compaction.compacting_translator import CompactingTranslator, Insertion, is_triggered
+from antiphon_edge.sealed.compaction import CompactionSealer
+from antiphon_edge.sealed.sealing import Sealer
 from tests.support.pushed import generated
 from tests.support.translators import ScriptedTranslator
+from tests.support.waiting import until
 
 USER: Object = {"id": "u", "type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
 ANSWER: Object = {"id": "a", "type": "message", "role": "assistant", "content": []}
@@ -80,6 +89,16 @@ async def test_a_long_turn_begins_with_a_compaction() -> None:
     summing, answering = translator.turns
     assert types(summing) == ["message"] * 4
     assert types(answering) == ["message", "message", "compaction"]
+
+
+@pytest.mark.parametrize("given", [turn(**LONG), turn(USER, TRIGGER)], ids=["begins with one", "is one"])
+async def test_replay_of_a_compaction_has_the_events_of_its_stream(given: Turn) -> None:
+    seal = CompactionSealer(Sealer(SealingKeys.ephemeral(), ttl_s=60, clock=SystemClock()), "t")
+    batches = [seal(batch) for batch in await run(ScriptedTranslator(words=("Hello",)), given)]
+    final = batches[-1].final
+    assert final is not None
+    record = Record("resp_1", final.status, final.body, output_items=final.output_items)
+    assert events.decode(b"".join(frames_of(record))) == events_of(batches)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +237,67 @@ async def test_a_response_that_fails_behind_its_compaction_has_the_usage_of_the_
     assert failed["response"]["usage"]["total_tokens"] == loads(last.final.body)["usage"]["total_tokens"] == 5
 
 
+class Answering(ScriptedTranslator):
+    """A translator whose summaries are short and succeed, whatever its answers are."""
+
+    async def generate(self, turn: Turn, receive: Receive, **options: Any) -> None:
+        if turn.response_id == "resp_1":
+            await super().generate(turn, receive, **options)
+        else:
+            await ScriptedTranslator().generate(turn, receive, **options)
+
+
+LONG_WORDS = ("a", "b" * 2 * INLINE_BYTES_MAX, "c")
+
+
+@pytest.mark.parametrize("fault", [None, EngineUnavailable("gone")])
+async def test_large_batches_behind_a_compaction_are_changed_in_a_thread_and_sent_in_order(
+    fault: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[tuple[bool, threading.Thread]] = []
+    change = Insertion.__call__
+
+    def noting(insertion: Insertion, batch: Batch) -> Batch:
+        changed.append((len(batch.frames) > INLINE_BYTES_MAX, threading.current_thread()))
+        return change(insertion, batch)
+
+    monkeypatch.setattr(Insertion, "__call__", noting)
+    batches: list[Batch] = []
+    translator = CompactingTranslator(Answering(LONG_WORDS, fault=fault), clock=SystemClock())
+    with pytest.raises(EngineUnavailable) if fault else nullcontext():
+        await translator.generate(turn(**LONG), batches.append)
+    log = events_of(batches)
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert [event["delta"] for event in log if "delta" in event] == list(LONG_WORDS)
+    assert (batches[-1].final is None) is (fault is not None)
+    assert {thread is threading.main_thread() for is_large, thread in changed if is_large} == {False}
+    assert changed[0] == (False, threading.main_thread())
+
+
+async def test_cancelled_turn_passes_no_more_batches_behind_its_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_begun, may_end = threading.Event(), threading.Event()
+    change = Insertion.__call__
+
+    def blocking(insertion: Insertion, batch: Batch) -> Batch:
+        if len(batch.frames) > INLINE_BYTES_MAX:
+            has_begun.set()
+            may_end.wait()
+        return change(insertion, batch)
+
+    monkeypatch.setattr(Insertion, "__call__", blocking)
+    batches: list[Batch] = []
+    translator = CompactingTranslator(Answering(LONG_WORDS, hang=True), clock=SystemClock())
+    running = asyncio.create_task(translator.generate(turn(**LONG), batches.append))
+    await until(has_begun.is_set, "the large batch")
+    sent = len(batches)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    may_end.set()
+    await until(lambda: asyncio.all_tasks() == {asyncio.current_task()}, "the end of all tasks")
+    assert len(batches) == sent
+
+
 async def test_other_calls_are_passed_to_the_inner_translator() -> None:
     inner = ScriptedTranslator(unready=TranslatorUnavailable("no"))
     translator = CompactingTranslator(inner, clock=SystemClock())
@@ -241,6 +321,30 @@ async def test_a_turn_that_is_too_long_to_be_counted_is_compacted() -> None:
 )
 async def test_a_compaction_that_would_be_rejected_is_not_counted(rejected: Turn) -> None:
     translator = CompactingTranslator(ScriptedTranslator(), clock=SystemClock())
-    with pytest.raises(InvalidRequest):
-        await translator.count_tokens(rejected)
+    for ask in (translator.count_tokens, translator.check):
+        with pytest.raises(InvalidRequest):
+            await ask(rejected)
     assert await translator.count_tokens(turn(USER, TRIGGER)) == 3
+
+
+async def test_check_of_a_compaction_checks_the_turn_of_its_summary() -> None:
+    class Checking(ScriptedTranslator):
+        async def check(self, turn: Turn) -> None:
+            self.turns.append(turn)
+
+    inner, summing, answering = Checking(), turn(USER, TRIGGER, top_logprobs=5), turn(top_logprobs=5, **LONG)
+    for given in (summing, answering):
+        await CompactingTranslator(inner, clock=SystemClock()).check(given)
+    assert ["top_logprobs" in loads(each.request) for each in inner.turns] == [False, True]
+    assert inner.turns[1] == answering
+
+
+async def test_check_of_a_turn_that_cannot_be_counted_for_its_compaction_is_rejected() -> None:
+    class Uncounting(ScriptedTranslator):
+        async def count_tokens(self, turn: Turn) -> int:
+            raise InvalidRequest("no tokenizer")
+
+    translator = CompactingTranslator(Uncounting(), clock=SystemClock())
+    await translator.check(turn())
+    with pytest.raises(InvalidRequest, match="no tokenizer"):
+        await translator.check(turn(**LONG))

@@ -9,6 +9,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable, Unimplemented
 from antiphon_core.ports.quotas import Draw, Hold, QuotaAnswer, QuotaRequest
 from antiphon_edge.quotas.counting import PAUSE_S, STORE_TIMEOUT_S, OwnShare, SharedCounts, divided
+from tests.support.waiting import until
 
 SEVEN = QuotaRequest([Draw("requests", 1, 1, 7, 7)])
 
@@ -110,13 +111,11 @@ def test_store_timeout_is_at_most_a_quarter_of_a_second() -> None:
 async def test_cancelled_request_cancels_its_store_call(store: Store, shared: SharedCounts) -> None:
     store.hangs = True
     asking = asyncio.create_task(shared.take_quota("acme", SEVEN))
-    while not store.asked:
-        await asyncio.sleep(0)
+    await until(lambda: bool(store.asked), "the call of the store")
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    while not store.cancelled:
-        await asyncio.sleep(0)
+    await until(lambda: bool(store.cancelled), "the end of the call")
     store.hangs = False
     assert (await shared.take_quota("acme", SEVEN)).shortage is None
     assert store.asked == 2  # the cancellation was not taken for a store outage

@@ -22,6 +22,7 @@ from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_bench import TENANT, TIMING, WITHOUT_RETRIES, Bench
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -168,8 +169,7 @@ async def test_edge_that_lost_its_leases_does_not_release_those_of_its_successor
     taken, said = await taken_over(bench, accepted)
     bench.sayer.pause_at = 12
     successor = asyncio.create_task(bench.play(taken, state=said))
-    while len(bench.sayer.requests) < 2:
-        await asyncio.sleep(0.001)
+    await until(lambda: len(bench.sayer.requests) >= 2, "the second generation")
     awake.set()
     assert (await sleeping)[-2]["code"] == "conversation_lost"
     with pytest.raises(IdempotencyMismatch):

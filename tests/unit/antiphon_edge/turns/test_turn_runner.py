@@ -19,6 +19,7 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.turn_bench import FAST, TENANT, TIMING, Bench
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -133,7 +134,6 @@ async def test_failed_session_renewals_do_not_end_the_turn(bench: Bench, monkeyp
     accepted = await bench.begin(session_id="s")
     bench.backend.plan(*[Fault("renew_session", When.BEFORE)] * 3)
     playing = asyncio.create_task(bench.play(accepted))
-    while bench.backend.planned:
-        await asyncio.sleep(0.005)
+    await until(lambda: not bench.backend.planned, "the planned faults")
     bench.sayer.go.set()
     assert (await playing)[-1]["type"] == events.COMPLETED

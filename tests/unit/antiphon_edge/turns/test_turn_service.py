@@ -11,7 +11,9 @@ import pytest
 from antiphon_core import events, response
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
+    AntiphonError,
     EngineTimeout,
+    InvalidRequest,
     ModelNotFound,
     PreviousResponseNotFound,
     ResponseNotFound,
@@ -25,6 +27,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.telemetry import metrics
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_service import TurnService
@@ -33,6 +36,7 @@ from antiphon_store.service import StoreService
 from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_streams import sent
+from tests.support.waiting import until
 
 TENANT = "default"
 
@@ -146,6 +150,19 @@ async def test_without_streaming_a_failure_is_raised_as_itself_and_recorded(benc
     assert (await bench.stored(turn.response_id))["status"] == "failed"
 
 
+@pytest.mark.parametrize(("fault", "counted"), [(EngineTimeout("no token"), 1), (InvalidRequest("not this"), 0)])
+async def test_failure_that_is_answered_with_5xx_is_counted_as_answered(
+    bench: Bench, fault: AntiphonError, counted: int
+) -> None:
+    bench.translator.fault = fault
+    before = metrics.TURN_FAILURES_ANSWERED.of().value
+    await bench.stream()
+    assert metrics.TURN_FAILURES_ANSWERED.of().value == before
+    with pytest.raises(type(fault)):
+        await bench.complete()
+    assert metrics.TURN_FAILURES_ANSWERED.of().value == before + counted
+
+
 async def test_a_caller_that_goes_away_stops_the_translator_and_is_recorded_as_cancelled(bench: Bench) -> None:
     bench.translator.hang = True
     request = CreateRequest.parse(b'{"model": "m", "input": "hi"}')
@@ -162,8 +179,7 @@ async def test_a_caller_that_goes_away_stops_the_translator_and_is_recorded_as_c
 async def test_cancelled_task_is_recorded_as_cancelled(bench: Bench) -> None:
     bench.translator.hang = True
     task = asyncio.create_task(bench.complete())
-    while not bench.translator.turns:
-        await asyncio.sleep(0)
+    await until(lambda: bool(bench.translator.turns), "the turn")
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

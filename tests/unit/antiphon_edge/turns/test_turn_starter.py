@@ -68,9 +68,12 @@ class Bench:
         self.backend = row_backend("memory://", clock=self.clock)
         self.store = StoreService(self.backend)
         self.slow = SlowStore(self.store)
+        self.starter = self._new_starter()
+
+    def _new_starter(self) -> TurnStarter:
         sealer = Sealer.of(None, ttl_s=10, clock=self.clock)
         slow: Any = self.slow
-        self.starter = TurnStarter(slow, clock=self.clock, ids=RandomIds(), sealer=sealer)
+        return TurnStarter(slow, clock=self.clock, ids=RandomIds(), sealer=sealer)
 
     async def ask(
         self, *, session_id: str | None = None, key: str | None = None, **members: Any
@@ -88,6 +91,11 @@ class Bench:
         fence = accepted.lease.fence if accepted.lease is not None else None
         await self.store.commit_turn(TENANT, TurnCommit(record, fence=fence, idempotency_key=accepted.key))
         return await self.store.get(TENANT, record.id)
+
+    def fill(self) -> None:
+        """Fills the store, for a new starter that has not seen room yet."""
+        self.slow.error = StoreUnavailable("The disk is full.", full=True)
+        self.starter = self._new_starter()
 
     async def conversation(self) -> str:
         conversation_id = new_conversation_id(RandomIds())
@@ -412,3 +420,21 @@ async def test_large_items_that_are_referred_to_are_completed_outside_the_event_
     await bench.begin(input=[{"type": "item_reference", "id": "msg_large"}])
     assert len(threads) == 1
     assert threading.current_thread() not in threads
+
+
+async def test_repeated_request_is_answered_by_a_full_store(bench: Bench) -> None:
+    accepted = await bench.begin(key="k")
+    await bench.commit(accepted)
+    bench.fill()
+    repeated = await bench.ask(key="k")
+    assert isinstance(repeated, RepeatedRequest)
+    assert repeated.response_id == accepted.response_id
+
+
+async def test_new_request_under_a_key_is_rejected_by_a_full_store_and_leaves_the_key(bench: Bench) -> None:
+    bench.fill()
+    for _ in range(2):  # a second request is not answered as a repetition of the first
+        with pytest.raises(StoreUnavailable, match="no room"):
+            await bench.ask(key="k", session_id="s")
+        await bench.starter.cleanup.settle()
+    assert (await bench.store.describe_session(TENANT, "s")).lease is None
