@@ -114,7 +114,7 @@ class Background:
 
         InvalidRequest: it is not a background response. ResponseNotFound."""
         record = await self.current(tenant, response_id)
-        if not _is_background(record):
+        if not is_background(record):
             raise synchronous()
         if record.status not in UNFINISHED:
             return record
@@ -306,9 +306,9 @@ def synchronous() -> InvalidRequest:
 
 def _is_running(record: Record) -> bool:
     """Whether a background response is queued or runs."""
-    return record.status in UNFINISHED and _is_background(record)
+    return record.status in UNFINISHED and is_background(record)
 
 
-def _is_background(record: Record) -> bool:
+def is_background(record: Record) -> bool:
     """Searches the body before parsing it, because a body may hold 10 MiB of instructions."""
     return bool(_BACKGROUND.search(record.body)) and loads(record.body).get("background") is True

@@ -18,7 +18,7 @@ from antiphon_core.ports.store import UNFINISHED, Record
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CountRequest, CreateRequest
 from antiphon_core.telemetry import metrics
-from antiphon_edge.background.background import Background, synchronous
+from antiphon_edge.background.background import Background, is_background, synchronous
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import dropped_tools
 from antiphon_edge.routes import answers, bodies, queries, resuming, sessions
@@ -70,7 +70,7 @@ class ResponseRoutes:
             record = await self._background.create(tenant, body, session_id=session_id, key=key)
             if not body.stream:
                 return answers.json(_as_json(record))
-            return await self._send_followed(request, record.id, self._background.stream(tenant, record))
+            return await self._send_followed(request, record, self._background.stream(tenant, record))
         if not body.stream:
             return answers.json(await self._turns.complete(tenant, body, session_id=session_id, key=key))
         headers = NO_HEADERS if key is None else resuming.BY_KEY
@@ -98,7 +98,7 @@ class ResponseRoutes:
         if queries.flag(request, "stream"):
             metrics.REPLAYS.of("retrieved").add()
             stream = self._background.stream(tenant_of(request), record, after=after)
-            return await self._send_followed(request, record.id, stream, sealer or unchanged)
+            return await self._send_followed(request, record, stream, sealer or unchanged)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
         return answers.json(_as_json(replace(record, output_items=await _sealed(record.output_items, sealer))))
@@ -136,11 +136,11 @@ class ResponseRoutes:
         return ReasoningSealer(self._turns.starter.sealer, tenant_of(request))
 
     async def _send_followed(
-        self, request: web.Request, response_id: str, stream: AsyncGenerator[Batch, None], change: Change = unchanged
+        self, request: web.Request, record: Record, stream: AsyncGenerator[Batch, None], change: Change = unchanged
     ) -> web.StreamResponse:
         """Sends the events of a stored or background response. If none comes within ANSWER_S, the headers are sent
         before the first event."""
-        headers = resuming.after_last_event(response_id)
+        headers = resuming.after_last_event(record.id) if is_background(record) else NO_HEADERS
         answer = EventStream(request, keep_alive_s=self._keep_alive_s, headers=headers)
         answer.open_after(ANSWER_S)
         try:

@@ -1,6 +1,6 @@
 """`x-antiphon-resume`: the header of a stream that tells the client how to resume after a lost connection.
 
-A stream of a stored or background response can be resumed at any edge. The value is the path to GET; replace
+A stream of a background response can be resumed at any edge. The value is the path to GET; replace
 `{sequence_number}` by the number of the last event that arrived. A turn with an idempotency key is replayed from its
 first event, with the same numbers, when the client repeats the request: the value is `idempotency-key`. Any other turn
 ends with its edge, and its answer has no such header.

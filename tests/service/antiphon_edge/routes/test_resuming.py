@@ -20,3 +20,9 @@ async def test_stream_of_a_keyed_turn_names_its_key_in_the_resume_header(edge: R
     keyed = await edge.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"})
     assert keyed.headers[resuming.HEADER] == "idempotency-key"
     assert resuming.HEADER not in (await edge.ask("POST", "/v1/responses", body)).headers
+
+
+async def test_stream_of_a_stored_response_without_stored_events_has_no_resume_header(edge: RunningEdge) -> None:
+    created = (await edge.create()).json
+    answer = await edge.ask("GET", f"/v1/responses/{created['id']}?stream=true")
+    assert (answer.status, resuming.HEADER in answer.headers) == (200, False)
