@@ -245,8 +245,8 @@ class ChunkReader:
 
     def _take_choice(self, choice: Mapping[str, Any]) -> None:
         self._take(choice.get("delta") or {})
-        if choice.get("finish_reason") is not None:
-            self._take_finish_reason(choice["finish_reason"])
+        if reason := choice.get("finish_reason"):  # some servers send "" instead of null before the end
+            self._take_finish_reason(reason)
 
     def _take(self, delta: Mapping[str, Any]) -> None:
         if reasoning := reasoning_in(delta):

@@ -331,6 +331,16 @@ def test_malformed_chunk_is_a_fault(chunk: Object) -> None:
         ChunkReader().read(chunk)
 
 
+def test_empty_finish_reason_does_not_end_the_output() -> None:
+    reader = ChunkReader()
+    reader.read(end("") | {"usage": None})
+    assert not reader.is_complete
+    chunk = reader.read(delta(content="Well"))
+    assert chunk is not None and list(chunk.segments) == [Text("Well")]
+    reader.read(end("stop"))
+    assert reader.finish().finish is FinishReason.STOP
+
+
 def test_finish_reason_abort_is_a_fault() -> None:
     with pytest.raises(EngineFault, match="broke off the generation: abort"):
         ChunkReader().read(end("abort"))
