@@ -121,17 +121,19 @@ class GenerationRequest:
     """One generation. `request_id` is unique: engines log it, and some stop the generation by it.
 
     Each of `stop_ids` ends the generation, the model's own end-of-turn id first; so does each text in `stop`, which is
-    not part of the output.
+    not part of the output. `stop_tokens` are the texts of all `stop_ids` but the first, where these are added tokens of
+    the vocabulary: for an engine of text that takes one id only.
     `top_logprobs` is the number of alternatives of each token; None for no log probabilities at all.
     Requests with the same `cache_key` are likely to share the beginning of their prompt. With `asks_cached` the server
     is asked how much of the prompt was in its cache. With `ignore_eos` the end-of-turn id is a token like any other,
-    and there are no `stop_ids`.
+    and there are no `stop_ids` and `stop_tokens`.
     """
 
     request_id: str
     prompt: Prompt
     max_tokens: int
     stop_ids: tuple[int, ...] = ()
+    stop_tokens: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
     sampling: Sampling = Sampling()

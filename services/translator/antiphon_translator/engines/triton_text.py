@@ -4,6 +4,9 @@ They differ in the names of their inputs, in whether a message holds the new tex
 at the end: a finish reason (LLM API), or token counts (the others), from which the finish reason follows. Their own
 search for stop words works on token ids and leaves the words in the text, so the text is searched here, too.
 
+`end_id` takes one id. A model with several, such as Llama 3, gets the others as stop words by their texts, which the
+tokenizer of the server turns into these ids. The text has such a token only if the server does not skip special tokens.
+
 BLS does not pass a cancellation on: a cancelled generation may run on to its end.
 
 The ensemble detokenizes each message by itself, which loses characters that span several tokens and, with some
@@ -136,8 +139,8 @@ class TextSignature:
     def _tensors(self, request: GenerationRequest) -> list[Tensor]:
         optional = [one(self.names.streaming, True), one(self.names.exclude_prompt, True)]
         optional += [one(f"return_{name}", True) for name in (*_COUNTS, _FINISH) if name in self.model.outputs]
-        if request.stop:
-            optional.append(row(self.names.stop, request.stop))
+        if stop := (*request.stop, *request.stop_tokens):
+            optional.append(row(self.names.stop, stop))
         if request.stop_ids:
             optional.append(one("end_id", request.stop_ids[0]))
         tensors = [
@@ -162,13 +165,14 @@ class TextSignature:
 
 
 class TextReader:
-    """Reads text, finish reason and token counts from responses. Cuts the text off at a stop text."""
+    """Reads text, finish reason and token counts from responses. Cuts the text off at a stop text or stop token."""
 
     def __init__(self, request: GenerationRequest, growth: Growth) -> None:
         self.is_complete = False
         self._outputs = Outputs()
         self._text = GrowingText(growth)
-        self._stop = StopTexts(request.stop)
+        self._stop = StopTexts((*request.stop, *request.stop_tokens))
+        self._stop_tokens = frozenset(request.stop_tokens)
         self._max_tokens = request.max_tokens
         self._reason = ""
         self._input_tokens: int | None = None
@@ -181,6 +185,7 @@ class TextReader:
             return None
         text = self._stop.feed(self._text.feed(message))
         if self._stop.matched:
+            self.is_complete = self.is_complete or self._stop.found in self._stop_tokens
             return TextChunk(text=text, finish=FinishReason.STOP, usage=self._usage())
         return TextChunk(text=text) if text else None
 

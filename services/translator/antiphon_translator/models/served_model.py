@@ -62,6 +62,12 @@ class ServedModel:
     histories: HistoryCache = field(default_factory=lambda: HistoryCache(limits.PROMPT_CACHE_BYTES_DEFAULT))
     """The cache of parsed histories."""
 
+    @property
+    def stop_tokens(self) -> tuple[str, ...]:
+        """The texts of the `stop_ids` behind the first one that are added tokens of the vocabulary."""
+        added = self.tokenizer.added
+        return tuple(added[token_id] for token_id in self.stop_ids[1:] if token_id in added)
+
     def context_tokens(self, prompt_tokens: int, conversation: Conversation) -> int:
         """The tokens of the context that a conversation takes: its prompt, and an estimate for its images."""
         return prompt_tokens + (self.image_tokens * len(conversation.images) if self.image_tokens else 0)

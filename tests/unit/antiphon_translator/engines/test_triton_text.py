@@ -152,6 +152,28 @@ def test_a_stop_text_ends_the_reading_and_is_cut_off() -> None:
     assert read(reader, counted("One END of")) == TextChunk("", finish=FinishReason.STOP, usage=Usage(5, 2))
 
 
+ENDING = replace(REQUEST, stop=("END",), stop_tokens=("<|eom|>", "<|end|>"))
+
+
+@pytest.mark.parametrize(("kind", "name"), [(ENSEMBLE, "stop_words"), (LLM_API, "sampling_param_stop")])
+def test_further_stop_tokens_are_sent_as_stop_words(kind: Kind, name: str) -> None:
+    assert sent(describe(model_of(kind)).request(ENDING))[name][1] == ["END", "<|eom|>", "<|end|>"]
+    assert name not in sent(describe(model_of(kind)).request(replace(ENDING, stop=(), stop_tokens=())))
+
+
+def test_a_stop_token_in_the_text_ends_the_reading_and_is_cut_off() -> None:
+    reader = TextReader(ENDING, Growth.DELTA)
+    assert read(reader, counted("One")) == TextChunk("One")
+    assert read(reader, counted(" two<|eom|>", 2)) == TextChunk(" two", finish=FinishReason.STOP, usage=Usage(5, 3))
+    assert reader.is_complete  # the model ends here by itself: its RPC need not be cancelled
+
+
+def test_a_stop_text_does_not_complete_the_stream() -> None:
+    reader = TextReader(ENDING, Growth.DELTA)
+    assert read(reader, counted("One END")) == TextChunk("One ", finish=FinishReason.STOP, usage=Usage(5, 1))
+    assert not reader.is_complete
+
+
 def test_unfinished_stop_text_is_passed_on_at_the_end() -> None:
     reader = TextReader(REQUEST, Growth.DELTA)
     read(reader, counted("One E"))
