@@ -336,7 +336,8 @@ def test_empty_finish_reason_does_not_end_the_output() -> None:
     reader.read(end("") | {"usage": None})
     assert not reader.is_complete
     chunk = reader.read(delta(content="Well"))
-    assert chunk is not None and list(chunk.segments) == [Text("Well")]
+    assert chunk is not None
+    assert list(chunk.segments) == [Text("Well")]
     reader.read(end("stop"))
     assert reader.finish().finish is FinishReason.STOP
 

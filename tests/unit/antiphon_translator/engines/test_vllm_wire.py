@@ -89,7 +89,8 @@ def test_event_without_ids_and_finish_reason_makes_no_chunk() -> None:
 def test_event_with_an_empty_finish_reason_does_not_end_the_output() -> None:
     reader = TokensReader(REQUEST)
     chunk = reader.read(loads(ids_event([8], "").removeprefix(b"data: ")))
-    assert chunk is not None and (list(chunk.ids), chunk.finish) == ([8], None)
+    assert chunk is not None
+    assert (list(chunk.ids), chunk.finish) == ([8], None)
     assert not reader.is_complete
 
 
