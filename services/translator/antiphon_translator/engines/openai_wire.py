@@ -273,7 +273,10 @@ class ChunkReader:
         self._output.arguments(arguments)
 
     def _end_call(self) -> None:
+        """Ends the open call. Many servers send no arguments for a function without parameters."""
         if self._call is not None:
+            if not self._call.arguments and self._finish in (None, FinishReason.STOP):
+                self._output.arguments("{}")
             self._output.end_call()
             self._call = None
 

@@ -292,6 +292,24 @@ def test_piece_without_name_and_arguments_is_ignored() -> None:
     assert segments == [CallBegin("f", "call_a"), Arguments("{}"), CallEnd(is_complete=True)]
 
 
+@pytest.mark.parametrize("arguments", ["", None, " "])
+def test_call_without_arguments_gets_an_empty_object(arguments: str | None) -> None:
+    first, second = (call(index, arguments, id=f"call_{name}", name=name) for index, name in enumerate("fg"))
+    segments, _ = read(first, second, end("tool_calls"))
+    assert [each for each in segments if isinstance(each, CallBegin | CallEnd)] == [
+        *(CallBegin("f", "call_f"), CallEnd(is_complete=True)),
+        *(CallBegin("g", "call_g"), CallEnd(is_complete=True)),
+    ]
+    written = "".join(each.text for each in segments if isinstance(each, Arguments))
+    assert written.replace(" ", "") == "{}{}"
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_call_cut_off_before_its_arguments_is_incomplete(reason: str) -> None:
+    segments, _ = read(call(0, name="f"), end(reason))
+    assert segments == [CallBegin("f"), CallEnd(is_complete=False)]
+
+
 def test_call_cut_off_by_the_length_is_incomplete() -> None:
     segments, last = read(call(0, '{"x": ', name="f"), end("length"))
     assert segments[-1] == CallEnd(is_complete=False)
