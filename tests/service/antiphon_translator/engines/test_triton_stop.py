@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -93,10 +94,23 @@ async def test_cancellation_stops_the_generating_step_of_an_ensemble(fake: FakeT
     assert sent(stop)["input_lengths"] == sent(stop)["request_output_len"] == ([1, 1], [0])
 
 
-async def test_stop_text_found_by_the_engine_stops_the_generating_step(fake: FakeTriton, engine: TritonEngine) -> None:
-    asked = replace(REQUEST, stop=(" END",))
+@pytest.mark.parametrize("changes", [{"stop": (" END",)}, {"stop_tokens": (" END",)}], ids=["text", "token"])
+async def test_stop_text_found_by_the_engine_stops_the_generating_step(
+    fake: FakeTriton, engine: TritonEngine, changes: dict[str, tuple[str, ...]]
+) -> None:
+    asked = replace(REQUEST, **changes)  # type: ignore[arg-type]
     assert await all_of(engine, asked) == "Hello"
     assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
+
+
+async def test_stop_request_that_cannot_be_written_is_logged(
+    fake: FakeTriton, engine: TritonEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    fake.steps = STEPS | {"middle": INPUTS | {"stop": "TYPE_BF16"}}
+    await first_of(engine)
+    await engine.close()
+    assert "resp_1: the stop request to 'middle' failed" in caplog.text
 
 
 async def test_timeout_stops_the_generating_step(
