@@ -163,6 +163,7 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
 
 _FINISH: Mapping[str, FinishReason] = {
     **dict.fromkeys(("stop", "tool_calls", "function_call"), FinishReason.STOP),
+    **dict.fromkeys(("stop_sequence", "eos_token"), FinishReason.STOP),  # of Hugging Face's TGI
     "length": FinishReason.LENGTH,
     "content_filter": FinishReason.CONTENT_FILTER,
 }

@@ -360,6 +360,11 @@ def test_empty_finish_reason_does_not_end_the_output() -> None:
     assert reader.finish().finish is FinishReason.STOP
 
 
+@pytest.mark.parametrize("reason", ["stop_sequence", "eos_token"])
+def test_finish_reasons_of_text_generation_inference_mean_stop(reason: str) -> None:
+    assert read(delta(content="Well"), end(reason))[1].finish is FinishReason.STOP
+
+
 def test_finish_reason_abort_is_a_fault() -> None:
     with pytest.raises(EngineFault, match="broke off the generation: abort"):
         ChunkReader().read(end("abort"))
