@@ -30,7 +30,7 @@ from tests.support.fake_triton import (
     response,
 )
 from tests.support.triton_requests import sent
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import WAIT_MAX_S, until
 
 REQUEST = GenerationRequest(request_id="resp_1", prompt=TextPrompt("Hi"), max_tokens=1000)
 STEPS = {"before": {"QUERY": "TYPE_STRING"}, "middle": INPUTS | {"stop": "TYPE_BOOL"}, "behind": {}}
@@ -79,9 +79,7 @@ async def all_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> 
 
 async def requested_models(fake: FakeTriton, count: int) -> list[str]:
     """Waits for `count` requests and returns their models."""
-    async with asyncio.timeout(WAIT_MAX_S):
-        while len(fake.requests) < count:
-            await asyncio.sleep(0.01)
+    await until(lambda: len(fake.requests) >= count, f"{count} requests")
     return [request.model_name for request in fake.requests]
 
 

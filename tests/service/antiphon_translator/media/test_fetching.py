@@ -22,6 +22,7 @@ from antiphon_translator.media.fetching import Fetcher, FetchRules
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.certificates import authority, signed_by
 from tests.support.images import PNG
+from tests.support.waiting import until
 from tests.support.web import HERE, Names, Page, Web, redirect, web_server
 
 METADATA = "169.254.169.254"
@@ -371,8 +372,7 @@ async def test_cancellation_of_the_caller_cancels_its_fetches(web: Web) -> None:
     web.pages["/a"] = Page([b"x", 600.0])
     async with fetcher() as made:
         running = asyncio.create_task(made.fetch({web.url("/a"): MOST}))
-        while not web.requests:
-            await asyncio.sleep(0.001)
+        await until(lambda: bool(web.requests), "the server is asked")
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
