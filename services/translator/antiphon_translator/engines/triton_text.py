@@ -41,6 +41,9 @@ from antiphon_translator.parsing.stop_texts import StopTexts
 PROMPT, TEXT = "text_input", "text_output"
 _COUNTS = ("num_input_tokens", "num_output_tokens")
 _FINISH = "finish_reason"
+_END_ID = "end_id"
+_NO_END_ID = -1
+"""Without an `end_id`, the ensemble takes that of its own tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,7 @@ class TextSignature:
     def controls(self) -> frozenset[str]:
         others = {
             "stop": True,
-            "ignore_eos": self.names is ENSEMBLE,  # without an `end_id` nothing but the length ends a generation
+            "ignore_eos": _END_ID in self.model.inputs,
             "guide": takes_guides(self.model),
             "images": self.names.images in self.model.inputs,
             "lora": "lora_task_id" in self.model.inputs,
@@ -141,8 +144,8 @@ class TextSignature:
         optional += [one(f"return_{name}", True) for name in (*_COUNTS, _FINISH) if name in self.model.outputs]
         if stop := (*request.stop, *request.stop_tokens):
             optional.append(row(self.names.stop, stop))
-        if request.stop_ids:
-            optional.append(one("end_id", request.stop_ids[0]))
+        if request.stop_ids or request.ignore_eos:
+            optional.append(one(_END_ID, _NO_END_ID if request.ignore_eos else request.stop_ids[0]))
         tensors = [
             one(PROMPT, request.prompt_as(TextPrompt).text),
             one(self.names.max_tokens, request.max_tokens),

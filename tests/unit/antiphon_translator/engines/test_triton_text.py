@@ -152,6 +152,13 @@ def test_a_stop_text_ends_the_reading_and_is_cut_off() -> None:
     assert read(reader, counted("One END of")) == TextChunk("", finish=FinishReason.STOP, usage=Usage(5, 2))
 
 
+def test_end_id_minus_one_lets_the_length_alone_end_a_generation() -> None:
+    endless = replace(REQUEST, stop_ids=(), ignore_eos=True)
+    assert sent(describe(model_of(ENSEMBLE)).request(endless))["end_id"] == ([1, 1], [-1])
+    older = replace(model_of(ENSEMBLE), inputs={"text_input": "BYTES", "max_tokens": "INT32"})
+    assert "ignore_eos" not in describe(older).controls
+
+
 ENDING = replace(REQUEST, stop=("END",), stop_tokens=("<|eom|>", "<|end|>"))
 
 
