@@ -93,12 +93,20 @@ class TokenPrompt:
 class TextPrompt:
     """The prompt of a TEXT engine, and its images in the order of their marks in the text.
 
-    `tokens` is the number of ids of the text: the usage of a turn whose server does not report it.
+    `tokens` is the number of ids of the text: the usage of a turn whose server does not report it. `added` is what a
+    server with the model's tokenizer puts before a text by default, such as a BOS token.
     """
 
     text: str
     tokens: int = 0
     images: tuple[bytes, ...] = ()
+    added: str = ""
+
+    @property
+    def without_added(self) -> str:
+        """The text for a server that puts `added` before it, which most templates write, too: two BOS tokens make the
+        answers of many models worse. With images the whole text: some processors of images add nothing to it."""
+        return self.text if self.images else self.text.removeprefix(self.added)
 
 
 @dataclass(frozen=True, slots=True)

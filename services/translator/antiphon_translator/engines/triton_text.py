@@ -147,7 +147,7 @@ class TextSignature:
         if request.stop_ids or request.ignore_eos:
             optional.append(one(_END_ID, _NO_END_ID if request.ignore_eos else request.stop_ids[0]))
         tensors = [
-            one(PROMPT, request.prompt_as(TextPrompt).text),
+            one(PROMPT, self._text(request.prompt_as(TextPrompt))),
             one(self.names.max_tokens, request.max_tokens),
             *(tensor for tensor in optional if tensor.name in self.model.inputs),
             *sampling_tensors(request.sampling, self.model, self.names.controls),
@@ -157,6 +157,10 @@ class TextSignature:
         if request.top_logprobs is not None:
             raise unsupported(self.model, "logprobs")
         return tensors + self._image_tensors(request)
+
+    def _text(self, prompt: TextPrompt) -> str:
+        """The text to send. Whether an ensemble adds a BOS token is a parameter of its preprocessing."""
+        return prompt.without_added if self.names is LLM_API else prompt.text
 
     def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
         shown = request.prompt_as(TextPrompt).images

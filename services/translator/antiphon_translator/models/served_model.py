@@ -53,6 +53,8 @@ class ServedModel:
     """Whether it may write reasoning."""
     shows_reasoning: bool = True
     """Whether a summary of its reasoning is the reasoning itself; there is none otherwise."""
+    added_beginning: str = ""
+    """The text that a server with the model's tokenizer puts before a prompt that it encodes by itself."""
     lora: str | None = None
     """The LoRA adapter to run it with."""
     sight: Sight = Sight.REFUSE
@@ -95,6 +97,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         kv_block_tokens=profile.kv_block_tokens or 0,
         reasons=_reasons(family, facts, source or ""),
         shows_reasoning=profile.reasoning_summary == "verbatim",
+        added_beginning=facts.added_beginning,
         lora=profile.lora,
         sight=_sight(profile, template),
         image_tokens=profile.image_tokens,

@@ -111,7 +111,8 @@ class TurnPrompt:
                 encoded = self.encoded or self.encode(self.conversation)
                 text = model.prompt.text(encoded, self.conversation) + self.forced.beginning
                 images = tuple(image.content for image in self.conversation.images)
-                return TextPrompt(text, tokens=len(self.ids) + len(beginning), images=images)
+                tokens = len(self.ids) + len(beginning)
+                return TextPrompt(text, tokens=tokens, images=images, added=model.added_beginning)
             case Level.CHAT:
                 shown = model.prompt.defused(self.roles.adapt(self.conversation))
                 return chat_form.of_conversation(shown, self.tools, self.switches)

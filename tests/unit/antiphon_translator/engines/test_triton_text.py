@@ -65,6 +65,12 @@ def test_request_to_the_llm_api_model_has_its_tensors() -> None:
     }
 
 
+@pytest.mark.parametrize(("kind", "text"), [(LLM_API, "Hi"), (ENSEMBLE, "<s>Hi")])
+def test_only_the_llm_api_model_surely_adds_the_beginning_itself(kind: Kind, text: str) -> None:
+    asked = replace(REQUEST, prompt=TextPrompt("<s>Hi", added="<s>"))
+    assert sent(describe(model_of(kind)).request(asked))["text_input"][1] == [text]
+
+
 def test_only_declared_inputs_are_controls() -> None:
     assert describe(model_of(ENSEMBLE)).controls == {
         *("temperature", "top_p", "top_k", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed"),

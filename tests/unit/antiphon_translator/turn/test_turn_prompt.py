@@ -75,6 +75,9 @@ def test_prompt_is_identical_for_counting_and_for_each_level() -> None:
     assert made.for_engine(model(), Level.TOKENS, [7]) == TokenPrompt([*made.ids, 7])
     text = model().tokenizer.decode(made.ids)
     assert made.for_engine(model(), Level.TEXT, [7]) == TextPrompt(text, tokens=len(made.ids) + 1)
+    beginning = made.for_engine(model(added_beginning="<s>"), Level.TEXT, ())
+    assert isinstance(beginning, TextPrompt)
+    assert beginning.added == "<s>"
     assert as_chat(made).messages == [{"role": "user", "content": "Hi"}]
 
 
