@@ -7,10 +7,13 @@ an engine sends only inputs that the configuration lists, under the names that t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from antiphon_core.errors import EngineUnavailable
+
+ADD_SPECIAL_TOKENS = "add_special_tokens"
+"""A parameter of TensorRT-LLM's preprocessing: whether its tokenizer adds a BOS token, for example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,11 @@ class TritonModel:
     is_ensemble: bool = False
     steps: tuple[str, ...] = ()
     """The models that an ensemble consists of."""
+
+    def with_steps(self, steps: Sequence[TritonModel]) -> TritonModel:
+        """This ensemble with those parameters of its steps that decide how a prompt is encoded."""
+        values = [step.parameters[ADD_SPECIAL_TOKENS] for step in steps if ADD_SPECIAL_TOKENS in step.parameters]
+        return replace(self, parameters={**self.parameters, ADD_SPECIAL_TOKENS: values[0]}) if values else self
 
     def first_of(self, names: Sequence[str]) -> str | None:
         """The first of these inputs that the model declares; None if it declares none."""

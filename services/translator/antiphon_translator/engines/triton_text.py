@@ -23,7 +23,7 @@ from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_translator.engines import images, triton_wire
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.engines.triton_model import TritonModel
+from antiphon_translator.engines.triton_model import ADD_SPECIAL_TOKENS, TritonModel
 from antiphon_translator.engines.triton_signature import (
     guide_tensors,
     lora_tensors,
@@ -41,6 +41,7 @@ from antiphon_translator.parsing.stop_texts import StopTexts
 PROMPT, TEXT = "text_input", "text_output"
 _COUNTS = ("num_input_tokens", "num_output_tokens")
 _FINISH = "finish_reason"
+_FALSE = ("false", "0", "f", "n", "no")  # as TensorRT-LLM reads them; any other value is true
 _END_ID = "end_id"
 _NO_END_ID = -1
 """Without an `end_id`, the ensemble takes that of its own tokenizer."""
@@ -159,8 +160,10 @@ class TextSignature:
         return tensors + self._image_tensors(request)
 
     def _text(self, prompt: TextPrompt) -> str:
-        """The text to send. Whether an ensemble adds a BOS token is a parameter of its preprocessing."""
-        return prompt.without_added if self.names is LLM_API else prompt.text
+        """The text to send. The LLM API adds a BOS token, and so does an ensemble by default. The steps of a
+        `tensorrt_llm_bls` are not known: it gets the whole text."""
+        given = self.model.parameters.get(ADD_SPECIAL_TOKENS, "" if self.names is LLM_API else "false")
+        return prompt.text if given.lower() in _FALSE else prompt.without_added
 
     def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
         shown = request.prompt_as(TextPrompt).images

@@ -152,6 +152,13 @@ async def test_cancellation_does_not_wait_for_the_answer_to_the_stop_request(
         await engine.close()
 
 
+async def test_beginning_that_the_preprocessing_adds_is_not_sent(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.step_parameters = {"before": {"add_special_tokens": "true"}}
+    fake.script = [HELLO, final_response()]
+    await all_of(engine, replace(REQUEST, prompt=TextPrompt("<s>Hi", added="<s>")))
+    assert sent(fake.requests[0])["text_input"][1] == ["Hi"]
+
+
 def test_only_a_token_model_with_a_stop_input_can_be_stopped() -> None:
     names = ("input_ids", "input_lengths", "request_output_len", "stop")
     step = TritonModel(name="s", batched=True, inputs=dict.fromkeys(names, "INT32"))

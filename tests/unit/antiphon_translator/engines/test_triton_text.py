@@ -21,7 +21,7 @@ from antiphon_translator.generation import (
     TextPrompt,
     Usage,
 )
-from tests.support.fake_triton import ENSEMBLE, LLM_API, VLLM, FakeTriton, Kind, final_response, response
+from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, FakeTriton, Kind, final_response, response
 from tests.support.triton_requests import sent
 
 REQUEST = GenerationRequest(
@@ -66,9 +66,20 @@ def test_request_to_the_llm_api_model_has_its_tensors() -> None:
 
 
 @pytest.mark.parametrize(("kind", "text"), [(LLM_API, "Hi"), (ENSEMBLE, "<s>Hi")])
-def test_only_the_llm_api_model_surely_adds_the_beginning_itself(kind: Kind, text: str) -> None:
+def test_llm_api_model_adds_the_beginning_and_an_ensemble_may_not(kind: Kind, text: str) -> None:
     asked = replace(REQUEST, prompt=TextPrompt("<s>Hi", added="<s>"))
     assert sent(describe(model_of(kind)).request(asked))["text_input"][1] == [text]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"), [("true", "Hi"), ("${add_special_tokens}", "Hi"), ("False", "<s>Hi"), ("0", "<s>Hi")]
+)
+def test_ensemble_adds_the_beginning_unless_its_preprocessing_does_not(given: str, text: str) -> None:
+    step = replace(model_of(TOKENS), parameters={"add_special_tokens": given, "other": "x"})
+    model = model_of(ENSEMBLE).with_steps([step, model_of(TOKENS)])
+    asked = replace(REQUEST, prompt=TextPrompt("<s>Hi", added="<s>"))
+    assert sent(describe(model).request(asked))["text_input"][1] == [text]
+    assert model.parameters == {"add_special_tokens": given}
 
 
 def test_only_declared_inputs_are_controls() -> None:
