@@ -188,6 +188,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     inputs: dict[str, str] = field(default_factory=dict)
     steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The models of an ensemble, each with its inputs."""
+    step_parameters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     stop_is_heard: bool = True
     """Whether requests to a step are answered."""
     parameters: dict[str, str] = field(default_factory=dict)
@@ -221,7 +222,10 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     async def ModelConfig(self, request: Raw, context: Any) -> Raw:
         self.config_calls += 1
         if request.name in self.steps:
-            return service_pb2.ModelConfigResponse(config=_step_config(request.name, self.steps[request.name]))
+            config = _step_config(request.name, self.steps[request.name])
+            for name, value in self.step_parameters.get(request.name, {}).items():
+                config.parameters[name].string_value = value
+            return service_pb2.ModelConfigResponse(config=config)
         if request.name != MODEL:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: '{request.name}'")
         return service_pb2.ModelConfigResponse(config=self.config())

@@ -23,7 +23,8 @@ max_batch_size: 64
 input [
   {{ name: "QUERY"               data_type: TYPE_STRING  dims: [ 1 ] }},
   {{ name: "REQUEST_OUTPUT_LEN"  data_type: TYPE_INT32   dims: [ 1 ] }},
-  {{ name: "STOP_WORDS_DICT"     data_type: TYPE_STRING  dims: [ -1 ]  optional: true }}
+  {{ name: "STOP_WORDS_DICT"     data_type: TYPE_STRING  dims: [ -1 ]  optional: true }},
+  {{ name: "END_ID"              data_type: TYPE_INT32   dims: [ 1 ]   optional: true }}
 ]
 output [
   {{ name: "INPUT_ID"            data_type: TYPE_INT32   dims: [ -1 ] }},
@@ -69,7 +70,12 @@ def _names(signature: str, kind: str) -> list[str]:
 
 
 def _steps(before: str, middle: str, behind: str, *, inputs: list[str], outputs: list[str]) -> list[str]:
-    to_ids = {"QUERY": "text_input", "REQUEST_OUTPUT_LEN": "max_tokens", "STOP_WORDS_DICT": "stop_words"}
+    to_ids = {
+        "QUERY": "text_input",
+        "REQUEST_OUTPUT_LEN": "max_tokens",
+        "STOP_WORDS_DICT": "stop_words",
+        "END_ID": "end_id",
+    }
     ids = {key: f"_{key}" for key in ("INPUT_ID", "REQUEST_INPUT_LEN", "REQUEST_OUTPUT_LEN", "OUT_END_ID")}
     names = ("input_ids", "input_lengths", "request_output_len", "end_id")
     asked = dict(zip(names, ids.values(), strict=True))

@@ -93,12 +93,20 @@ class TokenPrompt:
 class TextPrompt:
     """The prompt of a TEXT engine, and its images in the order of their marks in the text.
 
-    `tokens` is the number of ids of the text: the usage of a turn whose server does not report it.
+    `tokens` is the number of ids of the text: the usage of a turn whose server does not report it. `added` is what a
+    server with the model's tokenizer puts before a text by default, such as a BOS token.
     """
 
     text: str
     tokens: int = 0
     images: tuple[bytes, ...] = ()
+    added: str = ""
+
+    @property
+    def without_added(self) -> str:
+        """The text for a server that puts `added` before it, which most templates write, too: two BOS tokens make the
+        answers of many models worse. With images the whole text: some processors of images add nothing to it."""
+        return self.text if self.images else self.text.removeprefix(self.added)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +129,19 @@ class GenerationRequest:
     """One generation. `request_id` is unique: engines log it, and some stop the generation by it.
 
     Each of `stop_ids` ends the generation, the model's own end-of-turn id first; so does each text in `stop`, which is
-    not part of the output.
+    not part of the output. `stop_tokens` are the texts of all `stop_ids` but the first, where these are added tokens of
+    the vocabulary: for an engine of text that takes one id only.
     `top_logprobs` is the number of alternatives of each token; None for no log probabilities at all.
     Requests with the same `cache_key` are likely to share the beginning of their prompt. With `asks_cached` the server
     is asked how much of the prompt was in its cache. With `ignore_eos` the end-of-turn id is a token like any other,
-    and there are no `stop_ids`.
+    and there are no `stop_ids` and `stop_tokens`.
     """
 
     request_id: str
     prompt: Prompt
     max_tokens: int
     stop_ids: tuple[int, ...] = ()
+    stop_tokens: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
     sampling: Sampling = Sampling()

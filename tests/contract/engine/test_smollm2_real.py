@@ -166,6 +166,27 @@ async def test_any_stop_id_ends_the_generation(server: RunningTriton) -> None:
         await engine.close()
 
 
+@pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "llmapi"])
+async def test_further_stop_token_ends_the_generation_of_a_text_model(server: RunningTriton, name: str) -> None:
+    engine = engine_on(server, name=name)
+    chunks = await chunks_of(engine, asked(QUESTION, stop_tokens=(" France",)))
+    assert text_of(chunks) == "The capital of"
+    assert chunks[-1].finish is FinishReason.STOP
+    await engine.close()
+
+
+@pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", MODEL_NAME])
+async def test_generation_that_ignores_the_end_id_goes_on_to_max_tokens(server: RunningTriton, name: str) -> None:
+    engine = engine_on(server, name=name)
+    assert "ignore_eos" in await engine.controls()
+    chunks = await chunks_of(engine, asked(QUESTION, stop_ids=(), ignore_eos=True, max_tokens=12))
+    if name == MODEL_NAME:
+        assert sum(len(chunk.ids) for chunk in only(TokenChunk, chunks)) == 12
+    else:
+        assert usage_in(chunks[-1]) == Usage(asked(QUESTION).prompt_as(TextPrompt).tokens, 12)
+    await engine.close()
+
+
 SCHEMA = {
     "type": "object",
     "properties": {"name": {"type": "string", "maxLength": 9}, "age": {"type": "integer", "maximum": 99}},

@@ -45,6 +45,7 @@ from tests.support.prompts import ids_in
 from tests.support.reasoning_model import TOKENIZER as thinking_tokenizer
 from tests.support.reasoning_model import reasoning_model
 from tests.support.served_models import END_ID, model, tokenizer, turn, write_directory
+from tests.support.waiting import WAIT_MAX_S, until
 from tests.support.web import Page, web_server
 
 CLOCK = ManualClock(now_ms=1_700_000_123_456)
@@ -107,9 +108,7 @@ async def test_closing_the_generator_stops_the_engine() -> None:
 async def test_cancelling_the_task_stops_the_generation_of_the_engine() -> None:
     service, engine = serving(Hang())
     running = asyncio.create_task(run(service))
-    async with asyncio.timeout(30):
-        while not engine.requests:
-            await asyncio.sleep(0.001)
+    await until(lambda: bool(engine.requests), "the engine is asked")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -203,9 +202,8 @@ async def test_engine_gets_the_flow_of_the_caller() -> None:
     flow, received = Flow(), list[Batch]()
     flow.pause(received)
     running = asyncio.create_task(service.generate(turn("Hi"), received.append, flow=flow))
-    async with asyncio.timeout(30):
-        while not engine.requests:
-            await asyncio.sleep(0.001)
+    await until(lambda: bool(engine.requests), "the engine is asked")
+    async with asyncio.timeout(WAIT_MAX_S):
         await asyncio.sleep(0.01)
         assert [batch.count for batch in received] == [2]
         flow.resume(received)

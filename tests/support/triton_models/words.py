@@ -24,8 +24,15 @@ def to_ids(request):
         tensor("INPUT_ID", [ids]),
         tensor("REQUEST_INPUT_LEN", [[len(ids)]]),
         tensor("REQUEST_OUTPUT_LEN", [values(request, "REQUEST_OUTPUT_LEN")]),
-        tensor("OUT_END_ID", [[END_ID]]),
+        tensor("OUT_END_ID", [end_id(request)]),
     ]
+
+
+def end_id(request):
+    """The end id of the request, else the own one. The ids of other vocabularies mean nothing here."""
+    given = pb_utils.get_input_tensor_by_name(request, "END_ID")
+    asked = [END_ID] if given is None else given.as_numpy().reshape(-1).tolist()
+    return asked if asked == [-1] else [END_ID]
 
 
 def to_text(request):

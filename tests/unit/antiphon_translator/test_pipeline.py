@@ -186,6 +186,7 @@ def test_every_stop_id_ends_the_turn_and_is_not_text() -> None:
     made = pipeline(turn("Hi"), model(stop_ids=(END_ID, 0)))
     _, asked = made.start()
     assert asked.stop_ids == (END_ID, 0)
+    assert asked.stop_tokens == ("<|endoftext|>",)
     batches = made.receive([TokenChunk([*encoded("yes"), 0])])
     assert made.done
     assert text_of(ended(batches + made.finish(completed_at=0))) == "yes"
@@ -359,7 +360,7 @@ def test_nvext_parameters_are_sent_to_the_engine() -> None:
         seed=5, stop=["a", "b"], nvext={"top_k": 3, "min_p": 0.5, "ignore_eos": True}, controls=ABLE, temperature=0.5
     )
     assert (asked.sampling.seed, asked.sampling.top_k, asked.sampling.min_p) == (5, 3, 0.5)
-    assert (asked.stop, asked.stop_ids, asked.ignore_eos) == (("a", "b"), (), True)
+    assert (asked.stop, asked.stop_ids, asked.stop_tokens, asked.ignore_eos) == (("a", "b"), (), (), True)
 
 
 def test_greedy_overrides_the_temperature() -> None:

@@ -94,7 +94,8 @@ async def test_full_queue_pauses_the_flow_until_it_is_half_empty(frames_bytes: i
     while not flow.is_paused:
         put += 1
         queue.put(Batch(put, 1, bytes(frames_bytes)))
-    assert STREAM_WAITING_BYTES_MAX < put * frames_bytes <= STREAM_WAITING_BYTES_MAX + frames_bytes
+        assert put * frames_bytes <= STREAM_WAITING_BYTES_MAX + frames_bytes
+    assert put * frames_bytes > STREAM_WAITING_BYTES_MAX
     left = put
     while flow.is_paused:
         assert left * frames_bytes > STREAM_WAITING_BYTES_MAX // 2

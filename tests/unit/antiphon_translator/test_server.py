@@ -19,7 +19,7 @@ from antiphon_translator.server import handlers
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.served_models import END_ID, model, tokenizer, turn
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import WAIT_MAX_S, until
 
 CALL = Call(tenant="default", time_remaining_s=None)
 IDS = tokenizer().encode("The quick brown fox jumps over the lazy dog.")
@@ -56,7 +56,7 @@ async def test_silence_ms_below_the_minimum_is_rejected(silence_ms: int) -> None
 async def test_batches_that_are_ready_during_a_write_are_one_message() -> None:
     served = Served()
     served.engine.script = [*(Emit([token_id]) for token_id in IDS), Wait(0), Hang()]
-    async with aclosing(served.generate()) as messages:
+    async with asyncio.timeout(WAIT_MAX_S), aclosing(served.generate()) as messages:
         first = await anext(messages)
         while not served.engine.requests or list(first.token_ids) != IDS:
             more = await anext(messages)
@@ -85,9 +85,7 @@ async def test_closing_the_stream_stops_the_engine() -> None:
     served.engine.script = [Hang()]
     async with aclosing(served.generate()) as messages:
         await anext(messages)
-        async with asyncio.timeout(WAIT_MAX_S):
-            while not served.engine.requests:
-                await asyncio.sleep(0.001)
+        await until(lambda: bool(served.engine.requests), "the engine is asked")
     assert served.engine.stopped.is_set()
 
 
@@ -96,9 +94,7 @@ async def test_engine_is_not_read_while_messages_are_not_taken() -> None:
     served.engine.script = [Emit([token_id]) for token_id in IDS * 1_000]
     async with aclosing(served.generate()) as messages:
         await anext(messages)
-        async with asyncio.timeout(WAIT_MAX_S):
-            while not served.engine.requests:
-                await asyncio.sleep(0.001)
-            await asyncio.sleep(0.05)
+        await until(lambda: bool(served.engine.requests), "the engine is asked")
+        await asyncio.sleep(0.05)
         assert not served.engine.stopped.is_set()
     assert served.engine.stopped.is_set()

@@ -163,6 +163,7 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
 
 _FINISH: Mapping[str, FinishReason] = {
     **dict.fromkeys(("stop", "tool_calls", "function_call"), FinishReason.STOP),
+    **dict.fromkeys(("stop_sequence", "eos_token"), FinishReason.STOP),  # of Hugging Face's TGI
     "length": FinishReason.LENGTH,
     "content_filter": FinishReason.CONTENT_FILTER,
 }
@@ -245,8 +246,8 @@ class ChunkReader:
 
     def _take_choice(self, choice: Mapping[str, Any]) -> None:
         self._take(choice.get("delta") or {})
-        if choice.get("finish_reason") is not None:
-            self._take_finish_reason(choice["finish_reason"])
+        if reason := choice.get("finish_reason"):  # some servers send "" instead of null before the end
+            self._take_finish_reason(reason)
 
     def _take(self, delta: Mapping[str, Any]) -> None:
         if reasoning := reasoning_in(delta):
@@ -273,7 +274,10 @@ class ChunkReader:
         self._output.arguments(arguments)
 
     def _end_call(self) -> None:
+        """Ends the open call. Many servers send no arguments for a function without parameters."""
         if self._call is not None:
+            if not self._call.arguments and self._finish in (None, FinishReason.STOP):
+                self._output.arguments("{}")
             self._output.end_call()
             self._call = None
 

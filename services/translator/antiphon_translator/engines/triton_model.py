@@ -7,10 +7,13 @@ an engine sends only inputs that the configuration lists, under the names that t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from antiphon_core.errors import EngineUnavailable
+
+ADD_SPECIAL_TOKENS = "add_special_tokens"
+"""A parameter of TensorRT-LLM's preprocessing: whether its tokenizer adds a BOS token, for example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,11 @@ class TritonModel:
     is_ensemble: bool = False
     steps: tuple[str, ...] = ()
     """The models that an ensemble consists of."""
+
+    def with_steps(self, steps: Sequence[TritonModel]) -> TritonModel:
+        """This ensemble with those parameters of its steps that decide how a prompt is encoded."""
+        values = [step.parameters[ADD_SPECIAL_TOKENS] for step in steps if ADD_SPECIAL_TOKENS in step.parameters]
+        return replace(self, parameters={**self.parameters, ADD_SPECIAL_TOKENS: values[0]}) if values else self
 
     def first_of(self, names: Sequence[str]) -> str | None:
         """The first of these inputs that the model declares; None if it declares none."""
@@ -61,6 +69,8 @@ def facts_of(config: Any) -> TritonModel:
 
 def _data_type(config: Any, one: Any) -> str:
     names = type(config).DESCRIPTOR.file.enum_types_by_name["DataType"].values_by_number
+    if one.data_type not in names:  # of a newer Triton; it matters only if a request needs this input
+        return f"type {one.data_type}"
     # The configuration says STRING where the tensors of the protocol say BYTES.
     name = str(names[one.data_type].name).removeprefix("TYPE_")
     return "BYTES" if name == "STRING" else name

@@ -53,8 +53,8 @@ class StopRequests:
                 task.cancel()
 
     async def _stop(self, streams: InferStreams, step: TritonModel, request_id: str) -> None:
-        message = triton_wire.build(step, request_id, _STOP).SerializeToString()
         try:
+            message = triton_wire.build(step, request_id, _STOP).SerializeToString()
             async with asyncio.timeout(self._timeout_s):
                 with triton_errors.translated(step.name, level=logging.INFO):
                     await _answered(streams, message)

@@ -137,19 +137,17 @@ class TritonEngine:
         if self._signature is None:
             answer = await self._ask("ModelConfig", service_pb2.ModelConfigRequest(name=self._profile.triton_model))
             model = read_config(answer.config)
-            signature = self._describe(model)
-            self._generating = await self._step_that_generates(model)
+            steps = [await self._step(name) for name in model.steps]
+            signature = self._describe(model.with_steps(steps))
+            self._generating = next(filter(can_be_stopped, steps), None)
             self._level = signature.level
             self._signature = signature
         return self._signature
 
-    async def _step_that_generates(self, ensemble: TritonModel) -> TritonModel | None:
-        for name in ensemble.steps:
-            answer = await self._ask("ModelConfig", service_pb2.ModelConfigRequest(name=name))
-            step = facts_of(answer.config)
-            if can_be_stopped(step):
-                return step
-        return None
+    async def _step(self, name: str) -> TritonModel:
+        """A model that is a step of the ensemble."""
+        answer = await self._ask("ModelConfig", service_pb2.ModelConfigRequest(name=name))
+        return facts_of(answer.config)
 
     async def _ask(self, method: str, message: Any) -> Any:
         # INFO: failed probes are normal while a server starts.

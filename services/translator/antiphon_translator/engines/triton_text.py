@@ -4,6 +4,9 @@ They differ in the names of their inputs, in whether a message holds the new tex
 at the end: a finish reason (LLM API), or token counts (the others), from which the finish reason follows. Their own
 search for stop words works on token ids and leaves the words in the text, so the text is searched here, too.
 
+`end_id` takes one id. A model with several, such as Llama 3, gets the others as stop words by their texts, which the
+tokenizer of the server turns into these ids. The text has such a token only if the server does not skip special tokens.
+
 BLS does not pass a cancellation on: a cancelled generation may run on to its end.
 
 The ensemble detokenizes each message by itself, which loses characters that span several tokens and, with some
@@ -20,7 +23,7 @@ from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_translator.engines import images, triton_wire
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.engines.triton_model import TritonModel
+from antiphon_translator.engines.triton_model import ADD_SPECIAL_TOKENS, TritonModel
 from antiphon_translator.engines.triton_signature import (
     guide_tensors,
     lora_tensors,
@@ -38,6 +41,10 @@ from antiphon_translator.parsing.stop_texts import StopTexts
 PROMPT, TEXT = "text_input", "text_output"
 _COUNTS = ("num_input_tokens", "num_output_tokens")
 _FINISH = "finish_reason"
+_FALSE = ("false", "0", "f", "n", "no")  # as TensorRT-LLM reads them; any other value is true
+_END_ID = "end_id"
+_NO_END_ID = -1
+"""Without an `end_id`, the ensemble takes that of its own tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,7 @@ class TextSignature:
     def controls(self) -> frozenset[str]:
         others = {
             "stop": True,
-            "ignore_eos": self.names is ENSEMBLE,  # without an `end_id` nothing but the length ends a generation
+            "ignore_eos": _END_ID in self.model.inputs,
             "guide": takes_guides(self.model),
             "images": self.names.images in self.model.inputs,
             "lora": "lora_task_id" in self.model.inputs,
@@ -136,12 +143,12 @@ class TextSignature:
     def _tensors(self, request: GenerationRequest) -> list[Tensor]:
         optional = [one(self.names.streaming, True), one(self.names.exclude_prompt, True)]
         optional += [one(f"return_{name}", True) for name in (*_COUNTS, _FINISH) if name in self.model.outputs]
-        if request.stop:
-            optional.append(row(self.names.stop, request.stop))
-        if request.stop_ids:
-            optional.append(one("end_id", request.stop_ids[0]))
+        if stop := (*request.stop, *request.stop_tokens):
+            optional.append(row(self.names.stop, stop))
+        if request.stop_ids or request.ignore_eos:
+            optional.append(one(_END_ID, _NO_END_ID if request.ignore_eos else request.stop_ids[0]))
         tensors = [
-            one(PROMPT, request.prompt_as(TextPrompt).text),
+            one(PROMPT, self._text(request.prompt_as(TextPrompt))),
             one(self.names.max_tokens, request.max_tokens),
             *(tensor for tensor in optional if tensor.name in self.model.inputs),
             *sampling_tensors(request.sampling, self.model, self.names.controls),
@@ -151,6 +158,12 @@ class TextSignature:
         if request.top_logprobs is not None:
             raise unsupported(self.model, "logprobs")
         return tensors + self._image_tensors(request)
+
+    def _text(self, prompt: TextPrompt) -> str:
+        """The text to send. The LLM API adds a BOS token, and so does an ensemble by default. The steps of a
+        `tensorrt_llm_bls` are not known: it gets the whole text."""
+        given = self.model.parameters.get(ADD_SPECIAL_TOKENS, "" if self.names is LLM_API else "false")
+        return prompt.text if given.lower() in _FALSE else prompt.without_added
 
     def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
         shown = request.prompt_as(TextPrompt).images
@@ -162,13 +175,14 @@ class TextSignature:
 
 
 class TextReader:
-    """Reads text, finish reason and token counts from responses. Cuts the text off at a stop text."""
+    """Reads text, finish reason and token counts from responses. Cuts the text off at a stop text or stop token."""
 
     def __init__(self, request: GenerationRequest, growth: Growth) -> None:
         self.is_complete = False
         self._outputs = Outputs()
         self._text = GrowingText(growth)
-        self._stop = StopTexts(request.stop)
+        self._stop = StopTexts((*request.stop, *request.stop_tokens))
+        self._stop_tokens = frozenset(request.stop_tokens)
         self._max_tokens = request.max_tokens
         self._reason = ""
         self._input_tokens: int | None = None
@@ -181,6 +195,7 @@ class TextReader:
             return None
         text = self._stop.feed(self._text.feed(message))
         if self._stop.matched:
+            self.is_complete = self.is_complete or self._stop.found in self._stop_tokens
             return TextChunk(text=text, finish=FinishReason.STOP, usage=self._usage())
         return TextChunk(text=text) if text else None
 

@@ -82,7 +82,7 @@ class VllmSignature:
         optional = [one(name, True) for name in ("stream", "exclude_input_in_output", *_RETURNED)]
         prompt = request.prompt_as(TextPrompt)
         tensors = [
-            one(PROMPT, prompt.text),
+            one(PROMPT, prompt.without_added),
             one(SAMPLING, dumps(sampling_parameters(request)).decode()),
             *(tensor for tensor in optional if tensor.name in self.model.inputs),
         ]

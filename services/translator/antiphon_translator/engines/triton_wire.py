@@ -20,10 +20,15 @@ from antiphon_core.limits import ENGINE_TEXT_BYTES_MAX
 from antiphon_translator.engines.triton_model import TritonModel
 
 _PACKED: Mapping[str, str] = {
+    "INT8": "b",
+    "UINT8": "B",
+    "INT16": "h",
+    "UINT16": "H",
     "INT32": "i",
     "INT64": "q",
     "UINT32": "I",
     "UINT64": "Q",
+    "FP16": "e",
     "FP32": "f",
     "FP64": "d",
     "BOOL": "?",
@@ -52,7 +57,7 @@ def row(name: str, values: Values) -> Tensor:
 
 
 def build(model: TritonModel, request_id: str, tensors: Sequence[Tensor]) -> Any:
-    """A ModelInferRequest."""
+    """A ModelInferRequest. EngineFault: a value cannot be written in the type that the model declares for it."""
     message = service_pb2.ModelInferRequest(model_name=model.name, id=request_id)
     # Without this, Triton does not send a final response that has no token, and a broken stream looks like a whole one.
     message.parameters["triton_enable_empty_final_response"].bool_param = True
@@ -60,8 +65,22 @@ def build(model: TritonModel, request_id: str, tensors: Sequence[Tensor]) -> Any
         data_type = model.inputs[tensor.name]
         added = message.inputs.add(name=tensor.name, datatype=data_type)
         added.shape.extend((1, *tensor.shape) if model.batched else tensor.shape)
-        message.raw_input_contents.append(_pack(tensor.values, data_type))
+        message.raw_input_contents.append(_packed(model, tensor, data_type))
     return message
+
+
+def _packed(model: TritonModel, tensor: Tensor, data_type: str) -> bytes:
+    if data_type != "BYTES" and data_type not in _PACKED:
+        raise EngineFault(
+            f"The Triton model '{model.name}' declares its input '{tensor.name}' as {data_type}, "
+            "which Antiphon cannot write."
+        )
+    try:
+        return _pack(tensor.values, data_type)
+    except (struct.error, OverflowError) as error:
+        raise EngineFault(
+            f"The input '{tensor.name}' of the Triton model '{model.name}' cannot hold a value, as {data_type}."
+        ) from error
 
 
 def _pack(values: Values, data_type: str) -> bytes:

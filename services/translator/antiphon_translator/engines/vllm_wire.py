@@ -90,7 +90,7 @@ class TokensReader:
         return None
 
     def _finish(self, reason: str | None) -> FinishReason | None:
-        if reason is None:
+        if not reason:
             return None
         if reason == "abort":
             raise EngineUnavailable("The engine aborted the generation.")

@@ -36,7 +36,8 @@ _SCALED_FROM_ORIGINAL = ("yarn",)
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The facts of one model directory. `stop_ids` has the end-of-turn id of the tokenizer first."""
+    """The facts of one model directory. `stop_ids` has the end-of-turn id of the tokenizer first. `added_beginning` is
+    the text that the tokenizer of Hugging Face puts before a prompt, such as a BOS token."""
 
     tokenizer: ModelTokenizer
     chat_template: str | None
@@ -44,6 +45,7 @@ class ModelFacts:
     stop_ids: tuple[int, ...]
     sampling_defaults: Mapping[str, float | int]
     context_length: int | None
+    added_beginning: str = ""
 
 
 def read(directory: Path) -> ModelFacts:
@@ -55,6 +57,7 @@ def read(directory: Path) -> ModelFacts:
     with _reading(directory / "tokenizer_config.json") as path:
         tokenizer_config = _object(path)
         special_tokens = _special_tokens(tokenizer_config)
+        added_beginning = "" if tokenizer_config.get("add_bos_token") is False else tokenizer.added_beginning
         if chat_template is None:
             chat_template = _chat_template(tokenizer_config)
     with _reading(directory / "generation_config.json") as path:
@@ -67,7 +70,9 @@ def read(directory: Path) -> ModelFacts:
         }
     with _reading(directory / "config.json") as path:
         context_length = _context_length(_object(path))
-    return ModelFacts(tokenizer, chat_template, special_tokens, stop_ids, sampling_defaults, context_length)
+    return ModelFacts(
+        tokenizer, chat_template, special_tokens, stop_ids, sampling_defaults, context_length, added_beginning
+    )
 
 
 @contextmanager

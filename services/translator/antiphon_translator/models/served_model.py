@@ -53,6 +53,8 @@ class ServedModel:
     """Whether it may write reasoning."""
     shows_reasoning: bool = True
     """Whether a summary of its reasoning is the reasoning itself; there is none otherwise."""
+    added_beginning: str = ""
+    """The text that a server with the model's tokenizer puts before a prompt that it encodes by itself."""
     lora: str | None = None
     """The LoRA adapter to run it with."""
     sight: Sight = Sight.REFUSE
@@ -61,6 +63,12 @@ class ServedModel:
     """An estimate of the tokens of the context that an image takes, besides those of its mark in the prompt."""
     histories: HistoryCache = field(default_factory=lambda: HistoryCache(limits.PROMPT_CACHE_BYTES_DEFAULT))
     """The cache of parsed histories."""
+
+    @property
+    def stop_tokens(self) -> tuple[str, ...]:
+        """The texts of the `stop_ids` behind the first one that are added tokens of the vocabulary."""
+        added = self.tokenizer.added
+        return tuple(added[token_id] for token_id in self.stop_ids[1:] if token_id in added)
 
     def context_tokens(self, prompt_tokens: int, conversation: Conversation) -> int:
         """The tokens of the context that a conversation takes: its prompt, and an estimate for its images."""
@@ -89,6 +97,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         kv_block_tokens=profile.kv_block_tokens or 0,
         reasons=_reasons(family, facts, source or ""),
         shows_reasoning=profile.reasoning_summary == "verbatim",
+        added_beginning=facts.added_beginning,
         lora=profile.lora,
         sight=_sight(profile, template),
         image_tokens=profile.image_tokens,

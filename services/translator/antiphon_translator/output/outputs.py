@@ -136,9 +136,11 @@ class TokenOutput:
         """Reads ids one by one, so that the id that completes a stop sequence is the last one."""
         segments: list[Segment] = []
         for token_id in token_ids:
+            if self.finish is not None:
+                break
             segments += self._take((token_id,))
             if self._parser.stopped:
-                self._end(FinishReason.STOP)
+                self.finish = FinishReason.STOP  # also at the last token that the limit permits
         return segments
 
     def _wanted(self, token_ids: Sequence[int]) -> list[int]:

@@ -15,6 +15,8 @@ class StopTexts:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.matched = False
+        self.found = ""
+        """The stop sequence that matched."""
         self._texts = tuple(filter(None, texts))
         self._held = ""
 
@@ -25,8 +27,9 @@ class StopTexts:
         whole = self._held + text
         ends = [(at + len(stop), at) for stop in self._texts if (at := whole.find(stop)) >= 0]
         if ends:
-            self.matched, self._held = True, ""
-            return whole[: min(ends)[1]]
+            end, at = min(ends)
+            self.matched, self.found, self._held = True, whole[at:end], ""
+            return whole[:at]
         shown = len(whole) - self._held_length(whole)
         self._held = whole[shown:]
         return whole[:shown]

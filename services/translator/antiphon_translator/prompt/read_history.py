@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any
 
 from antiphon_translator.conversation import NO_MESSAGES, Call, KnownMessages, Message
+from antiphon_translator.schemas.schema_budget import NO_COST, SchemaCost
 
 MESSAGE_BYTES = 1_024  # of a message beside its texts: its tuple, and the forms in which templates and servers want it
 TEXT_COPIES = 2  # the JSON itself, and the texts in its messages
@@ -34,6 +35,8 @@ class ReadHistory:
     items: int = 0
     declared: Sequence[Any] = ()
     """The tools that its items declare."""
+    schema_cost: SchemaCost = NO_COST
+    """The cost of the schemas of these tools, which each turn's budget is charged with."""
     messages: KnownMessages = NO_MESSAGES
     open: Message | None = None
     """The assistant's last message, to which the next items may be added."""

@@ -2,7 +2,8 @@
 
 The limits of a single schema do not limit the sum of hundreds of tools: eight requests of 60 tools with 32 patterns
 each blocked all other requests for 27 s. A schema is charged before the library compiles it. A schema in the cache is
-charged as well, so that a request is accepted or rejected regardless of what is cached.
+charged as well, and so are those of a cached history, so that a request is accepted or rejected regardless of what is
+cached.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ class SchemaCost:
     pattern_cost: int
 
 
+NO_COST = SchemaCost(0, 0, 0)
+
+
 def cost_of(outline: Outline, *, size_bytes: int, compiles: bool) -> SchemaCost:
     places = outline.places.values()
     patterns = {pattern for place in places for pattern in _patterns(place)} if compiles else set()
@@ -29,21 +33,21 @@ def cost_of(outline: Outline, *, size_bytes: int, compiles: bool) -> SchemaCost:
 
 
 class SchemaBudget:
-    """The budget of one request, and the costs that were charged to it."""
+    """The budget of one request. `spent` is the sum of the costs that were charged to it."""
 
-    def __init__(self) -> None:
-        self._size_bytes = 0
-        self._nodes = 0
-        self._pattern_cost = 0
+    def __init__(self, spent: SchemaCost = NO_COST) -> None:
+        self.spent = spent
 
     def take(self, cost: SchemaCost) -> None:
         """Charges the cost of a schema. InvalidSchema: the schemas so far exceed a limit of the request."""
-        self._size_bytes += cost.size_bytes
-        self._nodes += cost.nodes
-        self._pattern_cost += cost.pattern_cost
-        _require(self._size_bytes, limits.SCHEMAS_BYTES_MAX, "are {} bytes long")
-        _require(self._nodes, limits.SCHEMAS_NODES_MAX, "have {} schemas in each other")
-        _require(self._pattern_cost, limits.SCHEMAS_PATTERN_US_MAX, "have patterns that would take {} us to compile")
+        self.spent = spent = _sum(self.spent, cost)
+        _require(spent.size_bytes, limits.SCHEMAS_BYTES_MAX, "are {} bytes long")
+        _require(spent.nodes, limits.SCHEMAS_NODES_MAX, "have {} schemas in each other")
+        _require(spent.pattern_cost, limits.SCHEMAS_PATTERN_US_MAX, "have patterns that would take {} us to compile")
+
+
+def _sum(one: SchemaCost, other: SchemaCost) -> SchemaCost:
+    return SchemaCost(one.size_bytes + other.size_bytes, one.nodes + other.nodes, one.pattern_cost + other.pattern_cost)
 
 
 def _require(taken: int, limit: int, words: str) -> None:

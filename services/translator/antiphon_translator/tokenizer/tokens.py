@@ -32,6 +32,8 @@ from antiphon_translator.tokenizer.token_floor import TokenFloor
 PENDING_IDS_MAX = 16
 PRIMING_IDS = 6  # more only cost time on the first step
 
+_SAMPLE = "a"
+
 REPLACEMENT = "\ufffd"  # what undecodable bytes become
 
 
@@ -81,6 +83,13 @@ class ModelTokenizer:
         """Feeds one id to a stream, and returns the text that the id completed."""
         text: str | None = stream.step(self._tokenizer, token_id)
         return text
+
+    @cached_property
+    def added_beginning(self) -> str:
+        """The added tokens that the library puts before each text by default, as text; mostly one, or none."""
+        plain, whole = self.encode(_SAMPLE), self._tokenizer.encode(_SAMPLE).ids
+        at = next((at for at in range(len(whole)) if whole[at : at + len(plain)] == plain), 0)
+        return "".join(self.added.get(token_id, "") for token_id in whole[:at])
 
     @cached_property
     def separators(self) -> frozenset[str]:

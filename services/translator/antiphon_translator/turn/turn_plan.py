@@ -153,6 +153,7 @@ def _generation(
         prompt=prompt.for_engine(model, level, beginning),  # a prompt over the limit may have no text
         max_tokens=max_tokens,
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
+        stop_tokens=() if parameters.extensions.ignore_eos else model.stop_tokens,
         stop=parameters.stop_texts,
         ignore_eos=bool(parameters.extensions.ignore_eos),
         sampling=sampling,

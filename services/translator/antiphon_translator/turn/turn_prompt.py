@@ -21,7 +21,7 @@ from antiphon_translator.prompt import conversation_items, tools, truncation
 from antiphon_translator.prompt.prompt import EncodedPrompt
 from antiphon_translator.prompt.read_history import ReadHistory
 from antiphon_translator.prompt.tools import ToolSet
-from antiphon_translator.schemas.schema_budget import SchemaBudget
+from antiphon_translator.schemas.schema_budget import SchemaBudget, SchemaCost
 from antiphon_translator.templates import switches
 from antiphon_translator.templates.roles import Roles
 from antiphon_translator.turn import chat_form, forced_calls, rejected_item
@@ -111,7 +111,8 @@ class TurnPrompt:
                 encoded = self.encoded or self.encode(self.conversation)
                 text = model.prompt.text(encoded, self.conversation) + self.forced.beginning
                 images = tuple(image.content for image in self.conversation.images)
-                return TextPrompt(text, tokens=len(self.ids) + len(beginning), images=images)
+                tokens = len(self.ids) + len(beginning)
+                return TextPrompt(text, tokens=tokens, images=images, added=model.added_beginning)
             case Level.CHAT:
                 shown = model.prompt.defused(self.roles.adapt(self.conversation))
                 return chat_form.of_conversation(shown, self.tools, self.switches)
@@ -127,6 +128,8 @@ class _TurnItems:
     """The items of the history behind the known ones."""
     given: Sequence[Any]
     declared_in_history: Sequence[Any]
+    history_cost: SchemaCost
+    """The cost of the schemas of these tools."""
     tools: ToolSet
 
     @classmethod
@@ -135,14 +138,15 @@ class _TurnItems:
         known = model.histories.find(turn.history)
         history = parse_array(known.rest(turn.history), field="history", is_known=True)
         given = parse_array(turn.input, field="input")
-        budget = SchemaBudget()
+        budget = SchemaBudget(known.schema_cost)
         in_history = [*known.declared, *tools.declared_in(history, "history", budget, known.items)]
+        history_cost = budget.spent
         declared = [
             *tools.checked(parameters.tools or (), "tools", budget),
             *in_history,
             *tools.declared_in(given, "input", budget),
         ]
-        return cls(known, history, given, in_history, tools.offered(declared, parameters.tool_choice))
+        return cls(known, history, given, in_history, history_cost, tools.offered(declared, parameters.tool_choice))
 
     def conversation(
         self, model: ServedModel, turn: Turn, parameters: Parameters, media: TurnMedia | None
@@ -158,7 +162,8 @@ class _TurnItems:
         )
         if read.items > self.known.items:
             text = turn.history.rstrip()[:-1]
-            model.histories.keep(replace(read, text=text, declared=self.declared_in_history))
+            declared, cost = self.declared_in_history, self.history_cost
+            model.histories.keep(replace(read, text=text, declared=declared, schema_cost=cost))
         return conversation
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -29,7 +30,7 @@ from tests.support.fake_triton import (
     response,
 )
 from tests.support.triton_requests import sent
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import WAIT_MAX_S, until
 
 REQUEST = GenerationRequest(request_id="resp_1", prompt=TextPrompt("Hi"), max_tokens=1000)
 STEPS = {"before": {"QUERY": "TYPE_STRING"}, "middle": INPUTS | {"stop": "TYPE_BOOL"}, "behind": {}}
@@ -78,9 +79,7 @@ async def all_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> 
 
 async def requested_models(fake: FakeTriton, count: int) -> list[str]:
     """Waits for `count` requests and returns their models."""
-    async with asyncio.timeout(WAIT_MAX_S):
-        while len(fake.requests) < count:
-            await asyncio.sleep(0.01)
+    await until(lambda: len(fake.requests) >= count, f"{count} requests")
     return [request.model_name for request in fake.requests]
 
 
@@ -93,10 +92,23 @@ async def test_cancellation_stops_the_generating_step_of_an_ensemble(fake: FakeT
     assert sent(stop)["input_lengths"] == sent(stop)["request_output_len"] == ([1, 1], [0])
 
 
-async def test_stop_text_found_by_the_engine_stops_the_generating_step(fake: FakeTriton, engine: TritonEngine) -> None:
-    asked = replace(REQUEST, stop=(" END",))
+@pytest.mark.parametrize("changes", [{"stop": (" END",)}, {"stop_tokens": (" END",)}], ids=["text", "token"])
+async def test_stop_text_found_by_the_engine_stops_the_generating_step(
+    fake: FakeTriton, engine: TritonEngine, changes: dict[str, tuple[str, ...]]
+) -> None:
+    asked = replace(REQUEST, **changes)  # type: ignore[arg-type]
     assert await all_of(engine, asked) == "Hello"
     assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
+
+
+async def test_stop_request_that_cannot_be_written_is_logged(
+    fake: FakeTriton, engine: TritonEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    fake.steps = STEPS | {"middle": INPUTS | {"stop": "TYPE_BF16"}}
+    await first_of(engine)
+    await engine.close()
+    assert "resp_1: the stop request to 'middle' failed" in caplog.text
 
 
 async def test_timeout_stops_the_generating_step(
@@ -138,6 +150,13 @@ async def test_cancellation_does_not_wait_for_the_answer_to_the_stop_request(
         await first_of(engine)
         assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
         await engine.close()
+
+
+async def test_beginning_that_the_preprocessing_adds_is_not_sent(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.step_parameters = {"before": {"add_special_tokens": "true"}}
+    fake.script = [HELLO, final_response()]
+    await all_of(engine, replace(REQUEST, prompt=TextPrompt("<s>Hi", added="<s>")))
+    assert sent(fake.requests[0])["text_input"][1] == ["Hi"]
 
 
 def test_only_a_token_model_with_a_stop_input_can_be_stopped() -> None:

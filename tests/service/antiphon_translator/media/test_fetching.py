@@ -22,6 +22,7 @@ from antiphon_translator.media.fetching import Fetcher, FetchRules
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.certificates import authority, signed_by
 from tests.support.images import PNG
+from tests.support.waiting import until
 from tests.support.web import HERE, Names, Page, Web, redirect, web_server
 
 METADATA = "169.254.169.254"
@@ -113,12 +114,17 @@ async def test_request_has_no_cookies_and_ignores_the_environment_proxy(
     ] * 3
 
 
-async def test_server_with_an_untrusted_or_wrong_certificate_is_a_failure(tmp_path: Path) -> None:
-    trusted = authority(tmp_path, "trusted")
-    shown = signed_by(trusted, tmp_path, "server")
+def contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """The TLS contexts of a server, and of a client that trusts it as `localhost`."""
+    trusted = authority(folder, "trusted")
+    shown = signed_by(trusted, folder, "server")
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(shown.cert, shown.key)
-    knowing = ssl.create_default_context(cafile=trusted.cert)
+    return serving, ssl.create_default_context(cafile=trusted.cert)
+
+
+async def test_server_with_an_untrusted_or_wrong_certificate_is_a_failure(tmp_path: Path) -> None:
+    serving, knowing = contexts(tmp_path)
     async with web_server(serving) as web:
         web.pages["/"] = Page([b"x"])
         for host, tls, fetched in (
@@ -216,6 +222,20 @@ async def test_redirect_to_an_invalid_url_is_rejected(web: Web, target: str) -> 
     found = await fetch(web.url("/a"))
     assert isinstance(found, Failure)
     assert found.problem is Problem.URL
+
+
+async def test_redirect_from_https_to_http_is_not_followed_when_only_https_is_permitted(
+    web: Web, tmp_path: Path
+) -> None:
+    serving, knowing = contexts(tmp_path)
+    async with web_server(serving) as secure:
+        secure.pages["/"] = redirect(web.url("/x", "localhost"))
+        url = secure.url("/", "localhost", "https")
+        made = Fetcher(rules(schemes=("https",)), resolver=Names(), tls=knowing)
+        found = (await made.fetch({url: MOST}))[url]
+        await made.close()
+    assert found == Failure(Problem.URL, "its URL must begin with https, or with data:")
+    assert (len(secure.requests), web.requests) == (1, [])
 
 
 async def test_http_url_is_rejected_when_only_https_is_permitted(web: Web) -> None:
@@ -352,8 +372,7 @@ async def test_cancellation_of_the_caller_cancels_its_fetches(web: Web) -> None:
     web.pages["/a"] = Page([b"x", 600.0])
     async with fetcher() as made:
         running = asyncio.create_task(made.fetch({web.url("/a"): MOST}))
-        while not web.requests:
-            await asyncio.sleep(0.001)
+        await until(lambda: bool(web.requests), "the server is asked")
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

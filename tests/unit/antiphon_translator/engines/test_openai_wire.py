@@ -292,6 +292,24 @@ def test_piece_without_name_and_arguments_is_ignored() -> None:
     assert segments == [CallBegin("f", "call_a"), Arguments("{}"), CallEnd(is_complete=True)]
 
 
+@pytest.mark.parametrize("arguments", ["", None, " "])
+def test_call_without_arguments_gets_an_empty_object(arguments: str | None) -> None:
+    first, second = (call(index, arguments, id=f"call_{name}", name=name) for index, name in enumerate("fg"))
+    segments, _ = read(first, second, end("tool_calls"))
+    assert [each for each in segments if isinstance(each, CallBegin | CallEnd)] == [
+        *(CallBegin("f", "call_f"), CallEnd(is_complete=True)),
+        *(CallBegin("g", "call_g"), CallEnd(is_complete=True)),
+    ]
+    written = "".join(each.text for each in segments if isinstance(each, Arguments))
+    assert written.replace(" ", "") == "{}{}"
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_call_cut_off_before_its_arguments_is_incomplete(reason: str) -> None:
+    segments, _ = read(call(0, name="f"), end(reason))
+    assert segments == [CallBegin("f"), CallEnd(is_complete=False)]
+
+
 def test_call_cut_off_by_the_length_is_incomplete() -> None:
     segments, last = read(call(0, '{"x": ', name="f"), end("length"))
     assert segments[-1] == CallEnd(is_complete=False)
@@ -329,6 +347,22 @@ def test_usage_chunk_is_read_in_all_dialects() -> None:
 def test_malformed_chunk_is_a_fault(chunk: Object) -> None:
     with pytest.raises(EngineFault, match="cannot be read"):
         ChunkReader().read(chunk)
+
+
+def test_empty_finish_reason_does_not_end_the_output() -> None:
+    reader = ChunkReader()
+    reader.read(end("") | {"usage": None})
+    assert not reader.is_complete
+    chunk = reader.read(delta(content="Well"))
+    assert chunk is not None
+    assert list(chunk.segments) == [Text("Well")]
+    reader.read(end("stop"))
+    assert reader.finish().finish is FinishReason.STOP
+
+
+@pytest.mark.parametrize("reason", ["stop_sequence", "eos_token"])
+def test_finish_reasons_of_text_generation_inference_mean_stop(reason: str) -> None:
+    assert read(delta(content="Well"), end(reason))[1].finish is FinishReason.STOP
 
 
 def test_finish_reason_abort_is_a_fault() -> None:

@@ -26,6 +26,12 @@ def test_text_model_is_read_by_its_tensor_names() -> None:
     assert not model.batched
 
 
+def test_input_of_a_data_type_of_a_newer_triton_is_read_by_its_number() -> None:
+    config = FakeTriton().config()
+    config.input[0].data_type = 99
+    assert read_config(config).inputs[config.input[0].name] == "type 99"
+
+
 def test_model_that_is_not_decoupled_is_unavailable_with_a_remedy() -> None:
     with pytest.raises(EngineUnavailable, match="decoupled: true"):
         read_config(FakeTriton(decoupled=False).config())

@@ -21,7 +21,7 @@ from antiphon_translator.generation import (
     TextPrompt,
     Usage,
 )
-from tests.support.fake_triton import ENSEMBLE, LLM_API, VLLM, FakeTriton, Kind, final_response, response
+from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, FakeTriton, Kind, final_response, response
 from tests.support.triton_requests import sent
 
 REQUEST = GenerationRequest(
@@ -63,6 +63,23 @@ def test_request_to_the_llm_api_model_has_its_tensors() -> None:
         "sampling_param_stop": ([2], ["END", "Stop"]),
         "sampling_param_top_k": ([1], [1]),
     }
+
+
+@pytest.mark.parametrize(("kind", "text"), [(LLM_API, "Hi"), (ENSEMBLE, "<s>Hi")])
+def test_llm_api_model_adds_the_beginning_and_an_ensemble_may_not(kind: Kind, text: str) -> None:
+    asked = replace(REQUEST, prompt=TextPrompt("<s>Hi", added="<s>"))
+    assert sent(describe(model_of(kind)).request(asked))["text_input"][1] == [text]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"), [("true", "Hi"), ("${add_special_tokens}", "Hi"), ("False", "<s>Hi"), ("0", "<s>Hi")]
+)
+def test_ensemble_adds_the_beginning_unless_its_preprocessing_does_not(given: str, text: str) -> None:
+    step = replace(model_of(TOKENS), parameters={"add_special_tokens": given, "other": "x"})
+    model = model_of(ENSEMBLE).with_steps([step, model_of(TOKENS)])
+    asked = replace(REQUEST, prompt=TextPrompt("<s>Hi", added="<s>"))
+    assert sent(describe(model).request(asked))["text_input"][1] == [text]
+    assert model.parameters == {"add_special_tokens": given}
 
 
 def test_only_declared_inputs_are_controls() -> None:
@@ -150,6 +167,35 @@ def test_a_stop_text_ends_the_reading_and_is_cut_off() -> None:
     reader = TextReader(REQUEST, Growth.CUMULATIVE)
     assert read(reader, counted("One E")) == TextChunk("One ")
     assert read(reader, counted("One END of")) == TextChunk("", finish=FinishReason.STOP, usage=Usage(5, 2))
+
+
+def test_end_id_minus_one_lets_the_length_alone_end_a_generation() -> None:
+    endless = replace(REQUEST, stop_ids=(), ignore_eos=True)
+    assert sent(describe(model_of(ENSEMBLE)).request(endless))["end_id"] == ([1, 1], [-1])
+    older = replace(model_of(ENSEMBLE), inputs={"text_input": "BYTES", "max_tokens": "INT32"})
+    assert "ignore_eos" not in describe(older).controls
+
+
+ENDING = replace(REQUEST, stop=("END",), stop_tokens=("<|eom|>", "<|end|>"))
+
+
+@pytest.mark.parametrize(("kind", "name"), [(ENSEMBLE, "stop_words"), (LLM_API, "sampling_param_stop")])
+def test_further_stop_tokens_are_sent_as_stop_words(kind: Kind, name: str) -> None:
+    assert sent(describe(model_of(kind)).request(ENDING))[name][1] == ["END", "<|eom|>", "<|end|>"]
+    assert name not in sent(describe(model_of(kind)).request(replace(ENDING, stop=(), stop_tokens=())))
+
+
+def test_a_stop_token_in_the_text_ends_the_reading_and_is_cut_off() -> None:
+    reader = TextReader(ENDING, Growth.DELTA)
+    assert read(reader, counted("One")) == TextChunk("One")
+    assert read(reader, counted(" two<|eom|>", 2)) == TextChunk(" two", finish=FinishReason.STOP, usage=Usage(5, 3))
+    assert reader.is_complete  # the model ends here by itself: its RPC need not be cancelled
+
+
+def test_a_stop_text_does_not_complete_the_stream() -> None:
+    reader = TextReader(ENDING, Growth.DELTA)
+    assert read(reader, counted("One END")) == TextChunk("One ", finish=FinishReason.STOP, usage=Usage(5, 1))
+    assert not reader.is_complete
 
 
 def test_unfinished_stop_text_is_passed_on_at_the_end() -> None:

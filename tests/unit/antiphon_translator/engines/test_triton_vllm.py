@@ -49,6 +49,15 @@ def test_request_with_image_and_log_probabilities_has_their_tensors() -> None:
     }
 
 
+def test_beginning_that_the_server_adds_is_not_sent() -> None:
+    def text_of(prompt: TextPrompt) -> list[str]:
+        return sent(describe(MODEL).request(replace(REQUEST, prompt=prompt)))["text_input"][1]
+
+    assert text_of(TextPrompt("<s><s>Hi", added="<s>")) == ["<s>Hi"]
+    assert text_of(TextPrompt("Hi <s>", added="<s>")) == ["Hi <s>"]
+    assert text_of(TextPrompt("<s>Hi", added="<s>", images=(b"GIF8",))) == ["<s>Hi"]
+
+
 def test_sampling_is_written_with_the_names_of_vllm() -> None:
     every = Sampling(0.5, 0.25, 7, 0.125, 1.5, -1.0, 2.0, 9)
     asked = replace(REQUEST, stop_ids=(), stop=(), sampling=every, lora="mine")

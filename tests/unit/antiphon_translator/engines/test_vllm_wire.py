@@ -86,6 +86,14 @@ def test_event_without_ids_and_finish_reason_makes_no_chunk() -> None:
     assert TokensReader(REQUEST).read({"choices": [], "usage": {"prompt_tokens": 2}}) is None
 
 
+def test_event_with_an_empty_finish_reason_does_not_end_the_output() -> None:
+    reader = TokensReader(REQUEST)
+    chunk = reader.read(loads(ids_event([8], "").removeprefix(b"data: ")))
+    assert chunk is not None
+    assert (list(chunk.ids), chunk.finish) == ([8], None)
+    assert not reader.is_complete
+
+
 def test_a_reader_is_complete_with_a_finish_reason() -> None:
     reader = TokensReader(REQUEST)
     reader.read(loads(ids_event([8]).removeprefix(b"data: ")))

@@ -72,7 +72,7 @@ class Hanging(ScriptedEngine):
 async def test_call_to_an_endpoint_that_is_down_fails_after_a_short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched_module, "DOWN_WAIT_S", 0.01)
     hanging = Hanging()
-    engine = WatchedEngine(hanging, ModelProfile(name="w4", directory=FILES, endpoint="t:1", engine="triton_tokens"))
+    engine = WatchedEngine(hanging, ModelProfile(name="w5", directory=FILES, endpoint="t:1", engine="triton_tokens"))
     with pytest.raises(EngineTimeout):
         await generate(engine)
     for _ in range(2):

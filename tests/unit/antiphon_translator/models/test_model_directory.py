@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.config import SettingsError
-from antiphon_core.jsons import Object, dumps
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_translator.models import model_directory
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.support.served_models import tokenizer, write_directory
@@ -39,6 +39,16 @@ def test_all_end_ids_are_stop_ids_with_that_of_the_tokenizer_first(directory: Pa
     assert model_directory.read(directory).stop_ids == (0, 2, 5)
     (directory / "generation_config.json").unlink()
     assert model_directory.read(directory).stop_ids == ()
+
+
+def test_beginning_that_the_tokenizer_adds_is_read_unless_it_is_switched_off(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(tokenizer().__dict__, "added_beginning", "<s>")
+    assert model_directory.read(directory).added_beginning == "<s>"
+    config = loads((directory / "tokenizer_config.json").read_bytes())
+    (directory / "tokenizer_config.json").write_bytes(dumps(config | {"add_bos_token": False}))
+    assert model_directory.read(directory).added_beginning == ""
 
 
 def test_sampling_defaults_without_a_value_are_left_out(directory: Path) -> None:

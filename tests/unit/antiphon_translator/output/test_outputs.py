@@ -172,6 +172,13 @@ def test_stop_text_in_token_ids_ends_the_output_at_its_last_id(pieces: list[str]
     assert made.usage().output_tokens == len("one STOP")
 
 
+def test_stop_text_at_the_token_limit_ends_the_output_as_stopped() -> None:
+    ids = TOKENIZER.encode("ab STOP")
+    made = output(Level.TOKENS, stop=("STOP",), max_tokens=len(ids))
+    made.take(TokenChunk(ids, finish=FinishReason.LENGTH))
+    assert made.finish is FinishReason.STOP
+
+
 def test_unfinished_stop_text_is_shown() -> None:
     made = output(Level.TOKENS, stop=("STOP",))
     segments = [*made.take(TokenChunk(ids_of(TOKENIZER, "one STO"))), *made.end(cut_off=False)]

@@ -33,6 +33,14 @@ def test_stop_text_ends_the_output_in_any_pieces(text: str, stops: list[str], ex
     assert shown(list(text), stops) == expected
 
 
+def test_stop_text_that_matched_is_known() -> None:
+    texts = StopTexts(["two", "one"])
+    texts.feed("a t")
+    assert texts.found == ""
+    texts.feed("wo one")
+    assert texts.found == "two"
+
+
 def test_possible_beginning_of_a_stop_text_is_held_back() -> None:
     texts = StopTexts(["END"])
     assert [texts.feed(piece) for piece in ("a E", "N", "d", "EN", "D!")] == ["a ", "", "ENd", "", ""]

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Literal
+from math import inf
+from types import FrameType
+from typing import Any, ClassVar, Literal
 
 import pytest
 from openai.lib._pydantic import to_strict_json_schema
@@ -10,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from antiphon_core.jsons import Object
 from antiphon_translator.schemas import schemas, strict_schemas
-from antiphon_translator.schemas.schema_outline import InvalidSchema
+from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline
 
 STRING: Object = {"type": "string"}
 NULL: Object = {"type": "null"}
@@ -191,5 +195,50 @@ def test_schema_made_by_the_openai_sdk_is_accepted() -> None:
     check(to_strict_json_schema(Everything))
 
 
-def test_strict_schema_with_5000_properties_is_accepted() -> None:
-    check(closed(**{f"p{i}": STRING for i in range(5_000)}))
+def wide(properties: int) -> Object:
+    return closed(**{f"p{i}": STRING for i in range(properties)})
+
+
+def calls_of(work: Callable[[], object], *, most: float = inf) -> int:
+    """The number of calls of functions in `work`. AssertionError, in the middle of the work: there are more than
+    `most`."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+        assert calls <= most, f"more than {most:g} calls"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_strict_schema_with_5000_properties_is_accepted_in_linear_time() -> None:
+    few, many = wide(50), wide(5_000)
+    calls_of(lambda: check(many), most=110 * calls_of(lambda: check(few)))
+
+
+class Name(str):
+    """The name of a property that counts its comparisons."""
+
+    compared: ClassVar[int] = 0
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        assert Name.compared <= 50_000
+        return str.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
+
+
+def test_each_required_name_is_compared_with_few_properties() -> None:
+    schema = wide(5_000)
+    schema["required"] = [Name(name) for name in schema["required"]]
+    strict_schemas.require(Outline(schema))
+    assert Name.compared > 0

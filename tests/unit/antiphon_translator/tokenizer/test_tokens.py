@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
+from tokenizers.processors import TemplateProcessing
 
 from antiphon_translator.tokenizer.tokens import PENDING_IDS_MAX, Detokenizer, ModelTokenizer
 from tests.support.served_models import tokenizer, write_directory
@@ -145,6 +146,22 @@ def test_tokenizer_is_loaded_or_raises_an_error_with_its_file(tmp_path: Path) ->
         ModelTokenizer.load(tmp_path / "bad.json")
     with pytest.raises(OSError, match="none.json"):
         ModelTokenizer.load(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("<|im_start|> $A", "<|im_start|>"),
+        ("<|im_start|> $A <|im_end|>", "<|im_start|>"),
+        ("$A <|im_end|>", ""),
+        (None, ""),
+    ],
+)
+def test_text_that_the_tokenizer_puts_before_each_prompt_is_known(form: str | None, expected: str) -> None:
+    made = Tokenizer.from_str(tokenizer()._tokenizer.to_str())
+    if form is not None:
+        made.post_processor = TemplateProcessing(form, special_tokens=[("<|im_start|>", 1), ("<|im_end|>", 2)])
+    assert ModelTokenizer(made).added_beginning == expected
 
 
 def test_truncation_and_padding_of_the_tokenizer_file_are_switched_off() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon_core import limits
 from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps
@@ -74,6 +75,9 @@ def test_prompt_is_identical_for_counting_and_for_each_level() -> None:
     assert made.for_engine(model(), Level.TOKENS, [7]) == TokenPrompt([*made.ids, 7])
     text = model().tokenizer.decode(made.ids)
     assert made.for_engine(model(), Level.TEXT, [7]) == TextPrompt(text, tokens=len(made.ids) + 1)
+    beginning = made.for_engine(model(added_beginning="<s>"), Level.TEXT, ())
+    assert isinstance(beginning, TextPrompt)
+    assert beginning.added == "<s>"
     assert as_chat(made).messages == [{"role": "user", "content": "Hi"}]
 
 
@@ -273,6 +277,19 @@ def test_error_behind_a_cached_history_has_its_full_path() -> None:
     with pytest.raises(InvalidRequest) as caught:
         prompt("Hi", history=[*history, _tools("g", parameters={"type": "strnig"})], served=served)
     assert caught.value.field == "history[2].tools[0].parameters"
+
+
+@pytest.mark.parametrize("caches", [True, False])
+def test_schemas_of_a_history_count_whether_it_is_cached_or_not(caches: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = {"type": "object", "properties": {"a": True, "b": True}}  # three schemas in each other
+    served = caching() if caches else forgetting()
+    history = [message("user", "0" * 100), _tools("g", parameters=schema)]
+    prompt("Hi", history=history, served=served)
+    monkeypatch.setattr(limits, "SCHEMAS_NODES_MAX", 5)
+    prompt("Hi", history=[*history, message("user", "b")], served=served)  # charged once, and cached again
+    with pytest.raises(InvalidRequest, match="have 6 schemas in each other") as caught:
+        prompt("Hi", history=[*history, message("user", "b")], served=served, tools=[TOOL | {"parameters": schema}])
+    assert caught.value.field == "tools[0].parameters"
 
 
 def test_only_new_items_of_a_cached_history_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ class Dialect:
 
     strips_stop_words = False
     stop_ids = ()
+    end_id = None
     accumulates = False
     counts_last_token = False
     tells_cut_characters = True
@@ -55,6 +56,7 @@ class Ensemble(Dialect):
         self.note_wanted(request)
         self.tokens_max = scalar(request, "max_tokens", 0)
         self.stop_words = texts(request, "stop_words")
+        self.end_id = scalar(request, "end_id", None)
         self.streaming = bool(scalar(request, "stream", False))
         self.echo_prompt = not scalar(request, "exclude_input_in_output", False)
         number = partial(finite, request)

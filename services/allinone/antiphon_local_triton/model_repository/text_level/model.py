@@ -68,7 +68,7 @@ class TritonPythonModel:
         reply.sequence = Sequence(
             prompt=prompt,
             tokens_max=asked.tokens_max,
-            end_id=self.vocabulary.end_id,
+            end_id=self.vocabulary.end_id if asked.end_id is None else asked.end_id,
             stop_words=(*map(tuple, by_ids), *((stop_id,) for stop_id in asked.stop_ids)),
             sampling=asked.sampling,
             want_log_probs=asked.top_log_probs is not None,
