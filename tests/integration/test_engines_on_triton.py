@@ -19,6 +19,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Turn
+from antiphon_core.telemetry import metrics
 from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_translator.service import TranslatorService
 from tests.support import pushed
@@ -132,12 +133,14 @@ async def test_an_answer_follows_its_json_schema_or_the_format_is_rejected(
             await run(translator, given)
         assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_parameter")
         return
+    mismatches = metrics.FORMAT_MISMATCHES.of(MODEL_NAME)
+    before = mismatches.value
     ran = await run(translator, given)
     assert ran.record["status"] == Status.COMPLETED.value
     assert jsonschema_rs.is_valid(PERSON, loads(ran.text)), ran.text
     assert ran.record["text"]["format"]["schema"] == PERSON
     assert len(ran.deltas) > 5, "a guided answer streams like any other"
-    assert translator.mismatches.count == 0
+    assert mismatches.value == before
 
 
 async def test_sampling_is_not_the_same_every_time(server: RunningTriton) -> None:

@@ -8,7 +8,6 @@ from antiphon_translator.generation import Level
 from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.turn.turn_plan import TurnPlan
 
 
@@ -20,10 +19,9 @@ def pipeline_of(
     ids: Ids,
     level: Level = Level.TOKENS,
     downloads: Downloads = NOTHING,
-    mismatches: Mismatches | None = None,
     resume: Resume | None = None,
     checkpoints: bool = False,
 ) -> TurnPipeline:
     """Returns the pipeline of one turn with a plan for it."""
     plan = TurnPlan.of(model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
-    return TurnPipeline(plan, ids=ids, mismatches=mismatches, resume=resume, checkpoints=checkpoints)
+    return TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints)

@@ -205,6 +205,12 @@ TOKENS = counter(
     targets=[TRANSLATOR],
     labels=("model", "type"),
 )
+FORMAT_MISMATCHES = counter(
+    "antiphon_format_mismatches_total",
+    "Completed answers that do not match the format of their request (text.format).",
+    targets=[TRANSLATOR],
+    labels=("model",),
+)
 PROMPT = histogram(
     "antiphon_prompt_duration_seconds",
     "Time to build the prompt of a turn: conversation, template, token ids.",

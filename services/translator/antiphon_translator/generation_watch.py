@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from time import perf_counter
 from antiphon_core.telemetry import correlation, metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.generation import Usage
+
+log = logging.getLogger(__name__)
 
 
 class GenerationWatch:
@@ -84,6 +87,12 @@ class GenerationWatch:
             ("reasoning", usage.reasoning_tokens),
         ):
             metrics.TOKENS.of(self._model, kind).add(count)
+
+    def note_mismatch(self, mismatch: str | None) -> None:
+        """Counts and logs an answer that does not match its format. None: it matches."""
+        if mismatch is not None:
+            metrics.FORMAT_MISMATCHES.of(self._model).add()
+            log.warning("the answer of %s does not match its format: %s", self._response_id, mismatch)
 
 
 def _usage_facts(usage: Usage) -> dict[str, tracing.Value]:

@@ -34,7 +34,6 @@ from antiphon_translator.generation import EngineChunk, FinishReason, Generation
 from antiphon_translator.output import guided_output
 from antiphon_translator.output.assembly import Assembly
 from antiphon_translator.output.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
-from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.turn.turn_plan import TurnPlan
 
 _ENCODING = 32  # encoding a byte of text takes as long as parsing this many bytes of JSON
@@ -53,18 +52,16 @@ class TurnPipeline:
         plan: TurnPlan,
         *,
         ids: Ids,
-        mismatches: Mismatches | None = None,
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        """`ids` must give a resumed turn the ids that its items had. `mismatches` counts answers that do not match
-        their schema. With `checkpoints` the batches carry the token ids from which another translator can resume.
+        """`ids` must give a resumed turn the ids that its items had. With `checkpoints` the batches carry the token ids
+        from which another translator can resume.
 
         InvalidRequest: the turn cannot be resumed from token ids."""
         if resume is not None and resume.token_ids and not plan.is_resumable:
             raise _cannot_resume()
         self._plan = plan
-        self._mismatches = mismatches or Mismatches()
         self._machine = ResponseMachine(plan.skeleton, ids)
         self._assembly = Assembly(
             self._machine, plan.prompt.tools, ids, one_call=plan.has_one_call, summary=plan.has_summary
@@ -76,6 +73,8 @@ class TurnPipeline:
         self._answer_bytes = 0
         self.usage: Usage | None = None
         """The usage of the turn, once it has ended."""
+        self.mismatch: str | None = None
+        """How the answer of a turn that has ended fails to match its format; None if the answer matches."""
 
     @property
     def done(self) -> bool:
@@ -164,7 +163,7 @@ class TurnPipeline:
         else:
             self._machine.send(Complete(self.usage, completed_at))
             if self._plan.answer_check is not None:
-                self._mismatches.look_at(self._machine.snapshot(), self._plan.answer_check)
+                self.mismatch = self._plan.answer_check.mismatch_of(self._machine.snapshot())
         return self._machine.take()
 
     def fail(self, error: AntiphonError) -> list[Batch]:

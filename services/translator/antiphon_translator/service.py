@@ -43,7 +43,6 @@ from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.readiness import Readiness
-from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.sliced_delivery import SlicedDelivery
 from antiphon_translator.turn import turn_prompt
@@ -89,7 +88,6 @@ class TranslatorService:
         self._fetcher: Fetcher | None = None
         self._is_closed = False
         self._routes: dict[str, _Route] = {}
-        self.mismatches = Mismatches()
 
     async def open(self) -> None:
         """Loads the models of the profiles directory. SettingsError: a profile or a model directory is wrong."""
@@ -150,7 +148,7 @@ class TranslatorService:
         def start() -> tuple[TurnPipeline, list[Batch], GenerationRequest]:
             ids, level = self._ids_of(turn.response_id), route.engine.level
             plan = TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
-            pipeline = TurnPipeline(plan, ids=ids, mismatches=self.mismatches, resume=resume, checkpoints=checkpoints)
+            pipeline = TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints)
             return pipeline, *pipeline.start()
 
         resumed_bytes = _ID_BYTES * len(resume.token_ids) if resume is not None else 0
@@ -161,6 +159,7 @@ class TranslatorService:
         for batch in await self._run(pipeline, request, route, watch, receive, flow):
             receive(batch)
         watch.note_usage(pipeline.usage)
+        watch.note_mismatch(pipeline.mismatch)
 
     async def count_tokens(self, turn: Turn) -> int:
         route = await self._route_of(turn)

@@ -26,6 +26,7 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Resume, Turn
+from antiphon_core.telemetry import metrics
 from antiphon_translator import service as service_module
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
@@ -126,12 +127,14 @@ async def test_engine_that_continues_behind_the_end_id_is_stopped() -> None:
 async def test_answers_that_do_not_match_their_format_are_counted() -> None:
     service, engine = serving(*saying("{}"))
     asked = turn("Hi", text={"format": {"type": "json_object"}})
+    counter = metrics.FORMAT_MISMATCHES.of(model().name)
+    before = counter.value
     await run(service, asked)
-    assert service.mismatches.count == 0
+    assert counter.value == before
     for count in (1, 2):
         engine.script = saying("Hello")
         await run(service, asked)
-        assert service.mismatches.count == count
+        assert counter.value == before + count
 
 
 @pytest.mark.parametrize(

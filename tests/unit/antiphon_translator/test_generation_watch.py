@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -27,6 +28,15 @@ def test_turn_is_recorded_as_a_span_with_its_usage() -> None:
     assert tokens == {"input": 5, "cached": 3, "output": 7, "reasoning": 2}
     assert metrics.GENERATIONS_IN_FLIGHT.of("g1").value == 0
     assert metrics.PROMPT.of("g1").count == 1
+
+
+def test_answer_that_does_not_match_its_format_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    watch = GenerationWatch("g4", "resp_1")
+    with caplog.at_level(logging.WARNING):
+        watch.note_mismatch(None)
+        watch.note_mismatch("it is no JSON")
+    assert metrics.FORMAT_MISMATCHES.of("g4").value == 1
+    assert caplog.messages == ["the answer of resp_1 does not match its format: it is no JSON"]
 
 
 def test_first_output_of_a_generation_is_measured_once() -> None:

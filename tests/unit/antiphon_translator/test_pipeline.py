@@ -35,7 +35,6 @@ from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing.segments import Text
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt.prompt import PromptEncoder
-from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 from tests.support.images import GIF, PNG, data_url, image_part, user
@@ -450,39 +449,37 @@ AGE_FORMAT: Object = {"format": {"type": "json_schema", "name": "age", "schema":
 
 
 @pytest.mark.parametrize(
-    ("said", "request_", "count"),
+    ("said", "request_", "differs"),
     [
-        ('{"age": 5}', {"text": AGE_FORMAT}, 0),
-        ('{"age": "five"}', {"text": AGE_FORMAT}, 1),
-        ("five", {"text": AGE_FORMAT}, 1),
-        ("five", {"text": {"format": {"type": "json_object"}}}, 1),
-        ("{}", {"text": {"format": {"type": "json_object"}}}, 0),
-        ("five", {"text": {"verbosity": "low"}}, 0),
-        ("five", {}, 0),
+        ('{"age": 5}', {"text": AGE_FORMAT}, False),
+        ('{"age": "five"}', {"text": AGE_FORMAT}, True),
+        ("five", {"text": AGE_FORMAT}, True),
+        ("five", {"text": {"format": {"type": "json_object"}}}, True),
+        ("{}", {"text": {"format": {"type": "json_object"}}}, False),
+        ("five", {"text": {"verbosity": "low"}}, False),
+        ("five", {}, False),
         (
             '{"age": "five"}',
             {"text": AGE_FORMAT, "max_output_tokens": 2},
-            0,
-        ),  # cut off: not counted, because the client sees the status
+            False,
+        ),  # cut off: not checked, because the client sees the status
     ],
 )
-def test_answer_that_does_not_match_its_format_is_counted_and_sent(said: str, request_: Object, count: int) -> None:
-    mismatches = Mismatches()
-    made = pipeline_of(model(), turn("Hi", **request_), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
+def test_answer_that_does_not_match_its_format_is_noticed_and_sent(said: str, request_: Object, differs: bool) -> None:
+    made = pipeline_of(model(), turn("Hi", **request_), controls=ABLE, ids=SequentialIds())
     batches = made.start()[0] + made.receive([TokenChunk([*encoded(said), END_ID])])
     response = ended(batches + made.finish(completed_at=COMPLETED_AT))
     assert said.startswith(text_of(response))
     assert response["status"] == ("incomplete" if "max_output_tokens" in request_ else "completed")
-    assert mismatches.count == count
+    assert (made.mismatch is not None) == differs
 
 
-def test_failed_turn_counts_no_format_mismatch() -> None:
-    mismatches = Mismatches()
-    made = pipeline_of(model(), turn("Hi", text=AGE_FORMAT), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
+def test_failed_turn_has_no_format_mismatch() -> None:
+    made = pipeline_of(model(), turn("Hi", text=AGE_FORMAT), controls=ABLE, ids=SequentialIds())
     made.start()
     made.receive([TokenChunk(encoded("five"))])
     made.fail(EngineTimeout("No token came."))
-    assert mismatches.count == 0
+    assert made.mismatch is None
 
 
 def test_response_schema_outside_the_strict_subset_is_rejected() -> None:

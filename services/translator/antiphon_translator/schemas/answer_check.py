@@ -1,22 +1,18 @@
 """Checks a finished answer against the format that its request asked for.
 
-The answer was streamed already, so it is neither repaired nor generated again. A mismatch means that the engine did not
-keep to the grammar, or has none. It is logged and counted for the operator.
+The client already has the streamed answer, so the answer is neither repaired nor generated again. A mismatch means that
+the engine did not keep to the grammar, or does not support grammars. GenerationWatch logs and counts mismatches
+for the operator.
 """
 
 from __future__ import annotations
-
-import logging
-from dataclasses import dataclass
 
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import ANSWER_CHECK_NODES_MAX, ANSWER_EXPLAIN_NODES_MAX
 from antiphon_translator.schemas import schemas
 from antiphon_translator.schemas.schema_outline import Outline, Place
 
-log = logging.getLogger(__name__)
-
-_NODES_PER_BYTE = 8  # to check a node takes 10 ns; to read, validate and copy a byte of JSON up to 80 ns
+_NODES_PER_BYTE = 8  # checking a node takes 10 ns; reading, validating and copying a byte of JSON up to 80 ns
 _PATTERN_NODES = 2_000  # the worst cost of a pattern, in nodes of schemas without one
 
 
@@ -34,6 +30,12 @@ class AnswerCheck:
         time."""
         return min(self._nodes * chars, ANSWER_CHECK_NODES_MAX) // _NODES_PER_BYTE
 
+    def mismatch_of(self, response: Object) -> str | None:
+        """Describes the mismatch of a response's answer as `mismatch` does. None: also if the response ends with
+        something else than a message."""
+        text = answer_of(response)
+        return self.mismatch(text) if text is not None else None
+
     def mismatch(self, text: str) -> str | None:
         """Describes the mismatch of an answer without repeating any of its text. None: the answer matches, or the check
         would take too long."""
@@ -47,8 +49,8 @@ class AnswerCheck:
             return "it cannot be read as JSON, or is nested too deep"
 
     def _explained(self, value: object, work: int) -> str:
-        """Describes where in the schema a value fails. With a recursive schema the search would take exponential time,
-        unlike the validation, so it is left out."""
+        """Describes the mismatch of a value, with the part of the schema that it violates. The part is not looked up if
+        that would take too long: for a large answer, or for a recursive schema, where it takes exponential time."""
         if self._is_recursive or work > ANSWER_EXPLAIN_NODES_MAX:
             return "it does not match the schema"
         path = next((tuple(map(str, error.schema_path)) for error in self._validator.iter_errors(value)), ())
@@ -56,23 +58,9 @@ class AnswerCheck:
 
 
 def _nodes(place: Place) -> int:
+    """The cost of checking a value at one place of a schema, in nodes without a pattern."""
     patterns = ("pattern" in place.keywords) + len(place.get("patternProperties", dict))
     return 1 + patterns * _PATTERN_NODES
-
-
-@dataclass(slots=True)
-class Mismatches:
-    """Counts the answers that did not match their format."""
-
-    count: int = 0
-
-    def look_at(self, response: Object, check: AnswerCheck) -> None:
-        """Checks the answer of a finished response; counts and logs a mismatch."""
-        text = answer_of(response)
-        mismatch = check.mismatch(text) if text is not None else None
-        if mismatch is not None:
-            self.count += 1
-            log.warning("%s: the answer does not match its format: %s", response["id"], mismatch)
 
 
 def answer_of(response: Object) -> str | None:

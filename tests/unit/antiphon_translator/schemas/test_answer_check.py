@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.limits import ANSWER_CHECK_NODES_MAX
 from antiphon_translator.schemas import schemas
-from antiphon_translator.schemas.answer_check import AnswerCheck, Mismatches, answer_of
+from antiphon_translator.schemas.answer_check import AnswerCheck, answer_of
 
 PERSON: Object = {
     "type": "object",
@@ -117,16 +116,8 @@ def test_answer_is_the_message_at_the_end_of_a_response(output: list[Object], te
     assert answer_of({"output": output}) == text
 
 
-def test_mismatches_are_counted_and_logged_without_the_answer(caplog: pytest.LogCaptureFixture) -> None:
-    mismatches, person = Mismatches(), check(PERSON)
-    with caplog.at_level(logging.WARNING):
-        mismatches.look_at({"id": "resp_1", "output": [message('{"name":"Ann"}')]}, person)
-        mismatches.look_at({"id": "resp_2", "output": [{"type": "function_call"}]}, person)
-        assert (mismatches.count, caplog.messages) == (0, [])
-        mismatches.look_at({"id": "resp_3", "output": [message('{"name":"Ann","secret":1}')]}, person)
-        mismatches.look_at({"id": "resp_4", "output": [message("")]}, person)
-    assert mismatches.count == 2
-    assert caplog.messages == [
-        "resp_3: the answer does not match its format: it does not match the schema at ('additionalProperties',)",
-        f"resp_4: the answer does not match its format: {UNREADABLE}",
-    ]
+def test_mismatch_of_a_response_is_that_of_its_answer() -> None:
+    person = check(PERSON)
+    assert person.mismatch_of({"output": [message('{"name":"Ann"}')]}) is None
+    assert person.mismatch_of({"output": [{"type": "function_call"}]}) is None
+    assert person.mismatch_of({"output": [message("")]}) == UNREADABLE
