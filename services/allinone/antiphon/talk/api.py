@@ -20,13 +20,13 @@ LINE_BYTES_MAX = 64 * 2**20  # the terminal event of a stream holds the whole re
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Adds the argument that names the server."""
+    """Adds the argument for the server's URL."""
     parser.add_argument("--url", default=BASE_URL, help=f"the server's base URL (default {BASE_URL})")
-    parser.epilog = f"The API key is that of {KEY_VARIABLE}, where the server asks for one."
+    parser.epilog = f"If the server requires an API key, set {KEY_VARIABLE}."
 
 
 class Api:
-    """Requests to one server. Every method raises ApiError."""
+    """Requests to one server. Every method raises ApiError if the server cannot be reached or answers with an error."""
 
     def __init__(self, session: aiohttp.ClientSession, base_url: str) -> None:
         self._session = session
@@ -35,7 +35,7 @@ class Api:
     @classmethod
     @asynccontextmanager
     async def open(cls, base_url: str, environ: Mapping[str, str] = os.environ) -> AsyncIterator[Self]:
-        """A client with the API key of the environment, if there is one."""
+        """Opens a client, with the API key of the environment if there is one."""
         key = environ.get(KEY_VARIABLE)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=TIMEOUT_S)
@@ -61,7 +61,7 @@ class Api:
         return found
 
     async def version(self) -> tuple[str, str]:
-        """The server's release, empty if its answer has none, and the `Date` header of the answer."""
+        """The server's release and the `Date` header of its answer. Either is empty if the answer lacks it."""
         async with self._ask("GET", "/version") as answer:
             return str(_object(await answer.read()).get("release", "")), answer.headers.get("Date", "")
 
@@ -77,8 +77,8 @@ class Api:
             more["cursor"] = page["next_cursor"]
 
     async def events(self, body: Object) -> AsyncIterator[Object]:
-        """Creates a response and yields its events while they stream. An `error` event is raised as ApiError. Data
-        without a type, such as the heartbeats of some servers, is skipped."""
+        """Creates a response and yields its events while they stream. An `error` event is raised as ApiError. Events
+        without a type, such as the heartbeats of some servers, are skipped."""
         async with self._ask("POST", "/responses", data=_encoded({**body, "stream": True})) as answer:
             async for event in _events(answer.content):
                 if event.get("type") == "error":
@@ -94,6 +94,8 @@ class Api:
                 if answer.status >= 400:
                     raise _error(_object(await answer.read()).get("error"), answer.status)
                 yield answer
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
+            raise ApiError(f"{self._base_url} is no URL of a server, such as {BASE_URL}.") from error
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ApiError(f"{self._base_url} does not answer: {str(error) or type(error).__name__}.") from error
 
@@ -117,7 +119,7 @@ async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[Object]:
     async for chunk in stream.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > LINE_BYTES_MAX:
-            raise ApiError("The server sends an event that is larger than any response.")
+            raise ApiError("The server sent an event that is larger than any response.")
         for line in lines:
             if line.startswith(b"data:") and line[5:].strip() != b"[DONE]":
                 yield _object(line[5:])
@@ -133,5 +135,5 @@ def _object(data: bytes) -> Object:
 
 def _error(given: Any, status: int) -> ApiError:
     error = given if isinstance(given, dict) else {}
-    message = error.get("message") or f"The server answered with status {status} and no error that can be read."
+    message = error.get("message") or f"The server answered with status {status}, without a readable error."
     return ApiError(str(message), status, str(error.get("code") or ""))

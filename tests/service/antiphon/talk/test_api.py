@@ -78,3 +78,11 @@ async def test_a_text_that_is_not_unicode_is_an_error_of_the_request(server: Api
         await server.post("/responses", body)
     with pytest.raises(ApiError, match="not valid UTF-8"):
         [event async for event in server.events(body)]
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "localhost/v1", "ftp://127.0.0.1/v1", "http://h:99999/v1"])
+async def test_base_url_that_is_no_http_url_is_an_error_with_an_example(url: str) -> None:
+    async with Api.open(url) as server:
+        with pytest.raises(ApiError) as caught:
+            await server.models()
+    assert str(caught.value) == f"{url} is no URL of a server, such as http://127.0.0.1:8000/v1."
