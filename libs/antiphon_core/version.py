@@ -1,4 +1,4 @@
-"""The version of this release: of every service, every package and the command line."""
+"""The version of this release, which all services, packages and the command line have in common."""
 
 from __future__ import annotations
 

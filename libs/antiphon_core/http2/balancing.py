@@ -28,12 +28,12 @@ log = logging.getLogger(__name__)
 
 RESOLVE_INTERVAL_S = 10.0
 RESOLVE_RETRY_S = 1.0  # while no address is connected
-AVOID_S = 5.0  # after a call without any message; then calls may try the address again
+AVOID_S = 5.0  # for so long after a call without any message, other addresses are preferred
 
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """One address and its connection. `users` is the number of its calls."""
+    """One address and its connection. `users` is the number of calls that use the connection."""
 
     streams: GrpcStreams
     users: int = 0
@@ -50,8 +50,8 @@ class Peer:
 
 
 class BalancedStreams:
-    """Chooses an address for each call. `tls` and `options` are those of GrpcStreams. For one event loop. ValueError:
-    the endpoint is malformed."""
+    """Chooses an address for each call. `tls` and `options` are passed to GrpcStreams. Use inside one event loop.
+    ValueError: the endpoint is malformed."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class BalancedStreams:
         self._tls = tls
         self._options = options
         self._peers: dict[str, Peer] = {}
-        self._leaving: set[Peer] = set()  # no longer resolved addresses, with running calls
+        self._leaving: set[Peer] = set()  # addresses that are no longer resolved, while they have calls
         self._turn = 0
         self._last_error = ""
         self._resolved_s = -math.inf
@@ -75,7 +75,7 @@ class BalancedStreams:
         self._is_closed = False
 
     async def choose(self) -> Peer:
-        """The address for the next call. ConnectionLost: none can be reached."""
+        """Chooses the address for the next call. ConnectionLost: no address can be reached."""
         for _ in range(2):
             if self._is_closed:
                 raise ConnectionLost("The client was closed.", is_unprocessed=True)
@@ -103,7 +103,7 @@ class BalancedStreams:
             self._close_if_unused(peer)
 
     async def close(self) -> None:
-        """Ends open calls as ConnectionLost."""
+        """Closes all connections. Open calls fail with ConnectionLost."""
         self._is_closed = True
         for task in tuple(self._tasks):
             task.cancel()

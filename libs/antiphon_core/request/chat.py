@@ -95,14 +95,14 @@ class ChatStreamOptions(Exact):
     include_usage: bool | None = None
     """Whether the last chunk has the usage."""
     include_obfuscation: bool | None = None
-    """Accepted without effect: obfuscation is never added."""
+    """Accepted; changes nothing: obfuscation is never added."""
 
 
 # ---- The request ----
 
 
 class ChatRequest(Exact):
-    """A request for a chat completion. Members that create requests have, too, are validated there."""
+    """A request for a chat completion. Members that a create request also has are validated as part of that request."""
 
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     """The name of a model, as `/v1/models` lists it."""
@@ -118,7 +118,7 @@ class ChatRequest(Exact):
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     """The limit of output tokens, reasoning included."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
-    """The older name of `max_completion_tokens`."""
+    """The old name of `max_completion_tokens`; give only one of them."""
     temperature: float | None = None
     """0 to 2; as in a create request."""
     top_p: float | None = None
@@ -152,7 +152,7 @@ class ChatRequest(Exact):
     response_format: ChatFormat | None = None
     """The form of the answer: free text, any JSON object, or JSON of a schema."""
     reasoning_effort: str | None = None
-    """How much the model is to reason."""
+    """How much the model should reason, as `reasoning.effort` in a create request."""
     verbosity: str | None = None
     """Accepted; changes nothing."""
 
@@ -167,7 +167,7 @@ class ChatRequest(Exact):
     prompt_cache_retention: str | None = None
     """Accepted; changes nothing."""
     service_tier: str | None = None
-    """All values are accepted without effect."""
+    """Accepted; changes nothing."""
     store: bool | None = None
     """Only `false` is supported: chat completions are not stored."""
     modalities: list[str] | None = None
@@ -204,12 +204,11 @@ _UNSERVED: tuple[Unserved, ...] = (
     Unserved(
         "n",
         lambda n: n != 1,
-        "Invalid value for 'n': this server gives one choice per request. Leave 'n' out, and ask again for more.",
+        "Invalid value for 'n': this server gives one choice per request. Leave out 'n', and send a request for each "
+        "choice.",
         "unsupported_value",
     ),
-    Unserved(
-        "store", bool, "Unsupported parameter: 'store'. What /v1/responses makes is kept, chat completions are not."
-    ),
+    Unserved("store", bool, "Unsupported parameter: 'store'. Chat completions are not stored; use /v1/responses."),
     Unserved(
         "modalities",
         lambda given: given != ["text"],
@@ -226,13 +225,13 @@ _UNSERVED: tuple[Unserved, ...] = (
 
 
 def _reject_unserved(request: ChatRequest) -> None:
-    """Raises InvalidRequest for the first unsupported feature, and for parameters that do not go together."""
+    """Raises InvalidRequest for the first unsupported feature, and for parameters that cannot be combined."""
     unserved.reject(_UNSERVED, request)
     if request.stream_options is not None and not request.stream:
         raise InvalidRequest("'stream_options' needs 'stream': true.", field="stream_options", code="invalid_value")
     if None not in (request.max_tokens, request.max_completion_tokens):
         raise InvalidRequest(
-            "'max_tokens' is the old name of 'max_completion_tokens': give one of them.",
+            "'max_tokens' is the old name of 'max_completion_tokens': give only one of them.",
             field="max_tokens",
             code="mutually_exclusive_parameters",
         )

@@ -29,16 +29,16 @@ from antiphon_core.rpc.status import from_grpc_error
 
 log = logging.getLogger(__name__)
 
-# The same as for the channels of RpcClient.
+# Equal to those of the channels of RpcClient.
 _OPTIONS = Options(keepalive_interval_s=30.0, keepalive_timeout_s=10.0, message_bytes_max=RPC_MESSAGE_BYTES_MAX)
-_PAUSES_S = (0.05, 0.1)  # between three attempts
+_PAUSES_S = (0.05, 0.1)  # between the three attempts of every call
 
 
 class LeanStreams:
     """Calls the streaming methods of one API, round robin over all addresses of `endpoint`. For one event loop.
 
-    Calls are retried for the first `wait_s` in which no server can be reached. ValueError: the endpoint is neither
-    host:port nor dns:///host:port. SettingsError: a file of `credentials` is unusable.
+    While no server can be reached, calls are retried for the first `wait_s` (absence.py). ValueError: the endpoint is
+    neither host:port nor dns:///host:port. SettingsError: a file of `credentials` is unusable.
     """
 
     def __init__(
@@ -72,14 +72,17 @@ class LeanStreams:
     ) -> None:
         """Calls `receive` with each answer of a streaming RPC, and returns at its end. Cancelling cancels the RPC.
 
-        While `flow` is paused nothing is read; answers that were read before are still received. A call that fails as
-        unavailable before its first answer is retried twice, and further for the first `wait_s` of an absence.
+        While `flow` is paused nothing is read; answers that were read before are still received. A call that fails with
+        Unavailable before its first answer is retried twice, and then for the first `wait_s` in which no server can be
+        reached.
 
-        A call without an answer for `silence_s` fails as unavailable, and so do all calls on its connection if nothing
-        else came on it either. If not even a first sign of life comes for FIRST_SIGN_S, the call fails, too, and its
-        address is avoided for a while.
+        Inactivity timeout: a call that gets no message for `silence_s` (0: no limit), heartbeats included, fails with
+        Unavailable. If the whole connection was silent for `silence_s`, it is closed, and all its calls fail. Until
+        the first message of a call the limit is FIRST_SIGN_S, if that is shorter; a call that exceeds this limit also
+        makes later calls avoid its address for a while.
 
-        AntiphonError: the error that the service raised, or that it cannot be reached. Raises what `receive` raises.
+        Raises the AntiphonError of the service, Unavailable if the service cannot be reached, and the errors of
+        `receive`.
         """
         method = self._api.methods[name]
         data = encode(method.request, request)
@@ -107,7 +110,7 @@ class LeanStreams:
                 fault = from_grpc_error(error, self._unavailable)
                 absence_s = self._absence.pause_after(fault, asyncio.get_running_loop().time())
                 pause_s = next(pauses_s, absence_s)
-                if pause_s is None or answers.have_begun or not isinstance(fault, Unavailable):
+                if pause_s is None or answers.has_begun or not isinstance(fault, Unavailable):
                     raise made.failed(fault) from error
                 log.debug("%s is tried again: %s", method.path, error.message)
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - jitter is no secret
@@ -132,7 +135,7 @@ class LeanStreams:
                 call.give_up("Nothing came for too long.", silence_s)
 
             watch = SilenceWatch(silence_s, on_silence)
-            answers.heard = watch.heard
+            answers.on_messages = watch.heard
             try:
                 with watch.running(flow):
                     await call.ended()
@@ -141,19 +144,19 @@ class LeanStreams:
 
 
 class _Answers:
-    """Passes messages to the receiver one by one. The first one that is not a heartbeat ends an absence of the
-    service."""
+    """Passes the messages of one call to the receiver one by one. The first message that is not a heartbeat ends the
+    absence of the service."""
 
     def __init__(self, receive: Callable[[bytes], None], absence: Absence) -> None:
-        self.have_begun = False
+        self.has_begun = False
         self._receive = receive
         self._absence = absence
-        self.heard: Callable[[], None] = lambda: None
+        self.on_messages: Callable[[], None] = lambda: None
 
     def receive(self, messages: Sequence[bytes]) -> None:
-        self.heard()
-        if not self.have_begun and any(messages):  # a heartbeat is empty
-            self.have_begun = True
+        self.on_messages()
+        if not self.has_begun and any(messages):  # a heartbeat is empty
+            self.has_begun = True
             self._absence.is_over()
         for message in messages:
             self._receive(message)

@@ -26,12 +26,14 @@ _THEME = Theme({"text": "default", "thought": "dim italic", "note": "dim", "erro
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("message", nargs="*", help="a first message; the only one if standard input is no terminal")
+    parser.add_argument(
+        "message", nargs="*", help="the first message; also the last one if standard input is no terminal"
+    )
     parser.add_argument("--model", help="the model (default: the first that the server lists)")
     parser.add_argument("--instructions", help="instructions for the model")
     parser.add_argument("--resume", metavar="ID", help="continue after this response")
     parser.add_argument("--tools", type=Path, metavar="FILE", help="a Python file whose functions the model may call")
-    parser.add_argument("--max-output-tokens", type=int, metavar="N", help="end each answer after so many tokens")
+    parser.add_argument("--max-output-tokens", type=int, metavar="N", help="end each answer after N tokens")
     api.declare(parser)
     parser.set_defaults(run=_run)
 
@@ -61,7 +63,7 @@ def _talk(options: argparse.Namespace, screen: RichScreen, runner: asyncio.Runne
 
 
 def _take(chat: Chat, line: str, screen: RichScreen, runner: asyncio.Runner) -> bool:
-    """Handles a line; False at the end of the conversation. Ctrl-C closes the stream of the answer, so that the
+    """Handles a line. Returns False at the end of the conversation. Ctrl-C closes the stream of the answer, so that the
     engine stops."""
     try:
         return runner.run(chat.take(line))
@@ -71,8 +73,8 @@ def _take(chat: Chat, line: str, screen: RichScreen, runner: asyncio.Runner) -> 
 
 
 def _lines(options: argparse.Namespace) -> Iterator[str]:
-    """The lines to handle: first those of the arguments, then those of standard input. A pipe is read only if there is
-    no message among the arguments."""
+    """The lines to handle: first those from the arguments, then those of standard input. Standard input that is no
+    terminal, such as a pipe, is read only if the arguments have no message."""
     if options.resume:
         yield f"/resume {options.resume}"
     if options.message:
@@ -91,8 +93,8 @@ def _line() -> str | None:
 
 
 class RichScreen:
-    """Writes in colour to a terminal, without the escape sequences of a text, and the text as it is to any other
-    output."""
+    """Writes texts: to a terminal in colour and with visible control characters (talk/visible.py), and unchanged to any
+    other output."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -100,12 +102,13 @@ class RichScreen:
     def write(self, text: str, style: str = "text") -> None:
         if self._console.is_terminal:
             self._console.print(visible(text), style=style, end="", markup=False, soft_wrap=True)
-        else:  # rich would make spaces of tabs
+        else:  # rich would replace tabs by spaces
             self._console.file.write(text)
             self._console.file.flush()
 
     @contextmanager
     def waiting(self) -> Iterator[Callable[[], None]]:
+        """Shows a spinner inside the context. Yields the function that removes the spinner earlier."""
         status = self._console.status("", spinner="dots")
         status.start()
         try:
@@ -116,8 +119,8 @@ class RichScreen:
 
 @contextmanager
 def _history(file: Path) -> Iterator[None]:
-    """Loads the lines typed in earlier chats, for the arrow keys, and saves them with the new ones at the end. Does
-    nothing if standard input is no terminal."""
+    """Offers the lines of earlier chats under the arrow keys: loads them from `file`, and saves them with the new lines
+    at the end. Does nothing if standard input is no terminal."""
     if not sys.stdin.isatty():
         yield
         return

@@ -1,9 +1,10 @@
 """The table of targets that a process can run; `all` is a list of them.
 
-A target's part starts its service and its sockets. Targets call each other through ports (antiphon_core.ports). A
-target that needs the store gets a client if the settings name an endpoint, or else the store of this process.
+The part of a target starts its service and its sockets. Targets call each other through ports (antiphon_core.ports). A
+target that needs the store or the translator gets a client if its settings name an endpoint, or else the service of
+this process.
 
-The imports of a target happen when it is built, so that a store does not load tokenizers, nor an edge database drivers.
+A target is imported when it is built, so that a store does not load tokenizers, and an edge no database drivers.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Process:
-    """The targets that this process runs, and the ports that they share."""
+    """One process: its settings, and the parts of its targets. A target is built from those before it."""
 
     settings: Settings
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
     shares_ports: bool = False
-    """Whether other processes listen on the same ports."""
+    """Whether other processes listen on the same network ports."""
     number: int | None = None
-    """The number of this process among several with the same targets, from 1 on."""
+    """The number of this process, from 1, if several processes run the same targets."""
     sealing_keys: SealingKeys | None = None
-    """The keys that several processes share, for targets without a file of keys."""
+    """Sealing keys for targets without a file of keys, if several processes share them."""
     store: StorePart | None = None
     translator: TranslatorPart | None = None
     edge: EdgeServer | None = None
@@ -63,8 +64,8 @@ class Process:
 
     @cached_property
     def own_keys(self) -> SealingKeys:
-        """The keys of all targets without a file of keys. They are the same ones, so that the edge can open content
-        that the worker in this process sealed."""
+        """The sealing keys of targets without a file of keys. The targets of a process share them, so that the edge can
+        open content that the worker sealed."""
         from antiphon_core.sealing_keys import SealingKeys
 
         return self.sealing_keys or SealingKeys.ephemeral()
@@ -182,15 +183,15 @@ def expand(names: Iterable[str]) -> list[str]:
     wanted: set[str] = set()
     for name in names:
         if name not in TARGETS and name not in GROUPS:
-            raise SettingsError(f"There is no target '{name}'; there are {', '.join([*TARGETS, *GROUPS])}.")
+            raise SettingsError(f"There is no target '{name}'; the targets are {', '.join([*TARGETS, *GROUPS])}.")
         wanted.update(GROUPS.get(name, (name,)))
     return [name for name in TARGETS if name in wanted]
 
 
 def build(names: Iterable[str], process: Process) -> list[Part]:
-    """Builds the parts of the named targets, in the order of starting. Each is connected to the parts before it. The
-    process's telemetry is the first part if the settings or the environment ask for it. Call this inside the event
-    loop."""
+    """Builds the parts of the named targets, in the order of starting. Each part is connected to the parts before it.
+    The telemetry of the process is the first part, if the settings or the environment turn it on. Call this inside the
+    event loop."""
     process.targets = expand(names)
     parts = [TARGETS[name](process) for name in process.targets]
     return [*_telemetry(process), *parts]

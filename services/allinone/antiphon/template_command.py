@@ -1,7 +1,7 @@
-"""`antiphon template`: tries a model's chat template, and the family that would parse its output, without a server.
+"""`antiphon template`: tests a model's chat template, and the family that would parse its output, without a server.
 
     antiphon template render DIR    prints the raw output and the end of the prompt of a conversation, as a test vector
-    antiphon template check DIR     prints the family of the model, the reasons, and whether it parses such an output
+    antiphon template check DIR     prints the family of the model, the reasons, and whether it parses this output
 
 DIR is a Hugging Face model directory, or a file with only a chat template.
 """
@@ -22,7 +22,10 @@ from antiphon_translator.parsing.family import Family
 from antiphon_translator.templates import trial
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 
-_NO_TOKENS = {"bos_token": "", "eos_token": ""}  # templates use them, and a file with only a template names none
+_NO_TOKENS = {
+    "bos_token": "",
+    "eos_token": "",
+}  # templates use them, and a file with only a template does not have them
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,9 @@ class _Source:
 def declare(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     render = actions.add_parser("render", help="print the raw output of one conversation, and the end of its prompt")
-    check = actions.add_parser("check", help="say which family the model would get, why, and whether it fits")
+    check = actions.add_parser(
+        "check", help="print the family that the model would get, the reasons, and whether it fits"
+    )
     for action in (render, check):
         action.add_argument("directory", type=Path, metavar="DIR", help="a model directory, or a file with a template")
     check.add_argument("--family", help="the family to check, instead of the one that is recognised")
@@ -47,7 +52,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run_render(options: argparse.Namespace) -> int:
     """Prints the members `prompt_tail` and `raw` of a test vector. SettingsError: the directory or the template is
-    wrong."""
+    invalid."""
     made = _trial(_source(options.directory))
     print(dumps({"prompt_tail": made.prompt_tail, "raw": made.raw}).decode())
     return 0
@@ -63,15 +68,15 @@ def run_check(options: argparse.Namespace) -> int:
     for line in _reasons(family.name, reasons):
         print(line)
     if family.prompt.writer:
-        print(f"its prompts are written as '{family.prompt.writer}', not with its template")
+        print(f"the prompts are written by '{family.prompt.writer}', not by the template")
         return 0
     made = _trial(source)
     missing = trial.read(family, made).lacks(made)
     for each in missing:
-        print(f"does not read {each}")
+        print(f"the family does not parse {each}")
     if not made.calls:
-        print("the template writes no calls: how the model writes them has to be found elsewhere")
-    print("reads what the template writes" if not missing else f"the output was: {dumps(made.raw).decode()}")
+        print("the template writes no calls: find another source for the syntax of the model's calls")
+    print("the family parses the output" if not missing else f"the output was: {dumps(made.raw).decode()}")
     return int(bool(missing))
 
 
@@ -79,10 +84,10 @@ def _reasons(name: str, reasons: Mapping[str, tuple[str, ...]]) -> Iterator[str]
     if name in reasons:
         yield f"because of: {_listed(reasons[name])}"
     elif not reasons:
-        yield "nothing in the template or the vocabulary speaks for any family"
+        yield "no text in the template or the vocabulary belongs to a family"
     for other, found in sorted(reasons.items(), key=lambda pair: -len(pair[1])):
         if other != name:
-            yield f"less speaks for {other}: {_listed(found)}" if name in reasons else f"{other}: {_listed(found)}"
+            yield f"weaker reasons for {other}: {_listed(found)}" if name in reasons else f"{other}: {_listed(found)}"
 
 
 def _listed(found: Collection[str]) -> str:
@@ -93,7 +98,7 @@ def _family(name: str) -> Family:
     try:
         return families.load(name)
     except KeyError as error:
-        raise SettingsError(f"There is no family '{name}'; there is {', '.join(families.names())}.") from error
+        raise SettingsError(f"There is no family '{name}'; the families are {', '.join(families.names())}.") from error
 
 
 def _source(path: Path) -> _Source:

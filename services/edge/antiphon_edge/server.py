@@ -164,7 +164,7 @@ class EdgeServer:
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, self._limiter)
         middlewares.append(admission.admit)
-        if RateLimits.of(settings).any:
+        if RateLimits.of(settings).has_any:
             prepare.append(admission.add_headers)
         connections.set_bounds(self.app, WriteBounds.of(settings))
         prepare.append(connections.bound_answer)

@@ -11,7 +11,7 @@ from antiphon_core.config import Port, SettingsError, setting
 from antiphon_core.rpc.settings import RpcServerSettings
 
 _DAY_S = 24 * 3600
-JOB_WEIGHT_MAX = 16  # a tenant of this weight has as many entries in the index of the line
+JOB_WEIGHT_MAX = 16  # a weight is the number of a tenant's places in the line (decisions/tenant_line.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,46 +44,56 @@ class StoreSettings(RpcServerSettings):
     )
     default_ttl_s: int | None = setting(
         30 * _DAY_S,
-        "Lifetime of a response whose writer names none; empty means for ever. Responses of a conversation "
-        "have max_ttl_s instead, so that it keeps its beginning, and this lifetime from when it is deleted.",
+        "Lifetime of a response whose writer gives none; empty means for ever. Responses of a conversation have "
+        "max_ttl_s instead, so that the conversation keeps its beginning. If max_ttl_s is empty, they get "
+        "default_ttl_s when the conversation is deleted.",
         least=1,
     )
     max_ttl_s: int | None = setting(None, "Longest lifetime that a writer may ask for; empty means any.", least=1)
     max_session_responses: int | None = setting(
-        None, "The most readable responses that one session may have made; empty means any number.", least=1
+        None, "Limit of the readable responses that were made in one session; empty means no limit.", least=1
     )
     sweep_s: int | None = setting(
         300,
-        "Seconds between two rounds of sweeping, which reclaims the space of expired data. Every replica "
-        "may do it. Empty means never: then call Sweep.",
+        "Seconds between two rounds of sweeping, which reclaims the space of expired data. It may be on in every "
+        "replica. Empty turns it off: then call the RPC Sweep.",
         least=1,
     )
     turn_claim_s: int = setting(
         600,
-        "How long a turn keeps its idempotency key without committing or renewing its claim, which edges "
-        "do once a minute. After that a repeated request runs again.",
+        "Seconds that a turn keeps its idempotency key without committing or renewing its claim. Edges renew the "
+        "claim once a minute. Afterwards a repeated request runs again.",
         least=1,
     )
     lease_poll_ms: int = setting(
         100,
-        "Polling interval of a call that waits for a session. Releases in the same process wake it at once.",
+        "Milliseconds between two polls of a call that waits for a session. A release in the same process wakes the "
+        "call at once.",
         least=1,
     )
-    event_log_ttl_s: int = setting(3600, "How long the events of a response are kept after the last of them.", least=1)
-    event_poll_ms: int = setting(
-        100, "Polling interval of a call that follows events. Events from the same process wake it at once.", least=1
+    event_log_ttl_s: int = setting(
+        3600, "Seconds that the events of a response are kept after the last event.", least=1
     )
-    job_ttl_s: int = setting(_DAY_S, "How long a job is remembered after its end.", least=1)
+    event_poll_ms: int = setting(
+        100,
+        "Milliseconds between two polls of a call that follows events. Events from the same process wake the call at "
+        "once.",
+        least=1,
+    )
+    job_ttl_s: int = setting(_DAY_S, "Seconds that a job is kept after its end.", least=1)
     jobs_per_tenant: int = setting(
-        2_000, "The most background responses that a tenant may have queued or running; 0 for any number.", least=0
+        2_000, "Limit of the background responses that a tenant has queued or running; 0 means no limit.", least=0
     )
     job_weights: tuple[str, ...] = setting(
         (),
-        "Weights of tenants, whose background responses are served round robin, such as team-a=3,team-b=2. "
-        "A tenant that is not named has the weight 1.",
+        "Weights of tenants in the round robin that serves background responses, such as team-a=3,team-b=2. A tenant "
+        "that is not named has the weight 1.",
     )
     job_poll_ms: int = setting(
-        200, "Polling interval of a call that waits for a job. Jobs from the same process wake it at once.", least=1
+        200,
+        "Milliseconds between two polls of a call that waits for a job. Jobs from the same process wake the call at "
+        "once.",
+        least=1,
     )
     queue_watch_s: float = setting(
         5.0, "Seconds between two measurements of the queue of background responses, for metrics.", least=0.01
@@ -101,8 +111,8 @@ class StoreSettings(RpcServerSettings):
         if self.max_ttl_s is not None and (self.default_ttl_s is None or self.default_ttl_s > self.max_ttl_s):
             raise SettingsError("default_ttl_s must not be longer than max_ttl_s.")
 
-    def job_places(self, tenant: str) -> int:
-        """The weight of a tenant in the line of background responses."""
+    def job_weight(self, tenant: str) -> int:
+        """The weight of a tenant in the round robin of background responses."""
         weights = dict(each.split("=") for each in self.job_weights)
         return int(weights.get(tenant, 1))
 

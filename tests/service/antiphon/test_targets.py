@@ -32,7 +32,7 @@ def test_targets_are_expanded_and_put_into_starting_order() -> None:
 
 
 def test_an_unknown_target_is_refused_with_the_known_targets() -> None:
-    with pytest.raises(SettingsError, match="no target 'egde'; there are store, translator, edge, worker, all"):
+    with pytest.raises(SettingsError, match="no target 'egde'; the targets are store, translator, edge, worker, all"):
         expand(["egde"])
 
 

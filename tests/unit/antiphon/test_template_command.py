@@ -24,19 +24,19 @@ def test_check_prints_the_detected_family_and_its_markers(capsys: Output) -> Non
     first, second, *_, last = capsys.readouterr().out.splitlines()
     assert first == "family: qwen_coder"
     assert second == "because of: '<function=', '<parameter='"
-    assert last == "reads what the template writes"
+    assert last == "the family parses the output"
 
 
 def test_check_of_a_family_that_does_not_fit_fails_and_shows_the_output(capsys: Output) -> None:
     assert cli.main(["template", "check", str(TEMPLATES / "GLM-4.6.jinja"), "--family", "plain"]) == 1
     out = capsys.readouterr().out
-    assert "does not read 2 calls" in out
+    assert "does not parse 2 calls" in out
     assert "the output was" in out
 
 
 def test_check_of_gpt_oss_reports_the_harmony_writer(capsys: Output) -> None:
     assert cli.main(["template", "check", str(TEMPLATES / "openai-gpt-oss-120b.jinja")]) == 0
-    assert "written as 'harmony'" in capsys.readouterr().out
+    assert "the prompts are written by 'harmony'" in capsys.readouterr().out
 
 
 def test_check_accepts_a_model_directory(tmp_path: Path, capsys: Output) -> None:

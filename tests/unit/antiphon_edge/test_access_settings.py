@@ -154,7 +154,7 @@ def test_rate_limits_and_write_bounds_come_from_the_settings() -> None:
     assert RateLimits.of(settings) == RateLimits(1, 2, 3)
     assert (settings.replicas, settings.shared_limits, settings.stream_slot_ttl_s) == (4, False, 5)
     assert WriteBounds.of(settings) == WriteBounds(5.0, 8_192)
-    assert not RateLimits.of(AccessSettings()).any
+    assert not RateLimits.of(AccessSettings()).has_any
     assert AccessSettings().shared_limits
 
 

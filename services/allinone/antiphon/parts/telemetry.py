@@ -1,5 +1,5 @@
-"""The telemetry of a process. It is the first part to start and the last to stop, so that it records everything that
-the targets do."""
+"""The telemetry of a process. It is the first part to start and the last part to stop, so that everything that the
+targets do is recorded."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class TelemetryPart:
     def __init__(
         self, settings: MetricsSettings, exposition: Exposition, targets: Sequence[str], *, number: int | None = None
     ) -> None:
-        """`number`: the number of this process, from 1, where several run the same targets. The first serves metrics
-        on the port of the settings, each further one on the next port."""
+        """`number`: the number of this process, from 1, if several processes run the same targets. The first one serves
+        metrics on the port of the settings, and each further one on the next port."""
         self._server: MetricsServer | None = None
         if settings.port is not None:
             port = settings.port + (number - 1 if number is not None and settings.port else 0)

@@ -1,6 +1,7 @@
 """Charges the tokens of background responses to the token quotas of their tenants, in the store.
 
-Workers do not know the limits. They draw on the buckets that edges created; without a bucket, no tokens are counted.
+A worker does not know the limits, so it draws on the buckets that edges created. The tokens of a tenant without a
+bucket are not counted.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from antiphon_edge.turns.cleanup import Cleanup
 
 
 class StoreCharges:
-    """Charges tenants in the background."""
+    """Charges token quotas in tasks of its own, so that a turn does not wait for the store."""
 
     def __init__(self, store: Quotas) -> None:
         self._store = store

@@ -1,7 +1,7 @@
 """The HTML document of the console, and its Content-Security-Policy.
 
-The policy allows scripts and styles from this server, and one inline script by its hash: the import map. It allows
-nothing `unsafe-*` and nothing from other servers: a model's text can neither run code nor leak data by loading a URL.
+The policy allows scripts and styles from this server, and one inline script by its hash: the import map. It has no
+`unsafe-*` source and no other server, so a model's text can neither run code nor leak data by loading a URL.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Page:
 
 
 def page(assets: Assets, *, trace_url: str) -> Page:
-    """Makes the document. Its paths are relative, so that it works below a path prefix of a proxy."""
+    """Makes the document. Its paths are relative, so that the console works below a path prefix of a proxy. `trace_url`
+    is the setting `console_trace_url`."""
     import_map = dumps({"imports": {name: f"./{_at(assets, path)}" for name, path in LIBRARIES.items()}})
     policy = (*_POLICY, f"script-src 'self' '{integrity(import_map)}'")
     return Page(
@@ -64,7 +65,7 @@ def _document(assets: Assets, import_map: str, trace_url: str) -> str:
 </head>
 <body>
 <div id="console"></div>
-<noscript>The console needs JavaScript. Everything that it does can be done over the HTTP API.</noscript>
+<noscript>The console needs JavaScript. Everything in the console can also be done over the HTTP API.</noscript>
 <script type="module" src="{_at(assets, SCRIPT)}"></script>
 </body>
 </html>

@@ -1,7 +1,9 @@
-"""Request ids, traces and access lines. Every answer has an `x-request-id`: the client's if valid, else a new one.
+"""Request ids, traces and access lines. Every answer has an `x-request-id`: the id that the client sent in this header
+if it is valid, else a new one.
 
-A client that may never see the answer can send its own id as `x-client-request-id`: the access line has it, too. If a
-client sends `traceparent`, all spans of the request belong to that trace."""
+A client can also send an id as `x-client-request-id`. The access line has that id, too, so that the request can be
+found when the client never saw its answer. If a client sends `traceparent`, all spans of the request belong to that
+trace."""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ access_log = logging.getLogger("antiphon_edge.access")
 
 CLIENT_CLOSED_REQUEST = 499  # nginx's status for a client that disconnected; never sent, only in logs and metrics
 OTHER_ROUTE = "other"
-"""The route that metrics and access lines name if no route has the path."""
+"""The route in metrics and access lines of a request whose path belongs to no route."""
 OTHER_METHOD = "OTHER"
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
@@ -32,7 +34,8 @@ _STARTED_AT: web.RequestKey[float] = web.RequestKey("started_at", float)
 _REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 _ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
 _SENT_STATUS: web.RequestKey[int] = web.RequestKey("sent_status", int)
-"""The status that was sent to the client. If the client disconnects, the handler is cancelled and returns no answer."""
+"""The status that was sent to the client. `add_headers` sets it before the body is sent, because the handler of
+a client that disconnects is cancelled and returns no answer."""
 
 
 def observed(handler: Handler, ids: Ids) -> Handler:
@@ -71,7 +74,7 @@ def assign(request: web.BaseRequest, ids: Ids) -> None:
 
 @web.middleware
 async def note_route(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Notes the route of a request, for metrics and the access line."""
+    """Records the route of a request, for metrics and the access line."""
     resource = request.match_info.route.resource
     request[_ROUTE] = resource.canonical if resource is not None else OTHER_ROUTE
     return await handler(request)
@@ -84,7 +87,8 @@ async def add_headers(request: web.BaseRequest, response: web.StreamResponse) ->
 
 
 def headers_of(request: web.BaseRequest) -> dict[str, str]:
-    """The request id, OpenAI's version and time headers, and the durations of the phases. Call `assign` first."""
+    """The headers of every answer: request id, `Server`, OpenAI's version and time, and the durations of phases.
+    Call `assign` first."""
     elapsed_s = _elapsed_s(request)
     return {
         "x-request-id": request[_REQUEST_ID],

@@ -24,7 +24,7 @@ from antiphon_edge.access_settings import AccessSettings
 
 SHARE = 4
 MEMORY_SHARE_MAX = 0.9
-TURN_RETRY_MS = 1_000  # a guess: nobody knows when a running turn will end
+TURN_RETRY_MS = 1_000  # a guess: the time when a running turn ends is unknown
 LAG_RETRY_MS = 2_000
 MEMORY_RETRY_MS = 5_000
 

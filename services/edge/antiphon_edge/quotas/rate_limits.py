@@ -1,9 +1,9 @@
 """Rate limits of tenants: requests per minute, tokens per minute, and concurrent responses.
 
-A request makes one call to the counter (counting.py), which checks all three: is a request left, are tokens left, is a
-stream slot free. The tokens of a response are known when it ends, and are charged then, in the background
-(settling.py). A charge is never rejected: it can overdraw the bucket, and then requests are rejected until the bucket
-has refilled.
+Admission makes one call to the counter (counting.py), which checks all three: whether a request is left, whether tokens
+are left, and whether a stream slot is free. The tokens of a response are known when the response ends, and are charged
+then, in the background (settling.py). A charge is never rejected: it can overdraw the bucket, and then requests are
+rejected until the bucket has refilled.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from antiphon_edge.quotas.settling import QuotaSettler
 from antiphon_edge.quotas.stream_slots import StreamSlot
 
 REQUESTS, TOKENS = "requests", "tokens"  # names of the buckets, as headers and errors show them
-STREAM_RETRY_MS = 1_000  # a guess: nobody knows when a running response will end
+STREAM_RETRY_MS = 1_000  # a guess: the time when a running response ends is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """The limits of each tenant, for all edges together; 0 for no limit."""
+    """The limits of one tenant, for all edges together; 0 for no limit."""
 
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
@@ -44,13 +44,14 @@ class RateLimits:
         return cls(settings.requests_per_minute, settings.tokens_per_minute, settings.streams_per_tenant)
 
     @property
-    def any(self) -> bool:
+    def has_any(self) -> bool:
         return bool(self.requests_per_minute or self.tokens_per_minute or self.streams)
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The state of a limit, for the headers. `kind` is `requests` or `tokens`."""
+    """The state of one quota, for the rate limit headers. `kind` is `requests` or `tokens`; `reset_s` is the time until
+    the bucket is full."""
 
     kind: str
     limit: int
@@ -59,7 +60,7 @@ class Quota:
 
 
 class BucketLevels:
-    """The buckets of one tenant: the levels that the counter reported last, extrapolated to the present."""
+    """The levels of one tenant's buckets: those that the counter reported last, extrapolated to the present."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -99,7 +100,7 @@ class BucketLevels:
 
 
 class RateLimiter:
-    """Admits requests, and counts what tenants use. A process has one instance."""
+    """Admits requests, and charges the tokens of tenants. A process has one instance."""
 
     def __init__(
         self,
@@ -111,8 +112,8 @@ class RateLimiter:
         slot_ttl_s: float = STREAM_SLOT_TTL_S,
         shedder: LoadShedder | None = None,
     ) -> None:
-        """`slot_ttl_s`: how long the slots of an edge that died stay taken. Without a `shedder` the process has no load
-        limits."""
+        """`slot_ttl_s`: how long stream slots stay taken after their edge has died. Without a `shedder` the process has
+        no load limits."""
         self.shedder = shedder or LoadShedder(LoadLimits(), ProcessLoad())
         self._limits = limits
         self._counts = counts
@@ -147,7 +148,8 @@ class RateLimiter:
         """Admits a request as `admit` does, and holds a stream slot of the tenant during the block. A request that
         `generates` also counts as a turn of this process.
 
-        RequestRateExceeded: also when all slots are taken. Unavailable: the process is overloaded."""
+        Raises what `admit` raises, RequestRateExceeded also when all slots are taken, and Unavailable if the process is
+        overloaded."""
         end_turn = self.shedder.begin(tenant) if generates else _nothing
         try:
             slot = await self._take_slot(tenant, generates=generates)
@@ -193,7 +195,7 @@ class RateLimiter:
                 levels.draw(TOKENS, tokens)
 
     async def close(self) -> None:
-        """Returns when all charges and released slots are counted."""
+        """Waits until the counter has all charges and all released slots."""
         await self._settling.close()
 
     def _require(self, tenant: str, answer: QuotaAnswer) -> None:

@@ -1,10 +1,11 @@
 """Writes a turn's events into the store's event log, for other readers and for a process that takes the turn over.
 
 An append costs the same for one event as for a hundred, so the writer collects events: until the next multiple of
-`linger_s` (TurnTiming), until EVENT_LOG_APPEND_BYTES are waiting, or until `flush`. All writers of a process append at
-these same moments, so that their appends share an RPC and a transaction of the store. While the store cannot be
-reached, the turn goes on and no event is lost: an append is retried for a while (`append_retry`), again with every
-later batch, and once more by `flush`.
+`linger_s` (TurnTiming), until EVENT_LOG_APPEND_BYTES are waiting, or until `flush`, whichever comes first. The
+multiples are the same for all writers of a process, so that their appends share an RPC and a transaction of the store.
+While the store cannot be reached, no event is lost: an append is retried for a while (`append_retry`), again after
+every later batch, and once more by `flush`. The turn goes on until EVENT_LOG_WAITING_BYTES_MAX are waiting; then it is
+paused.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class EventLogWriter:
         timing: TurnTiming = DEFAULT_TIMING,
         on_lost: Callable[[AntiphonError], None] = lambda _error: None,
     ) -> None:
-        """`under_fence` calls each append with the fence of a live lease. `ids_before` is the number of token ids that
+        """`under_fence` runs each append with the fence of a live lease. `ids_before` is the number of token ids that
         the log's checkpoints already have. `flow` is paused while more than EVENT_LOG_WAITING_BYTES_MAX are waiting.
         `on_lost` is called with an error that no retry can mend, such as StaleFence."""
         self._logs = logs
@@ -87,7 +88,7 @@ class EventLogWriter:
             self._start_later()
 
     async def flush(self) -> None:
-        """Appends everything that is waiting. Raises the error of an append that failed."""
+        """Appends all waiting batches, and waits for the appends. Raises the error of an append that failed."""
         if self._error is not None and not isinstance(self._error, (Unavailable, Timeout)):
             raise self._error
         while self._waiting or self._portions or self._is_writing:
@@ -127,7 +128,8 @@ class EventLogWriter:
             self._timer = None
 
     async def _write(self) -> None:
-        """Appends what waits; later batches at once if they have EVENT_LOG_APPEND_BYTES, else within `linger_s`."""
+        """Appends the waiting batches. Batches that arrive meanwhile are appended at once if they have
+        EVENT_LOG_APPEND_BYTES, else within `linger_s`."""
         self._error = None
         try:
             is_due = True
@@ -145,7 +147,7 @@ class EventLogWriter:
             if not isinstance(error, (Unavailable, Timeout)):
                 self._on_lost(error)
             elif self._waiting_bytes > EVENT_LOG_WAITING_BYTES_MAX:
-                self._start_later()  # no later batch comes: the flow is paused
+                self._start_later()  # retries: no batch will come and do it, because the flow is paused
         else:
             if self._waiting:
                 self._start_later()
@@ -169,7 +171,7 @@ class EventLogWriter:
 
 
 def _next_append_s(now_s: float, linger_s: float) -> float:
-    """The next multiple of `linger_s` on the event loop's clock."""
+    """The next multiple of `linger_s` on the event loop's clock; now if `linger_s` is 0."""
     return now_s + linger_s - now_s % linger_s if linger_s else now_s
 
 

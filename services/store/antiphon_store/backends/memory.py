@@ -1,4 +1,4 @@
-"""Rows in dictionaries, lost when the process ends.
+"""A backend with rows in dictionaries, which are lost when the process ends.
 
 A step is synchronous code in the event loop, and therefore indivisible.
 """
@@ -18,7 +18,7 @@ from antiphon_store.rows.local import LocalBackend
 from antiphon_store.rows.local_rows import LocalRows, NamedRow
 from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Ref, Row, Span, Value
 
-SHORT_LIST_LINES = 8
+SHORT_LIST_LINES = 8  # an index of so many entries is searched without a dictionary
 
 _Line = tuple[int, str]  # time and id
 _Answer = TypeVar("_Answer")
@@ -31,7 +31,7 @@ class _Index:
 
     def __init__(self) -> None:
         self.lines: list[_Line] = []
-        self.times: dict[str, int] | None = None  # id -> time, of a long list only: most are short, to save memory
+        self.times: dict[str, int] | None = None  # id -> time; None for a short list, to save memory: most are short
 
     def file(self, entry_id: str, at: int) -> None:
         self.unfile(entry_id)
@@ -52,10 +52,10 @@ class _Index:
         return next((at for at, each in self.lines if each == entry_id), None) if self.lines else None
 
     def behind(self, after: _Line | None, *, descending: bool) -> Iterator[_Line]:
-        """The lines after one, in either direction."""
+        """The lines behind `after` in the direction of reading; None: all lines."""
         if descending:
             end = len(self.lines) if after is None else bisect_left(self.lines, after)
-            return (self.lines[place] for place in range(end - 1, -1, -1))
+            return (self.lines[position] for position in range(end - 1, -1, -1))
         return islice(self.lines, 0 if after is None else bisect_right(self.lines, after), None)
 
 
@@ -68,7 +68,7 @@ class Tree:
 
 
 class MemoryRows(LocalBackend):
-    """Implements `rows.backend.RowBackend`."""
+    """The trees of all tenants in memory. Implements `rows.backend.RowBackend`."""
 
     durability = Durability.MEMORY
 
@@ -103,7 +103,7 @@ class MemoryRows(LocalBackend):
 
 
 class _TreeRows(LocalRows):
-    """One step on the rows of a tree. A tree is kept while it has rows or entries."""
+    """The rows of one tree during a step. A tree is kept while it has rows or index entries."""
 
     __slots__ = ("_backend", "_partition", "_tree")
 

@@ -38,7 +38,7 @@ class Write:
     """A record to write. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids of its
     items, for the index of items. `log_end` is appended and `job` is added in the same step, unless the write is a
     replay; `log_ttl_ms` is the lifetime of the log from now, `job_ttl_ms` that of the job after its end.
-    `session_responses_max` is the most readable responses that the session may have made."""
+    `session_responses_max` is the limit of readable responses that were made in the session."""
 
     record: Record
     precondition: Precondition = NO_PRECONDITION

@@ -10,7 +10,7 @@ from antiphon_store.rows.model import File, Index, Kind, Ref, Row, Unfile, made_
 
 
 def entries_of(ref: Ref, row: Row) -> Iterator[File | Unfile]:
-    """Yields the index entries that operations file for this row, or unfile, with their times."""
+    """Yields the index entries that a row has, each with its time (File), and those that it lost (Unfile)."""
     kind, row_id = ref
     if kind is Kind.NODE:
         yield from _of_node(row_id, row)

@@ -100,7 +100,7 @@ class JobOperations(TenantLine):
     async def _hand_in(self, tenant: str, queue: str) -> None:
         """Puts the tenant of a new job into the line, and wakes a claimer. Can be repeated."""
         if queue == DISPATCH_QUEUE:
-            await self._join_line(tenant, places=self._settings.job_places(tenant))
+            await self._join_line(tenant, places=self._settings.job_weight(tenant))
         self._wake(tenant, queue)
 
     async def _require_room_for(self, tenant: str, job_id: str) -> None:

@@ -1,7 +1,8 @@
-"""Recognizes the errors of engines for a prompt that does not fit into their context. As with a guide that an engine
-cannot use (guide_errors.py), such an error is the request's, and no reason to eject an endpoint.
+"""Recognizes the errors of engines for a prompt that does not fit into their context.
 
-A profile gives the context length of its model. An engine that was built for less rejects longer prompts itself.
+Such an error is caused by the request, and is no reason to eject the endpoint. The errors of guides are treated in the
+same way (guide_errors.py). They occur where an engine was built for a shorter context than the profile of its model
+says; the translator itself rejects prompts that are longer than the profile allows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _TOO_LONG = re.compile(
     r"|exceeds? (?:the )?(?:maximum input length|max_input_len|max_seq_len|max_num_tokens)"
     r"|max_tokens must be at least 1, got -"
 )
-"""The texts of vLLM, SGLang, llama.cpp, NIM, OpenAI and TensorRT-LLM, in lower case."""
+"""The error texts of vLLM, SGLang, llama.cpp, NIM, OpenAI and TensorRT-LLM, in lower case."""
 
 
 def is_in(text: str) -> bool:

@@ -1,8 +1,8 @@
 """Log probabilities in the API: how a request asks for them, and their form in a response.
 
-A response has log probabilities when `include` has `message.output_text.logprobs`; `top_logprobs` alone adds none, as
-with OpenAI. A request is rejected when the controls of its engine lack them. When an engine has the control and leaves
-them out all the same, the response does not fail: it comes without them.
+A response has log probabilities if `include` has `message.output_text.logprobs`; `top_logprobs` alone adds none, as in
+OpenAI's API. A request for log probabilities is rejected if its engine does not have this control. An engine that has
+the control may still leave them out; then the response has no log probabilities, and does not fail.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from antiphon_core.request.body import OUTPUT_LOGPROBS, Parameters
 from antiphon_translator.parsing.segments import Candidate, ScoredToken
 
 LEFT_OUT = "the engine left out the log probabilities that it was asked for; the answer goes on without them"
-"""A log line."""
+"""The log line for an engine that has the control and does not apply it."""
 LOWEST = -9999.0
-"""The least log probability in a response, as with OpenAI: JSON cannot express minus infinity."""
+"""The lowest log probability in a response, the same as OpenAI's: JSON cannot express minus infinity."""
 
 
 def wanted(parameters: Parameters, controls: frozenset[str]) -> int | None:
-    """How many alternatives of each token are wanted; None for no log probabilities at all.
+    """The number of alternatives of each token that a request wants; None if it wants no log probabilities.
 
-    InvalidRequest: the engine, which has these controls, cannot give them.
+    InvalidRequest: the engine cannot give them; `controls` are those that it has.
     """
     if OUTPUT_LOGPROBS not in (parameters.include or ()):
         return None
@@ -33,14 +33,14 @@ def wanted(parameters: Parameters, controls: frozenset[str]) -> int | None:
     if count and "top_logprobs" not in controls:
         raise _unsupported(
             "top_logprobs",
-            "'top_logprobs' must be 0 with this model: its engine gives the log probabilities of the tokens that were "
-            "chosen, and none of their alternatives.",
+            "'top_logprobs' must be 0 with this model: its engine gives the log probabilities of the chosen tokens, "
+            "and not those of alternatives.",
         )
     return count
 
 
 def as_objects(tokens: Iterable[ScoredToken]) -> list[Object]:
-    """Tokens as members of `logprobs`. Each has `top_logprobs`, even if empty, as Open Responses requires."""
+    """The elements of `logprobs` for tokens. Each has `top_logprobs`, even if empty, as Open Responses requires."""
     return [_as_object(token) | {"top_logprobs": [_as_object(other) for other in token.top]} for token in tokens]
 
 

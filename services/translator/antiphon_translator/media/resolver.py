@@ -1,7 +1,7 @@
 """A DNS resolver with threads of its own.
 
-The system's lookup cannot be cancelled: while a name server does not answer, its thread is blocked. Blocked threads in
-the default executor of the event loop would delay all its other work.
+The system's lookup cannot be cancelled: it blocks its thread while a name server does not answer. Blocked threads in
+the event loop's default executor would delay all other work there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """OSError: the name has no address."""
+        """The addresses of a name. OSError: it has none, or the lookup failed."""
         found = await asyncio.get_running_loop().run_in_executor(
             self._threads, socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
         )

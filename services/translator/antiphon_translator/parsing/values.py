@@ -55,12 +55,12 @@ def names_of(schema: Object) -> Iterable[str]:
     return properties.keys() if isinstance(properties, Mapping) else ()
 
 
-def is_string(types: frozenset[str], says_string: str | None) -> bool:
-    """Whether a value is a string, whatever its text is, and can be streamed. `says_string` is what the model says of
-    it: "true", "false", or None for nothing."""
-    if says_string is None:
+def is_string(types: frozenset[str], string_mark: str | None) -> bool:
+    """Whether a value is a string, whatever its text is, and can be streamed. `string_mark` is the mark in the tag of
+    the value: "true" for a string, "false" for JSON, None without a mark."""
+    if string_mark is None:
         return types == STRING
-    return says_string == "true" and (not types or "string" in types)
+    return string_mark == "true" and (not types or "string" in types)
 
 
 def as_json(text: str, types: frozenset[str], *, is_json: bool = False) -> str:

@@ -164,7 +164,7 @@ async def test_stream_slot_that_may_have_been_taken_is_released(
 
 async def test_without_limits_nothing_is_counted(limiter: Make, counts: Counting) -> None:
     counting = limiter()
-    assert not RateLimits().any
+    assert not RateLimits().has_any
     assert not counting.counts_tokens
     await charged(counting, "acme", 10**9)
     levels = counting.levels_of("acme")
@@ -179,7 +179,7 @@ async def test_without_limits_nothing_is_counted(limiter: Make, counts: Counting
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "streams"])
 def test_any_single_limit_enables_counting(name: str) -> None:
     limits: dict[str, Any] = {name: 1}
-    assert RateLimits(**limits).any
+    assert RateLimits(**limits).has_any
 
 
 async def test_levels_show_the_remaining_quota_before_and_after_settling(limiter: Make, clock: ManualClock) -> None:

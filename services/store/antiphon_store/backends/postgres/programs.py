@@ -1,6 +1,7 @@
-"""The codec of programs: the arguments of the functions of schema.sql, and outcomes from their answers.
+"""The codec of programs (rows/model.py): encodes them as arguments of the functions in schema.sql, and decodes the
+answers.
 
-Programs are sent as a list of JSON documents. Their payloads are sent as one byte string, and the documents name slices
+Programs are sent as a list of JSON documents. All payloads are sent as one byte string, and the documents name slices
 of it: [first byte, length], counted from 1.
 """
 
@@ -47,7 +48,7 @@ from antiphon_store.rows.model import (
 )
 
 Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes | None]
-"""The number of a program, and the columns of the type `answer`."""
+"""A line of an answer: the number of a program, and the columns of the SQL type `answer`."""
 _Found = dict[tuple[int, int], list[Line]]
 _DEPTH = itemgetter(2)
 _READS = 1_000_000  # numbers of chains and ranges begin here, so that they differ from those of rows
@@ -63,7 +64,7 @@ class Call(NamedTuple):
 
 
 def size_of(call: Call) -> int:
-    """The bytes of a program's payloads."""
+    """The number of bytes in a program's payloads."""
     writes = [each for each in call.program.changes if isinstance(each, Put | Set | Grow)]
     return sum(len(each.items or b"") + len(each.body or b"") for each in writes)
 
@@ -77,14 +78,14 @@ def written(calls: Sequence[Call]) -> dict[str, str | bytes]:
 
 def _document(partition: Partition, program: Program, payloads: _Payloads) -> dict[str, Value]:
     tree = partition.tree
-    entries: dict[tuple[Index, str, str], File | Unfile] = {}  # of changes to the same entry the last one counts
+    entries: dict[tuple[Index, str, str], File | Unfile] = {}  # the last change of each entry
     changes = []
     for change in program.changes:
         if isinstance(change, File | Unfile):
             entries[change.of, change.key, change.id] = change
         else:
             changes.append(_change(change, payloads))
-    ordered = sorted(entries.items(), key=lambda entry: entry[0])  # all programs lock entries in one order
+    ordered = sorted(entries.items(), key=lambda entry: entry[0])  # against deadlocks: the order of all programs
     document = {
         "tenant": partition.tenant,
         "tree": tree,
@@ -111,7 +112,8 @@ def _named_rows(program: Program) -> dict[Ref, Payload]:
 
 
 def fetched(calls: Sequence[Call]) -> dict[str, str]:
-    """The parameters of a read of programs without changes, by the part of the statement that has each."""
+    """The parameters of a read of programs without changes. A parameter is named after the part of the statement that
+    it belongs to."""
     gets, chains, ranges = [], [], []
     for place, (partition, program) in enumerate(calls):
         part = (place, *partition)
@@ -123,7 +125,7 @@ def fetched(calls: Sequence[Call]) -> dict[str, str]:
 
 
 def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
-    """Reads the lines of `fetch`. None: only `transact` can say whether the program is
+    """Decodes the lines of `fetch`. None: the program has to be sent to `transact`, which alone can tell whether it is
     refused."""
     found = _grouped(lines)
     ((_, _, now_ms, *_),) = found[-1, -1]
@@ -143,12 +145,12 @@ def _outcome_of_fetch(place: int, program: Program, found: _Found, now_ms: int) 
         for number, read in enumerate(program.reads)
     ]
     if any(isinstance(each, ChainRows) and not each.ids for each in answers):
-        return None  # a chain may exceed a bound
+        return None  # an empty chain: perhaps one that exceeds a bound
     return Applied(now_ms, answers)
 
 
 def _grouped(lines: Sequence[Line]) -> _Found:
-    """The lines by their program and number."""
+    """Groups lines by program and number."""
     found: _Found = {}
     for line in lines:
         found.setdefault((line[0], line[1]), []).append(line)
@@ -156,12 +158,12 @@ def _grouped(lines: Sequence[Line]) -> _Found:
 
 
 def tree_of(tree: str, index: Index) -> str:
-    """The tree in the keys of an index's entries."""
+    """The tree in the keys of an index's entries; empty if the index belongs to the tenant."""
     return "" if index in TENANT_WIDE else tree
 
 
 def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome]:
-    """Reads the lines of `transact`."""
+    """Decodes the lines of `transact`."""
     found = _grouped(lines)
     return [_outcome(place, call.program, found) for place, call in enumerate(calls)]
 
@@ -196,7 +198,8 @@ class _Payloads:
 
 
 def _locks(calls: Sequence[Call]) -> list[tuple[str, bool]]:
-    """The names of the trees and rows that programs lock, in the order of all programs; True: exclusively."""
+    """The names of the trees and rows to lock, each with whether the lock is exclusive. They are sorted: all programs
+    lock in this order, so that none waits for another in a circle."""
     locks: dict[str, bool] = {}
     for partition, program in calls:
         tree = "/".join(partition)
@@ -210,7 +213,8 @@ def _locks(calls: Sequence[Call]) -> list[tuple[str, bool]]:
 
 
 def _needs_its_tree(program: Program) -> bool:
-    """Whether a program locks its tree exclusively. One without changes does, so that it reads one moment."""
+    """Whether a program locks its tree exclusively. A program without changes does, so that all its reads are of the
+    same moment."""
     return not program.changes or any(
         isinstance(each, Grow | Delete | DeleteBelow | Fewer) for each in (*program.changes, *program.guards)
     )

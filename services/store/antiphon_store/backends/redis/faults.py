@@ -9,10 +9,10 @@ from antiphon_store.backends.faults import report
 
 
 class TooFewCopies(exceptions.RedisError):
-    """Too few replicas had a write within the timeout of WAIT."""
+    """Too few replicas confirmed a write within the timeout of WAIT."""
 
 
-# The codes of a server's errors that pass, or that an operator can mend.
+# Error codes of a server, for conditions that end by themselves or that an operator can end.
 _REASONS = {
     "LOADING": "Redis is still loading its data",
     "READONLY": "the server is a replica",
@@ -30,7 +30,7 @@ _REASONS = {
     "NOPERM": "Redis rejects the credentials",
 }
 _FULL = ("OOM", "MISCONF")  # Redis rejects new rows; stored rows can be read
-# Errors of the client, which have no code; subclasses before their parents.
+# Errors of the client library, which have no code. Subclasses come before their parents.
 _CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (TooFewCopies, "a write reached too few replicas in time, and may be kept or lost"),
     (exceptions.AuthenticationError, _REASONS["NOAUTH"]),
@@ -45,6 +45,8 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 
 def translate(error: Exception) -> AntiphonError:
     """Logs a database error, and returns the error for the caller."""
-    code = getattr(error, "status_code", None) or str(error).partition(" ")[0]  # the client knows not every code
+    code = (
+        getattr(error, "status_code", None) or str(error).partition(" ")[0]
+    )  # the client library does not know all codes
     reason = _REASONS.get(code) or next((reason for cls, reason in _CLASSES if isinstance(error, cls)), None)
     return report("redis", error, type(error).__name__, reason, is_full=code in _FULL)

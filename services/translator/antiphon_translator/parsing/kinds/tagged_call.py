@@ -1,8 +1,9 @@
-"""Calls with a tag for each argument, as the Qwen coders, GLM, MiniMax and DeepSeek's DSML write them.
+"""Calls with a tag for each argument, like those of the Qwen coders, GLM, MiniMax and DeepSeek's DSML.
 
 The arguments are converted to JSON while they stream: strings are emitted piece by piece, other values at their end.
 The tool's schema says which values are strings (values.py). An opener and a name begin a call only if a key, the end of
-the call, or all arguments as one JSON object follow. A closer may be missing where only the next tag can follow it.
+the call, or all arguments as one JSON object follow. A value whose closer is missing ends before
+the tag that opens the next parameter or closes the call (tagged_value.py).
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ _QUOTES = ('"', "'")
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedCall:
-    """The syntax of such calls. `key_pattern` matches the text between `key_open` and `key_close`: its group `key` is
-    the key, and its group `string` says whether the value is a string ("true") or JSON ("false")."""
+    """The syntax of tagged calls: the literals that open and close each part. `key_pattern` matches the text between
+    `key_open` and `key_close`: its group `key` is the key, and its group `string`, if there is one, is "true" for a
+    value that is a string and "false" for JSON."""
 
     open: tuple[str, ...]
     close: tuple[str, ...] = ()
@@ -34,7 +36,7 @@ class TaggedCall:
     section_close: tuple[str, ...] = ()
     name_end: tuple[str, ...] = ()
     empty_end: tuple[str, ...] = ()
-    """Literals that end the name and the whole call, which has no arguments then."""
+    """Literals that end both the name and the call, so that the call has no arguments."""
     key_open: tuple[str, ...]
     key_close: tuple[str, ...]
     key_pattern: str = r"\s*[\"']?(?P<key>[^\"'\n]*?)[\"']?\s*"
@@ -81,8 +83,8 @@ class TaggedCall:
         return name, end
 
     def _without_arguments(self, reading: Reading, name: str) -> Reader[None]:
-        """Begins a call without arguments. Malformed: the tool was not offered. Any word may stand between two tags, so
-        a name alone does not make a call."""
+        """Begins a call without arguments. Malformed: the tool was not offered, as any word may stand between two
+        tags; or the output ends here, so that arguments may be missing."""
         if not reading.is_offered(name):
             raise Malformed
         reading.begin_call(name)
@@ -91,20 +93,20 @@ class TaggedCall:
         reading.out.arguments("{}")
 
     def _arguments(self, reading: Reading, name: str) -> Reader[None]:
-        """Reads all arguments, from behind the opener of the first key on."""
+        """Reads all arguments. The opener of the first key has been read."""
         cursor, out, schema = reading.cursor, reading.out, reading.schemas.get(name, {})
         given: list[str] = []
         while True:
-            key, says_string = yield from self._key(reading)
+            key, string_mark = yield from self._key(reading)
             if not given:
                 reading.begin_call(name)
             ends = self._value_ends(key, set(values.names_of(schema)).difference(given, [key]))
-            if not given and values.may_be_wrapper(schema, key) and says_string != "true":
+            if not given and values.may_be_wrapper(schema, key) and string_mark != "true":
                 if (yield from self._wrapped(reading, ends, schema, key)):
                     return
             else:
                 out.arguments(f"{', ' if given else '{'}{values.string(key)}: ")
-                yield from self._value(reading, ends, key, values.member(schema, key), says_string)
+                yield from self._value(reading, ends, key, values.member(schema, key), string_mark)
             given.append(key)
             yield from cursor.spaces()
             if cursor.is_at_end:
@@ -131,22 +133,23 @@ class TaggedCall:
         return match["key"], match.groupdict().get("string") or ("false" if self.values_are_json else None)
 
     def _value(
-        self, reading: Reading, ends: ValueEnds, key: str, schema: Object, says_string: str | None
+        self, reading: Reading, ends: ValueEnds, key: str, schema: Object, string_mark: str | None
     ) -> Reader[None]:
         out, types = reading.out, values.types_of(schema)
         if self.has_nested_values and (yield from self._is_nested(reading, types)):
             out.arguments((yield from self._nested(reading, key, schema, JSON_DEPTH_MAX)))
         elif self.verbatim and (yield from reading.cursor.comes_next(self.verbatim[:1])):
             yield from self._verbatim(reading, ends)
-        elif values.is_string(types, says_string):
+        elif values.is_string(types, string_mark):
             out.arguments('"')
             yield from ends.read(reading, self._trimmed(lambda part: out.arguments(values.string_part(part))))
             out.arguments('"')
         else:
-            held = yield from self._held(reading, ends)
-            out.arguments(values.as_json(held, types, is_json=says_string == "false"))
+            held = yield from self._whole_value(reading, ends)
+            out.arguments(values.as_json(held, types, is_json=string_mark == "false"))
 
-    def _held(self, reading: Reading, ends: ValueEnds) -> Reader[str]:
+    def _whole_value(self, reading: Reading, ends: ValueEnds) -> Reader[str]:
+        """Reads a value up to its end without emitting it."""
         held: list[str] = []
         yield from ends.read(reading, self._trimmed(held.append))
         return "".join(held)
@@ -163,12 +166,12 @@ class TaggedCall:
         if found is None:
             raise Malformed
         out.arguments('"')
-        yield from self._held(reading, ends)
+        yield from self._whole_value(reading, ends)
 
     def _wrapped(self, reading: Reading, ends: ValueEnds, schema: Object, key: str) -> Reader[bool]:
-        """Reads a value that may be the object of all arguments, and returns whether it was. Otherwise it is emitted as
-        the value of `key`."""
-        text = yield from self._held(reading, ends)
+        """Reads a value that may be the object of all arguments, and returns whether it is. Emits the object as all
+        arguments, and any other value as the value of `key`."""
+        text = yield from self._whole_value(reading, ends)
         is_last = yield from reading.cursor.comes_next(self._ends)
         is_whole = is_last and values.is_wrapper(schema, text)
         if is_whole:
@@ -180,7 +183,8 @@ class TaggedCall:
     # ---- objects and arrays whose members have tags ----
 
     def _is_nested(self, reading: Reading, types: frozenset[str]) -> Reader[bool]:
-        """Whether an opening tag comes next. A value that may be a string is one, even if it has tags."""
+        """Whether the value has tags of its own: an opening tag comes next. A value that may be a string is read as a
+        string, even if it begins with a tag."""
         is_tag = "string" not in types and (yield from reading.cursor.comes_next(self.key_open))
         return is_tag and not (yield from reading.cursor.comes_next(tuple(f"{each}/" for each in self.key_open)))
 
@@ -191,7 +195,7 @@ class TaggedCall:
             raise Malformed
         types = values.types_of(schema)
         if not (yield from self._is_nested(reading, types)):
-            text = yield from self._held(reading, self._value_ends(key, ()))
+            text = yield from self._whole_value(reading, self._value_ends(key, ()))
             return values.as_json(text, types)
         members: list[tuple[str, str]] = []
         closers = tuple(each.replace("{key}", key) for each in self.value_close)
@@ -211,7 +215,7 @@ class TaggedCall:
         return WithoutNewlines(emit) if self.trims_newlines else emit
 
     def _value_ends(self, key: str, missing: Iterable[str]) -> ValueEnds:
-        """The texts that end the value of a key, while the `missing` parameters have not been given yet."""
+        """The texts that end the value of a key. `missing`: the parameters whose tags may come next."""
         closers = tuple(each.replace("{key}", key) for each in self.value_close)
         return ValueEnds(
             closers,
