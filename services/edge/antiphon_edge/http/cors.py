@@ -12,6 +12,7 @@ from collections.abc import Collection
 from aiohttp import hdrs, web
 
 from antiphon_core.jsons import dumps
+from antiphon_core.telemetry import phases
 from antiphon_edge.http import dropped_tools
 from antiphon_edge.http.http_errors import Handler
 
@@ -27,6 +28,7 @@ EXPOSED = ", ".join(
         "x-should-retry",
         "x-antiphon-resume",
         dropped_tools.HEADER,
+        phases.HEADER,
         *(f"x-ratelimit-{what}-{kind}" for kind in ("requests", "tokens") for what in ("limit", "remaining", "reset")),
     ]
 )

@@ -72,6 +72,15 @@ async def test_allowed_origins_can_read_answers_and_rejections(edge: RunningEdge
     assert "Origin" in other.headers["vary"]
 
 
+async def test_allowed_origins_can_read_every_header_that_antiphon_adds(edge: RunningEdge) -> None:
+    standard = {"content-type", "content-length", "date", "server", "vary", "cache-control", "www-authenticate"}
+    for path in ("/v1/health/live", "/v1/models"):
+        answer = await edge.ask("GET", path, headers={"Origin": PAGE})
+        exposed = answer.headers["access-control-expose-headers"].lower().split(", ")
+        added = {name.lower() for name in answer.headers if not name.lower().startswith("access-control-")} - standard
+        assert added <= set(exposed)
+
+
 async def test_allowed_origin_can_read_a_stream() -> None:
     async with running_edge(cors_origins=(PAGE,)) as edge:
         body = b'{"model": "m", "input": "hi", "stream": true}'
