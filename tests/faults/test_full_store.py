@@ -20,7 +20,7 @@ from antiphon_core.ports.translator import Translator
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
-from tests.support.http import Answer, Http
+from tests.support.http import Answer, Http, RetryingHttp
 from tests.support.postgres_server import owner, postgres_server
 from tests.support.redis_servers import SAFE, redis_server
 from tests.support.small_disk import small_disk
@@ -108,6 +108,11 @@ class System:
     async def turn(self, **request: Any) -> Answer:
         return await self.http.create(**{"model": "m", "input": LONG} | request)
 
+    async def stored_turns(self, count: int) -> list[str]:
+        """Stores so many turns, one after another. Returns the ids of their responses."""
+        patient = RetryingHttp(self.http.session, self.http.url)
+        return [(await patient.create(model="m", input=LONG)).json["id"] for _ in range(count)]
+
 
 @pytest.fixture
 async def system(medium: Medium) -> AsyncIterator[System]:
@@ -149,7 +154,7 @@ async def until_refused(system: System) -> Answer:
 
 
 async def test_a_full_store_rejects_turns_before_generation_and_serves_the_rest(system: System) -> None:
-    stored = [(await system.turn()).json["id"] for _ in range(20)]
+    stored = await system.stored_turns(20)
     refused = await until_refused(system)
     assert (refused.status, refused.error["code"], refused.headers["retry-after"]) == (503, "store_unavailable", "1")
     asked = len(system.sayer.requests)
@@ -179,7 +184,7 @@ async def test_repeated_keyed_request_is_answered_on_a_full_disk(system: System)
 
 @pytest.mark.parametrize("medium", ["sqlite", "redis"], indirect=True)  # PostgreSQL's tables keep deleted rows' room
 async def test_deletes_make_room_on_a_disk_that_stays_full(system: System) -> None:
-    stored = [(await system.turn()).json["id"] for _ in range(60)]
+    stored = await system.stored_turns(60)
     await until_refused(system)
     for response_id in stored:
         assert (await system.http.ask("DELETE", f"/v1/responses/{response_id}")).status == 200
@@ -192,7 +197,7 @@ async def test_deletes_make_room_on_a_disk_that_stays_full(system: System) -> No
 
 @pytest.mark.parametrize("medium", ["sqlite", "postgres"], indirect=True)
 async def test_a_tenant_is_erased_on_a_full_disk(system: System) -> None:
-    stored = [(await system.turn()).json["id"] for _ in range(20)]
+    stored = await system.stored_turns(20)
     await until_refused(system)
     url = f"--store-url={system.medium.url}"
     erasing = Command("store", "erase", "--tenant=default", "--yes", url, prefix=system.medium.prefix)

@@ -292,7 +292,7 @@ async def test_an_idempotency_key_of_another_request_is_a_409(edges: Edges) -> N
     headers = {"Idempotency-Key": "k"}
     assert (await edges.http.ask("POST", "/v1/responses", asked(), headers=headers)).status == 200
     answer = await edges.http.ask("POST", "/v1/responses", asked(input="other"), headers=headers)
-    require(answer, 409, "idempotency_key_reused", "idempotency_key", "belongs to another request")
+    require(answer, 409, "idempotency_key_reused", "Idempotency-Key", "belongs to another request")
     assert answer.headers["x-should-retry"] == "false"
     bad = await edges.http.ask("POST", "/v1/responses", asked(), headers={"Idempotency-Key": "k" * 256})
     require(bad, 400, "invalid_value", "Idempotency-Key", "255 bytes")
@@ -394,13 +394,11 @@ async def test_a_keyed_turn_that_failed_without_output_can_be_retried(edges: Edg
     assert (first.status, first.json) == (200, second.json)
 
 
-async def test_a_too_long_background_request_fails_with_context_length_exceeded() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_too_long_background_request_is_a_400_before_it_is_queued(stream: bool) -> None:
     async with scripted_system() as system:
-        told = (await system.http.create(**asked(input=TOO_LONG, background=True, stream=True))).events
-        stored = (await system.http.get(f"/v1/responses/{told[0]['response']['id']}")).json
-    assert [event["type"] for event in told[-2:]] == [events.ERROR, events.FAILED]
-    assert told[-2]["code"] == told[-1]["response"]["error"]["code"] == "context_length_exceeded"
-    assert stored == told[-1]["response"]
+        answer = await system.http.create(**asked(input=TOO_LONG, background=True, stream=stream))
+    require(answer, 400, "context_length_exceeded", "input", "100000")
 
 
 async def test_an_internal_error_is_a_500_without_details(edges: Edges) -> None:
