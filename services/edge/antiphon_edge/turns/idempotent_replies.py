@@ -149,6 +149,10 @@ class IdempotentReplies:
                 if taken is not None:
                     await self._keyed_jobs.release(taken, is_over=True)
                 continue
+            if taken is None and not reader.next_sequence:
+                if logged.next_sequence:
+                    continue  # the turn began after its job was looked for
+                return
             await self._send_rest(repeated, reader, logged, taken)
             return
 
@@ -164,7 +168,7 @@ class IdempotentReplies:
                     reader.take(Batch(batch.first_sequence, batch.count, batch.frames))
         if taken is not None:
             await self._keyed_turns.run(taken, reader.take, reader.flow, state=logged)
-        elif reader.next_sequence:  # its log may have expired meanwhile
+        else:  # its log may have expired meanwhile
             reader.take(failure(reader.fold, InternalError("The stream broke off; ask for the response again.")))
 
     async def _follow_until_silent(self, repeated: RepeatedRequest, reader: _Reader) -> bool:

@@ -17,6 +17,7 @@ from antiphon_core.errors import (
     EngineUnavailable,
     IdempotencyMismatch,
     InvalidRequest,
+    JobNotFound,
     ModelNotFound,
     StoreUnavailable,
     TooLarge,
@@ -237,6 +238,33 @@ async def test_slow_first_request_keeps_its_key(system: System) -> None:
     await system.edges[0].turns._keyed_turns.run(held, batches.append, Flow())
     told = [event for batch in batches for event in events.decode(batch.frames)]
     assert await asking == told
+    assert len(system.sayer.requests) == 1
+
+
+async def test_turn_that_begins_while_a_later_request_looks_for_its_job_is_followed(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system.sayer.pause_at = 9
+    request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
+    slow = await system.edges[0].turns.starter.begin(TENANT, request, key="k")
+    assert isinstance(slow, AcceptedTurn)
+    connection, keyed_turns = system.edges[1].connection, system.edges[0].turns._keyed_turns
+    running: list[asyncio.Task[None]] = []
+
+    async def describe_job(tenant: str, job_id: str) -> Any:
+        if not running:
+            held = await keyed_turns.hold(slow)
+            assert held is not None
+            running.append(asyncio.create_task(keyed_turns.run(held, lambda _: None, Flow())))
+            await system.until_it_pauses()
+            raise JobNotFound.of(job_id)  # the answer from before
+        system.sayer.go.set()
+        return await system.store.describe_job(tenant, job_id)
+
+    monkeypatch.setattr(connection, "describe_job", describe_job, raising=False)
+    log = await system.edges[1].ask()
+    assert numbers(log) == list(range(len(log)))
+    assert log[-1]["response"] == await system.stored(slow.response_id)
     assert len(system.sayer.requests) == 1
 
 
