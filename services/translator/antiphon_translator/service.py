@@ -19,6 +19,7 @@ from antiphon_core.clock import Clock
 from antiphon_core.errors import (
     AntiphonError,
     EngineTimeout,
+    EngineUnavailable,
     InternalError,
     InvalidRequest,
     ModelNotFound,
@@ -33,7 +34,7 @@ from antiphon_core.telemetry import remedies
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from antiphon_translator.generation_watch import GenerationWatch
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.downloads import NOTHING, Downloads
@@ -177,7 +178,8 @@ class TranslatorService:
 
         def check() -> None:
             if controls is None:
-                turn_prompt.measured(route.model, turn, TurnMedia(sight, downloads))
+                level = _level_if_known(route.engine)
+                turn_prompt.measured(route.model, turn, TurnMedia(sight, downloads), level=level)
                 return
             ids, level = self._ids_of(turn.response_id), route.engine.level
             TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
@@ -296,6 +298,14 @@ async def _controls_if_up(engine: Engine) -> frozenset[str] | None:
             return await engine.controls()
     except (AntiphonError, TimeoutError):
         return None
+
+
+def _level_if_known(engine: Engine) -> Level:
+    """The level of an engine, which only Triton models learn from their server. Those have no level CHAT."""
+    try:
+        return engine.level
+    except EngineUnavailable:
+        return Level.TOKENS
 
 
 async def _off_loop_if_long(

@@ -44,3 +44,16 @@ test("a refresh shows the turns and deletions of other clients, and undoes nothi
   await forest.refresh();
   assert.deepEqual(statuses(), [["resp_root", "completed"], ["resp_ran", "completed"], ["resp_gone", null], ["resp_mine", null], ["resp_new", "completed"]]);
 });
+
+test("a refresh finds the tree of a conversation whose first response is deleted", async () => {
+  const [first, second] = [node("resp_begin", null, { status: null }), node("resp_second", "resp_begin")];
+  serve("GET", /^responses\/resp_second\/tree/, () => tree([first, second]));
+  await forest.openTreeOf("resp_second");
+  serve("GET", /^responses\/resp_second\/tree/, () => tree([first, second, node("resp_third", "resp_second")]));
+  await forest.refresh();
+  assert.ok(forest.tree.value.nodes.has("resp_third"));
+  serve("GET", /^responses\/resp_third\/tree/, () => tree([first, { ...second, status: null }, node("resp_third", "resp_second")]));
+  serve("GET", /^responses\/resp_second\/tree/, () => failed(404, "not_found"));
+  await forest.refresh();
+  assert.deepEqual(statuses(), [["resp_begin", null], ["resp_second", null], ["resp_third", "completed"]]);
+});

@@ -46,8 +46,8 @@ some_queues = st.sampled_from((("q",), ("q", "r"), ("r", "q", "r")))
 
 
 class JobMachine(RuleBasedStateMachine):
-    """Makes each call on both backends and compares the outcomes. The calls alternate between the backend's two
-    backends."""
+    """Makes each call on memory and on another backend, and compares the outcomes. The calls on the latter alternate
+    between its two stores."""
 
     backend: ClassVar[str]
     clock: ClassVar[ManualClock]
@@ -69,7 +69,7 @@ class JobMachine(RuleBasedStateMachine):
 
     @classmethod
     def open(cls) -> None:
-        """Opens both backends once for all sequences. Each sequence has its own tenant."""
+        """Opens all stores once for all sequences. Each sequence has its own tenant."""
         cls.clock = ManualClock()
         cls.folder, cls.runner = TemporaryDirectory(), asyncio.Runner()
         remembers = StoreSettings(job_ttl_s=RETENTION_S)

@@ -39,13 +39,14 @@ from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt.prompt import EncodedPrompt, PromptEncoder
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support import pushed
 from tests.support.fake_chat import delta, ending, fake_chat
 from tests.support.images import PNG, data_url, image_part, user
 from tests.support.prompts import ids_in
 from tests.support.reasoning_model import TOKENIZER as thinking_tokenizer
 from tests.support.reasoning_model import reasoning_model
-from tests.support.served_models import END_ID, model, tokenizer, turn, write_directory
+from tests.support.served_models import END_ID, message, model, tokenizer, turn, write_directory
 from tests.support.waiting import WAIT_MAX_S, until
 from tests.support.web import Page, web_server
 
@@ -340,6 +341,19 @@ async def test_turn_for_a_model_without_a_tokenizer_can_be_checked(controls: fro
     await service.check(turn("Hi"))
     with pytest.raises(InvalidRequest, match="no tokenizer here"):
         await service.check(turn("Hi", truncation="auto"))
+
+
+async def test_check_for_a_chat_server_that_is_down_leaves_the_template_to_the_server() -> None:
+    class Down(ScriptedEngine):
+        level = Level.CHAT
+
+        async def controls(self) -> frozenset[str]:
+            raise EngineUnavailable("It sleeps.")
+
+    template = JinjaTemplate("{{ raise_exception('no') if messages | length > 1 else 'x' }}", special_tokens={})
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
+    service.add(model(prompt=PromptEncoder(template, tokenizer())), Down(()))
+    await service.check(turn("And then?", history=[message("user", "Hi"), message("assistant", "Hello")]))
 
 
 async def test_concurrent_turns_do_not_mix() -> None:

@@ -94,21 +94,26 @@ class TurnService:
         *,
         session_id: str | None = None,
         key: str | None = None,
-    ) -> None:
+    ) -> bool:
         """Sends all events of a new response, and returns after the terminal one. Raises before the first batch if the
-        request is wrong.
+        request is wrong. Returns whether this request began the turn: False if an earlier one with its key did.
 
         Cancellation stops the model within one token. A keyed turn continues after a cancellation.
         """
+        is_new = True
 
         async def begin() -> AcceptedTurn | RepeatedRequest:
-            return await self.starter.begin(tenant, request, session_id=session_id, key=key)
+            nonlocal is_new
+            begun = await self.starter.begin(tenant, request, session_id=session_id, key=key)
+            is_new = isinstance(begun, AcceptedTurn)
+            return begun
 
         accepted = await begin() if key is None else None
         if isinstance(accepted, AcceptedTurn):
             await self.run(TurnRun(accepted, receive, flow))
         else:
             await self._replies.send(begin, receive, flow)
+        return is_new
 
     async def run(self, run: TurnRun) -> None:
         """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: otherwise its
@@ -120,8 +125,8 @@ class TurnService:
     ) -> bytes:
         """Returns a whole new response as JSON. Raises the error that `send` would send as response.failed."""
         collector = _Collector()
-        await self.send(tenant, request, collector.receive, Flow(), session_id=session_id, key=key)
-        return collector.body()
+        is_new = await self.send(tenant, request, collector.receive, Flow(), session_id=session_id, key=key)
+        return collector.body(is_new=is_new)
 
     async def count_tokens(self, tenant: str, request: CreateRequest, *, session_id: str | None = None) -> int:
         """Counts the tokens of a request's prompt, with the history of its session. Takes no lease and stores
@@ -148,12 +153,14 @@ class _Collector:
     def receive(self, batch: Batch) -> None:
         self._final = batch.final
 
-    def body(self) -> bytes:
+    def body(self, *, is_new: bool) -> bytes:
+        """The response as JSON. Raises the error of a failed one, and counts the answer if the turn `is_new`: that of a
+        repeated request was counted with the first."""
         if self._final is None:
             raise AssertionError("a turn ended without a terminal batch")
         if self._final.status is Status.FAILED:
             error = response.error_of(loads(self._final.body))
-            if row_of(error).http_status >= 500:
+            if is_new and row_of(error).http_status >= 500:
                 metrics.TURN_FAILURES_ANSWERED.of().add()
             raise error
         return response.join(self._final.body, self._final.output_items)

@@ -108,7 +108,10 @@ def _history(chain: ChainRows) -> History:
 
 def without(items: bytes, removed: Sequence[str]) -> bytes:
     """A JSON array of items without the removed ones; the unchanged bytes if none was removed."""
-    return dumps([item for item in loads(items) if item.get("id") not in removed]) if removed else items
+    if not removed:
+        return items
+    hidden = frozenset(removed)  # a conversation may have thousands of each
+    return dumps([item for item in loads(items) if item.get("id") not in hidden])
 
 
 def head_of(view: View, session_id: str) -> str:

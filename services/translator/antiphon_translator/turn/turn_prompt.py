@@ -235,12 +235,15 @@ def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int
     return measured(model, turn, media).tokens
 
 
-def measured(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> TurnPrompt:
-    """The prompt of a turn whose engine is not known. Its `tokens` are exact, or 0 if the model has no tokenizer.
+def measured(
+    model: ServedModel, turn: Turn, media: TurnMedia | None = None, *, level: Level = Level.TOKENS
+) -> TurnPrompt:
+    """The prompt of a turn whose engine was not asked. Its `tokens` are exact unless `level` is CHAT, or 0 if the model
+    has no tokenizer.
 
     InvalidRequest: as `TurnPrompt.of`. ContextLengthExceeded: the prompt is too long, and was not counted to its end.
     """
-    prompt = TurnPrompt.of(model, turn, Parameters.parse(turn.request), media)
+    prompt = TurnPrompt.of(model, turn, Parameters.parse(turn.request), media, level=level)
     if prompt.is_floor:
         raise ContextLengthExceeded.of(
             input_tokens=prompt.tokens, context_length=model.context_length, is_floor=prompt.is_floor

@@ -59,9 +59,9 @@ class Bench:
         request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
         return [event async for batch in sent(self.turns, TENANT, request) for event in events.decode(batch.frames)]
 
-    async def complete(self, **members: Any) -> Object:
+    async def complete(self, *, key: str | None = None, **members: Any) -> Object:
         request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
-        answer: Object = loads(await self.turns.complete(TENANT, request))
+        answer: Object = loads(await self.turns.complete(TENANT, request, key=key))
         return answer
 
     async def stored(self, response_id: str) -> Object:
@@ -161,6 +161,16 @@ async def test_failure_that_is_answered_with_5xx_is_counted_as_answered(
     with pytest.raises(type(fault)):
         await bench.complete()
     assert metrics.TURN_FAILURES_ANSWERED.of().value == before + counted
+
+
+async def test_failure_of_a_keyed_turn_is_counted_as_answered_for_its_first_request_only(bench: Bench) -> None:
+    bench.translator.fault = EngineTimeout("no token")
+    before = metrics.TURN_FAILURES_ANSWERED.of().value
+    for _ in range(3):
+        with pytest.raises(EngineTimeout):
+            await bench.complete(key="k")
+    assert len(bench.translator.turns) == 1
+    assert metrics.TURN_FAILURES_ANSWERED.of().value == before + 1
 
 
 async def test_a_caller_that_goes_away_stops_the_translator_and_is_recorded_as_cancelled(bench: Bench) -> None:

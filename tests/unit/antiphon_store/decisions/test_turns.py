@@ -86,6 +86,15 @@ def test_a_turn_in_a_session_is_one_program() -> None:
     assert program.reads == [Get(Ref(*SESSION)), Chain("s", Payload.ITEMS, 5, 500, from_head=True)]
 
 
+def test_removed_items_are_found_without_a_search_for_each_item() -> None:
+    class Searched(list[str]):
+        def __contains__(self, item: object) -> bool:
+            raise AssertionError("the search of a list takes time for each of its elements")
+
+    assert names_in(turns.without(array("a", "b", "c"), Searched(["b", "z"]))) == ["a", "c"]
+    assert turns.without(array("a"), Searched()) == array("a")
+
+
 def test_removed_items_are_named_with_the_history() -> None:
     chain = chain_rows([(PARENT.id, node(PARENT))])
     for stored in (None, ["b", "z"]):

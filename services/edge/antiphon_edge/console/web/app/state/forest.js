@@ -58,11 +58,21 @@ export async function loadMore() {
 /** Loads the first page of the open tree again, with the turns and deletions of other clients. A failure changes nothing. */
 export async function refresh() {
   const mine = tree.peek();
-  if (!mine.root) return;
-  const page = await api.tree(mine.root.id, null).catch(() => null);
+  const page = await firstPage(mine);
   if (!page || mine !== tree.peek()) return;
   mine.add(page.data.filter(isNews));
   changed();
+}
+
+/** The first page of a tree. The server finds no deleted response, so the last one is asked for if the first one is gone.
+ * @param {Tree} from */
+async function firstPage({ nodes }) {
+  const readable = [...nodes.values()].filter(({ status }) => status !== null);
+  for (const node of [readable[0], readable.at(-1)]) {
+    const page = node && (await api.tree(node.id, null).catch(() => null));
+    if (page) return page;
+  }
+  return null;
 }
 
 /** Whether a page knows more of a node than this tab. The tab may have seen its end or its deletion after the page was made.
