@@ -127,18 +127,23 @@ async def test_a_tree_that_opens_again_shows_the_turns_of_other_clients(console:
     await expect(console.page.get_by_role("treeitem")).to_have_count(2)
 
 
+# Two frames, and the effects of views that run after them.
+TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+
+
 async def test_a_tree_stays_where_the_user_moved_it_as_more_is_loaded(console: ConsoleTab, api: Http) -> None:
     ids = await grow(api, bushy(60))
     await console.page.route("**/tree?**", lambda route: route.continue_(url=route.request.url.replace("1000", "59")))
     await console.open(f"#/tree/{ids[0]}")
     await expect(console.selected).to_be_visible()
+    await console.page.evaluate(TWO_FRAMES)  # the view moves to the selected response first
     await console.page.get_by_role("tree").dispatch_event("wheel", {"deltaX": 300, "deltaY": 4000})
     plane = console.page.locator(".plane")
-    await expect(plane).not_to_have_attribute("style", re.compile("translate\\(.*, 48px\\)"))
+    await expect(plane).to_have_attribute("style", re.compile(r"translate\(.*, -\d{4}"))
     moved = await plane.get_attribute("style")
     await console.button("Load more").click()
     await expect(console.page.locator(".count")).to_have_text("60 nodes")
-    await console.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    await console.page.evaluate(TWO_FRAMES)
     assert await plane.get_attribute("style") == moved
 
 
