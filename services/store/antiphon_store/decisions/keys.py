@@ -78,6 +78,16 @@ def claim(
     return _written(view, key, fields, KeyUse(response_id, is_mine=True, is_new=is_new), kept_ms=claim_ttl_ms)
 
 
+def look(view: View, *, key: str, request: TurnRequest) -> Finish[KeyUse | None]:
+    """The use of the key by an earlier request; None if there is none. Writes nothing. IdempotencyMismatch."""
+    row = view.need(Kind.KEY, key)
+    if row is None or not _is_in_force(row, view.now_ms):
+        return answer(None)
+    _require_fingerprint(row, key, request.fingerprint.hex())
+    is_earlier = row.fields["bound"] or row.fields["response"] != request.response_id
+    return answer(_use_of(row, view.now_ms) if is_earlier else None)
+
+
 def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = None) -> Finish[KeyUse]:
     """Binds the key to this response for a day. With `fingerprint`, returns the stamp of an equal write that was made
     before. IdempotencyMismatch: another response has the key, or another write was made with it."""

@@ -36,7 +36,10 @@ class IdempotencyKeys:
         if key is None:
             return await begin()
         claim = partial(keys.claim, request=request, claim_ttl_ms=claim_ttl_ms)
-        use = await self._run(tenant, key, claim)
+        try:
+            use = await self._run(tenant, key, claim)
+        except StoreUnavailable as error:
+            use = await self._earlier_use(tenant, key, request, error)
         while not use.is_mine:
             elsewhere = await self._elsewhere(tenant, use)
             if elsewhere is not None:
@@ -85,6 +88,13 @@ class IdempotencyKeys:
     async def forget(self, tenant: str, key: str, response_id: str) -> None:
         """Frees the key if this response has claimed it and not bound it."""
         await self._run(tenant, key, partial(keys.forget, response_id=response_id))
+
+    async def _earlier_use(self, tenant: str, key: str, request: TurnRequest, error: StoreUnavailable) -> keys.KeyUse:
+        """The use of a key that a full store has: repeated requests are still answered. Otherwise raises `error`."""
+        use = await self._run(tenant, key, partial(keys.look, request=request)) if error.is_full else None
+        if use is None:
+            raise error
+        return use
 
     async def _elsewhere(self, tenant: str, use: keys.KeyUse) -> TurnStart | None:
         """The start of a turn whose key another use has: that response, or that it runs. None when the key is free

@@ -8,6 +8,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
+    IdempotencyMismatch,
     PreviousResponseNotFound,
     ResponseNotFound,
     StoreUnavailable,
@@ -131,3 +132,25 @@ async def test_a_keyed_write_whose_stamp_was_lost_is_not_repeated_over_a_later_v
     await store.put(T, record, idempotency_key="k")
     with pytest.raises(ResponseNotFound):
         await store.get(T, record.id)
+
+
+async def test_a_full_store_answers_repeated_requests_only(store: StoreService, rows: SpiedRows) -> None:
+    stored, running = draft(), draft()
+    await store.begin_turn(T, keyed(stored))
+    await store.commit_turn(T, TurnCommit(stored, idempotency_key="k"))
+    await store.begin_turn(T, keyed(running, key="running"))
+
+    async def reject_writes(_partition: Partition, program: Program) -> None:
+        if program.changes:
+            raise StoreUnavailable("full", full=True)
+
+    rows.before_transact = reject_writes
+    replay = (await store.begin_turn(T, keyed(draft()))).replay
+    assert replay is not None
+    assert replay.id == stored.id
+    assert (await store.begin_turn(T, keyed(draft(), key="running"))).running_response_id == running.id
+    with pytest.raises(IdempotencyMismatch):
+        await store.begin_turn(T, keyed(draft(), fingerprint=bytes(32)))
+    for request in (keyed(running, key="running"), keyed(draft(), key="new")):
+        with pytest.raises(StoreUnavailable, match="full"):
+            await store.begin_turn(T, request)
