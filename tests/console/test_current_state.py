@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Browser, Dialog, Route, expect
+from playwright.async_api import Dialog, Route, expect
 
-from tests.support.console.chat_model import MODEL, ChatModel
-from tests.support.console.console_tab import ConsoleTab, console_tab
+from tests.support.console.chat_model import MODEL
+from tests.support.console.console_tab import ConsoleTab
 from tests.support.console.large_tree import bushy, grow
 from tests.support.http import Http
-from tests.support.system import System
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -62,25 +61,6 @@ async def test_a_view_that_failed_to_load_is_loaded_when_the_browser_is_back_onl
     await console.page.context.set_offline(False)
     await expect(console.page.locator("main")).to_contain_text("You said: Load me")
     await expect(console.page.get_by_role("alert")).to_have_count(0)
-
-
-async def test_the_events_of_a_running_background_response_are_requested_once(
-    browser: Browser, console: ConsoleTab, console_system: System, model: ChatModel
-) -> None:
-    model.close_gate()
-    await console.open()
-    await console.page.get_by_label("In the background").check()
-    await console.write("Wait to be opened elsewhere.")
-    await expect(console.turns.first.locator(".answered")).to_contain_text("word-1")
-    async with console_tab(browser, console_system.url) as other:
-        await other.open(f"#/response/{console.shown_id}")
-        await other.page.get_by_role("tab", name="Events").click()
-        await expect(other.page.get_by_role("option").nth(5)).to_be_visible()
-        model.open_gate()
-        await expect(other.page.locator(".facts-head")).to_contain_text("Completed")
-        streams = [address for address in other.addresses if "stream=true" in address]
-        assert len(streams) == 1, streams
-        assert other.faults == []
 
 
 async def test_a_deleted_conversation_leaves_the_lists_of_the_tab(console: ConsoleTab) -> None:

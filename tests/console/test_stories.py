@@ -213,8 +213,12 @@ async def test_a_running_background_response_is_followed_where_it_is_opened(
     async with console_tab(browser, console_system.url) as other:
         await other.open(f"#/{view}/{console.shown_id}")
         await expect(other.page.locator("main")).to_contain_text("word-2")
+        if view == "response":
+            await other.page.get_by_role("tab", name="Events").click()
+            await expect(other.page.get_by_role("option").nth(5)).to_be_visible()
         model.open_gate()
         await expect(other.page.locator("main")).to_contain_text("Completed")
+        assert len([address for address in other.addresses if "stream=true" in address]) == 1
         assert other.faults == []
 
 
