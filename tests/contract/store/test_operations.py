@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.ids import RandomIds
+from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.jsons import canonical, loads
 from antiphon_store.backends.sql_maintenance import LINES
 from antiphon_store.operations.exporting import export
@@ -192,7 +192,7 @@ async def test_a_verification_distinguishes_damage_from_hints(rows: Any, stored:
         Delete(Ref(Kind.BATCH, f"{stored.running.id}/{0:012d}")),
         Delete(Ref(Kind.NODE, root)),
         Set(Ref(Kind.SESSION, stored.session), {"head": "resp_gone"}),
-        File(Index.FOREIGN, "item", newest.replace("a", "b").replace("0", "1")),
+        File(Index.FOREIGN, "item", new_response_id(RandomIds())),
     ]
     await rows.transact(tree, Program(changes=changes))
     found = await findings(rows, stored.tenant)
