@@ -19,7 +19,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_translator.engines.base import Deliver
-from antiphon_translator.generation import FinishReason, GenerationRequest, Level, TextChunk, TokenChunk, Usage
+from antiphon_translator.generation import FinishReason, GenerationRequest, Level, ReportedUsage, TextChunk, TokenChunk
 from tests.support.http import Http
 from tests.support.images import png
 from tests.support.loop_watch import LoopWatch, watched_loop
@@ -41,7 +41,7 @@ async def greet(model: ScriptedModel, _request: GenerationRequest, deliver: Deli
     if model.level is Level.TOKENS:
         deliver([TokenChunk(tuple(TOKENIZER.encode("Hello."))), TokenChunk(finish=FinishReason.STOP)])
     else:
-        deliver([TextChunk("Hello."), TextChunk(finish=FinishReason.STOP, usage=Usage(1, 1))])
+        deliver([TextChunk("Hello."), TextChunk(finish=FinishReason.STOP, usage=ReportedUsage(1, 1))])
 
 
 @pytest.fixture

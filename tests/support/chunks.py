@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from antiphon_translator.generation import ChatChunk, EngineChunk, TextChunk, TokenChunk, Usage
+from antiphon_translator.generation import ChatChunk, EngineChunk, ReportedUsage, TextChunk, TokenChunk
 
 Chunk = TypeVar("Chunk", TokenChunk, TextChunk, ChatChunk)
 
@@ -17,6 +17,6 @@ def only(kind: type[Chunk], chunks: Iterable[EngineChunk | None]) -> list[Chunk]
     return [chunk for chunk in found if isinstance(chunk, kind)]
 
 
-def usage_in(chunk: EngineChunk) -> Usage | None:
+def usage_in(chunk: EngineChunk) -> ReportedUsage | None:
     """Returns the token counts in a chunk."""
     return None if isinstance(chunk, TokenChunk) else chunk.usage

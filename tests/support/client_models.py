@@ -33,9 +33,9 @@ from antiphon_translator.generation import (
     GenerationRequest,
     GuideKind,
     Level,
+    ReportedUsage,
     TextChunk,
     TokenChunk,
-    Usage,
 )
 from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
@@ -89,7 +89,7 @@ class PlayedModel:
         said = client_plays.answer(prompt, self._form, images=len(images_in(request)), guide=guide)
         if is_text:
             chunks: list[EngineChunk] = [TextChunk(letter) for letter in "".join(said[:-1])]
-            chunks.append(TextChunk(finish=FinishReason.STOP, usage=Usage(len(prompt), len(chunks))))
+            chunks.append(TextChunk(finish=FinishReason.STOP, usage=ReportedUsage(len(prompt), len(chunks))))
         else:
             chunks = [TokenChunk((token_id,)) for token_id in ids_of(self._tokenizer, *said)]
         for chunk in chunks[: request.max_tokens]:

@@ -39,9 +39,9 @@ from antiphon_translator.generation import (
     FinishReason,
     GenerationRequest,
     Level,
+    ReportedUsage,
     TextChunk,
     TokenChunk,
-    Usage,
 )
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.models.served_model import ServedModel
@@ -109,7 +109,8 @@ class ScriptedModel:
         if self.level is Level.TOKENS:
             return TokenChunk((_END_ID,) if said < most else ())
         return TextChunk(
-            finish=FinishReason.STOP if said <= most else FinishReason.LENGTH, usage=Usage(asked, min(said, most))
+            finish=FinishReason.STOP if said <= most else FinishReason.LENGTH,
+            usage=ReportedUsage(asked, min(said, most)),
         )
 
     async def ready(self) -> None:

@@ -244,6 +244,14 @@ ENGINE_ERRORS = counter(
     targets=[TRANSLATOR],
     labels=("model", "endpoint", "error"),
 )
+ENGINE_UNREAD = counter(
+    "antiphon_engine_unread_total",
+    "Parts of an engine's stream that could not be read and were skipped, because nothing of the answer was lost with "
+    "them: event, choices, delta, content, tool_calls, usage, logprobs, or a finish_reason that is not known. The log "
+    "has the first one of each kind.",
+    targets=[TRANSLATOR],
+    labels=("model", "part"),
+)
 ENGINE_UP = gauge(
     "antiphon_engine_endpoint_up",
     "1 if generations are sent to this endpoint, 0 while it is evicted because of failures.",

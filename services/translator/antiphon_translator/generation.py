@@ -187,6 +187,16 @@ class Usage:
 
 
 @value
+class ReportedUsage:
+    """The token counts that an engine reports. None: not reported, or with a number that cannot be right."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+@value
 class TokenChunk:
     """One message of a TOKENS engine.
 
@@ -204,13 +214,13 @@ class TokenChunk:
 class TextChunk:
     """One message of a TEXT engine.
 
-    `finish` is set when the engine reports why the generation ended, `usage` when it reports its token counts.
-    `logprobs` are those of the tokens that wrote the text, if the request asks for them.
+    `finish` is set when the engine reports why the generation ended, `usage` when it reports token counts. `logprobs`
+    are those of the tokens that wrote the text, if the request asks for them.
     """
 
     text: str = ""
     finish: FinishReason | None = None
-    usage: Usage | None = None
+    usage: ReportedUsage | None = None
     logprobs: Sequence[TokenLogprob] = ()
 
 
@@ -223,7 +233,7 @@ class ChatChunk:
 
     segments: Sequence[Segment] = ()
     finish: FinishReason | None = None
-    usage: Usage | None = None
+    usage: ReportedUsage | None = None
 
 
 EngineChunk = TokenChunk | TextChunk | ChatChunk

@@ -26,11 +26,11 @@ from antiphon_translator.generation import (
     Guide,
     GuideKind,
     Level,
+    ReportedUsage,
     Sampling,
     TextChunk,
     TextPrompt,
     TokenChunk,
-    Usage,
 )
 from tests.support import pushed
 from tests.support.chunks import only, usage_in
@@ -118,9 +118,9 @@ async def test_every_signature_streams_the_expected_text_and_usage(engine: Engin
         assert usage_in(chunks[-1]) in (None, *usages(request, "The capital of France is Paris."))
 
 
-def usages(request: GenerationRequest, text: str) -> list[Usage]:
+def usages(request: GenerationRequest, text: str) -> list[ReportedUsage]:
     """The usage with and without the token that ended the turn: vLLM counts that token, TensorRT-LLM does not."""
-    return [Usage(request.prompt_as(TextPrompt).tokens, tokens_in(text) + more) for more in (0, 1)]
+    return [ReportedUsage(request.prompt_as(TextPrompt).tokens, tokens_in(text) + more) for more in (0, 1)]
 
 
 @pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "vllm_model"])
@@ -128,7 +128,7 @@ async def test_signatures_with_usage_report_exact_counts(server: RunningTriton, 
     engine = engine_on(server, name=name)
     request = asked("Tell me a long story.", max_tokens=7)
     chunks = await chunks_of(engine, request)
-    assert usage_in(chunks[-1]) == Usage(request.prompt_as(TextPrompt).tokens, 7)
+    assert usage_in(chunks[-1]) == ReportedUsage(request.prompt_as(TextPrompt).tokens, 7)
     assert chunks[-1].finish is FinishReason.LENGTH
     await engine.close()
 
@@ -160,7 +160,7 @@ async def test_any_stop_id_ends_the_generation(server: RunningTriton) -> None:
     assert text_of(chunks) == "The capital of"
     assert (chunks[-1].finish, usage_in(chunks[-1])) == (
         FinishReason.STOP,
-        Usage(request.prompt_as(TextPrompt).tokens, 4),
+        ReportedUsage(request.prompt_as(TextPrompt).tokens, 4),
     )
     for engine in (tokens, vllm):
         await engine.close()
@@ -183,7 +183,7 @@ async def test_generation_that_ignores_the_end_id_goes_on_to_max_tokens(server: 
     if name == MODEL_NAME:
         assert sum(len(chunk.ids) for chunk in only(TokenChunk, chunks)) == 12
     else:
-        assert usage_in(chunks[-1]) == Usage(asked(QUESTION).prompt_as(TextPrompt).tokens, 12)
+        assert usage_in(chunks[-1]) == ReportedUsage(asked(QUESTION).prompt_as(TextPrompt).tokens, 12)
     await engine.close()
 
 

@@ -10,7 +10,14 @@ import pytest
 
 from antiphon_core.errors import EngineFault
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
-from antiphon_translator.generation import ChatChunk, ChatPrompt, EngineChunk, FinishReason, GenerationRequest, Usage
+from antiphon_translator.generation import (
+    ChatChunk,
+    ChatPrompt,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    ReportedUsage,
+)
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, ScoredText, Segment, Text
 from tests.support import pushed
@@ -20,16 +27,16 @@ from tests.support.fake_chat import fake_chat
 FOLDER = Path(__file__).parent
 REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=ChatPrompt([{"role": "user", "content": "Hi"}]))
 RECORDED = {
-    "llamacpp-stop": ("The capital of France is Paris.", FinishReason.STOP, Usage(16, 8)),
+    "llamacpp-stop": ("The capital of France is Paris.", FinishReason.STOP, ReportedUsage(16, 8, cached_tokens=0)),
     "llamacpp-length": (
         "L'amour est toujeur, c'est la femme, c'est la femme.\n",
         FinishReason.LENGTH,
-        Usage(21, 24, cached_tokens=3),
+        ReportedUsage(21, 24, cached_tokens=3),
     ),
     "llamacpp-schema": (
         '{\n  "name": "Bob",\n  "age": 42\n}',
         FinishReason.STOP,
-        Usage(17, 23, cached_tokens=3),
+        ReportedUsage(17, 23, cached_tokens=3),
     ),
 }
 
@@ -94,7 +101,7 @@ async def test_recorded_call_is_read_with_its_arguments(piece_bytes: int) -> Non
     assert begin.model_id
     assert "".join(piece.text for piece in arguments if isinstance(piece, Arguments)) == '{"city": "Rome"}'
     assert end == CallEnd(is_complete=True)
-    assert (chunks[-1].finish, usage_in(chunks[-1])) == (FinishReason.STOP, Usage(199, 21, cached_tokens=198))
+    assert (chunks[-1].finish, usage_in(chunks[-1])) == (FinishReason.STOP, ReportedUsage(199, 21, cached_tokens=198))
 
 
 async def test_recorded_error_is_an_engine_fault() -> None:

@@ -25,9 +25,9 @@ from antiphon_translator.generation import (
     FinishReason,
     GenerationRequest,
     Level,
+    ReportedUsage,
     TextPrompt,
     TokenChunk,
-    Usage,
 )
 from antiphon_translator.media.downloads import NOTHING, Download, Downloads
 from antiphon_translator.media.sight import Sight
@@ -501,7 +501,7 @@ def test_response_echoes_the_whole_text_format() -> None:
 def test_output_that_a_filter_broke_off_is_incomplete_for_that_reason() -> None:
     made = pipeline_of(model(), turn("Hi"), controls=ALL_CONTROLS, ids=SequentialIds(), level=Level.CHAT)
     batches = made.start()[0]
-    batches += made.receive([ChatChunk([Text("Well")], FinishReason.CONTENT_FILTER, Usage(3, 1))])
+    batches += made.receive([ChatChunk([Text("Well")], FinishReason.CONTENT_FILTER, ReportedUsage(3, 1))])
     batches += made.finish(completed_at=9)
     response = fold([event for batch in batches for event in events.decode(batch.frames)])
     assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "content_filter"})

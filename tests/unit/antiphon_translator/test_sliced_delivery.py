@@ -12,10 +12,10 @@ from antiphon_translator.generation import (
     ChatChunk,
     EngineChunk,
     FinishReason,
+    ReportedUsage,
     TextChunk,
     TokenChunk,
     TokenLogprob,
-    Usage,
 )
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
 from antiphon_translator.sliced_delivery import SlicedDelivery, slices
@@ -133,9 +133,9 @@ def test_slices_keep_all_ids_in_order_and_the_finish_reason_last() -> None:
 
 def test_slices_keep_all_segments_and_the_usage_last() -> None:
     segments = [Text(str(each)) for each in range(ENGINE_SLICE_ITEMS_MAX + 1)]
-    parts = only(ChatChunk, slices(ChatChunk(segments, usage=Usage(1, 2))))
+    parts = only(ChatChunk, slices(ChatChunk(segments, usage=ReportedUsage(1, 2))))
     assert [each for part in parts for each in part.segments] == segments
-    assert [part.usage for part in parts] == [None, Usage(1, 2)]
+    assert [part.usage for part in parts] == [None, ReportedUsage(1, 2)]
 
 
 @pytest.mark.parametrize("kind", [Text, Reasoning, Arguments])
@@ -154,11 +154,13 @@ def test_long_text_of_a_segment_is_cut(kind: type[Text | Reasoning | Arguments])
 def test_slices_of_text_come_behind_their_log_probabilities() -> None:
     scores = [TokenLogprob(each, -1.0) for each in range(ENGINE_SLICE_ITEMS_MAX + 1)]
     text = "ab" * ENGINE_SLICE_CHARS_MAX
-    parts = only(TextChunk, slices(TextChunk(text, FinishReason.STOP, Usage(1, 2), scores)))
+    parts = only(TextChunk, slices(TextChunk(text, FinishReason.STOP, ReportedUsage(1, 2), scores)))
     assert "".join(part.text for part in parts) == text
     assert [each for part in parts for each in part.logprobs] == scores
     assert [(bool(part.text), bool(part.logprobs)) for part in parts] == [(False, True)] * 2 + [(True, False)] * 2
-    assert [(part.finish, part.usage) for part in parts] == [(None, None)] * 3 + [(FinishReason.STOP, Usage(1, 2))]
+    assert [(part.finish, part.usage) for part in parts] == [(None, None)] * 3 + [
+        (FinishReason.STOP, ReportedUsage(1, 2))
+    ]
 
 
 def test_only_the_last_slice_has_the_cached_blocks() -> None:

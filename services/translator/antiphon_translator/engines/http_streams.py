@@ -25,15 +25,17 @@ from antiphon_core.telemetry import correlation
 from antiphon_translator.engines import chat_errors, openai_wire
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.http_pool import HttpPool
+from antiphon_translator.engines.lenient_json import values_in
 from antiphon_translator.engines.openai_wire import ListedModel
-from antiphon_translator.engines.sse import EventData
+from antiphon_translator.engines.sse import DONE, EventData
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
+from antiphon_translator.engines.unread import UnreadParts
 from antiphon_translator.generation import EngineChunk
 from antiphon_translator.models.profiles import ModelProfile
 
 log = logging.getLogger(__name__)
 
-_DONE = b"[DONE]"
+_CHOICES = b'"choices"'
 _KEY = re.compile(r"[!-~]+")  # what a header can carry
 END_GRACE_S = 0.25
 """Seconds that a server may take to end a stream after its finish reason, before the connection is closed."""
@@ -62,6 +64,7 @@ class HttpModelServer:
         self.name = f"The server of model '{profile.name}'"
         """For messages to callers."""
         self.url = profile.endpoint.rstrip("/")
+        self.unread = UnreadParts(profile.name)
         self._profile = profile
         self._end_grace_s = end_grace_s
         self._pool: HttpPool | None = None
@@ -70,7 +73,7 @@ class HttpModelServer:
     async def models(self) -> Object:
         """The answer to GET /models. Raises EngineTimeout after `probe_timeout_s`."""
         async with self._probe_timeout(), self._response("GET", f"{self.url}/models", None) as response:
-            return self._event(await _body(response))
+            return self._checked(_object(await _body(response), self.name))
 
     async def listed(self) -> list[ListedModel]:
         """All models of the server. Raises as `models`, and EngineFault for a list that cannot be read."""
@@ -115,11 +118,12 @@ class HttpModelServer:
     ) -> bool:
         """Delivers the content of each read up to `[DONE]`. Returns False as soon as `deliver` does."""
         events, is_done = EventData(), False
-        while not is_done and (received := await _read_some(content, reader)):
+        while not is_done:
+            received = await _read_some(content, reader)
+            found = events.feed(received) if received else events.finish()
+            if is_done := DONE in found or not received:
+                found = found[: found.index(DONE)] if DONE in found else found
             chunks: list[EngineChunk] = []
-            found = events.feed(received)
-            if is_done := _DONE in found:
-                del found[found.index(_DONE) :]
             error = self._read(found, reader, chunks)
             if chunks:
                 timer.token_came()
@@ -142,22 +146,30 @@ class HttpModelServer:
     def _read(self, events: list[bytes], reader: EventReader, chunks: list[EngineChunk]) -> AntiphonError | None:
         """Adds the content of events to `chunks`. Stops at an event that is an error, and returns the error."""
         try:
-            for data in events:
-                chunk = reader.read(self._event(data))
+            for event in self._values(events):
+                chunk = reader.read(self._checked(event))
                 if chunk is not None:
                     chunks.append(chunk)
         except AntiphonError as error:
             return error
         return None
 
-    def _event(self, data: bytes) -> Object:
-        """Parses an event. Raises the error that it reports."""
-        try:
-            event = loads(data)
-        except ValueError as error:
-            raise EngineFault(f"{self.name} sent an event that cannot be read.") from error
-        if not isinstance(event, dict):
-            raise EngineFault(f"{self.name} sent an event that cannot be read.")
+    def _values(self, events: list[bytes]) -> Iterator[Object]:
+        """The objects in the data of events. EngineFault: data that may hold a part of the answer cannot be read."""
+        for data in events:
+            try:
+                for value in values_in(data):
+                    if isinstance(value, dict):
+                        yield value
+                    else:
+                        self.unread.note("event", value)
+            except ValueError as error:
+                if _CHOICES in data:
+                    raise EngineFault(f"{self.name} sent an event that cannot be read.") from error
+                self.unread.note("event", data.decode("utf-8", "replace"))
+
+    def _checked(self, event: Object) -> Object:
+        """An event that reports no error. Raises the error that it reports."""
         if event.get("error") or event.get("object") == "error":
             raise self._error(event.get("error") or event, status=200)
         return event
@@ -227,6 +239,17 @@ class HttpModelServer:
         if self._pool is None:
             self._pool = HttpPool()
         return self._pool
+
+
+def _object(body: bytes, server: str) -> Object:
+    """The JSON object in a body. EngineFault: it has none."""
+    try:
+        found = loads(body)
+    except ValueError as error:
+        raise EngineFault(f"{server} sent an answer that is no JSON.") from error
+    if not isinstance(found, dict):
+        raise EngineFault(f"{server} sent an answer that is no JSON object.")
+    return found
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:

@@ -44,7 +44,7 @@ class OpenAIChatEngine:
         body = compact(written)
         url = f"{self._server.url}/chat/completions"
         try:
-            await self._server.generate(url, body, openai_logprobs.reader(request), deliver, flow)
+            await self._server.generate(url, body, openai_logprobs.reader(request, self._server.unread), deliver, flow)
         except InvalidRequest:
             raise  # an error of the request, not of the server
         except AntiphonError:

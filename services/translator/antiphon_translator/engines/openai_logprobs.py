@@ -9,37 +9,44 @@ all log probabilities of the stream are left out (output/scored_output.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from math import inf
+from collections.abc import Collection, Mapping
+from math import inf, isnan
 from typing import Any
 
-from antiphon_translator.engines.openai_wire import ChunkReader, reasoning_in
-from antiphon_translator.generation import GenerationRequest
+from antiphon_translator.engines.chat_calls import CallPiece
+from antiphon_translator.engines.chat_delta import Kind
+from antiphon_translator.engines.chat_stream import ChunkReader
+from antiphon_translator.engines.lenient_json import without_surrogates
+from antiphon_translator.engines.unread import Unread
+from antiphon_translator.generation import ChatPrompt, GenerationRequest
 from antiphon_translator.logprobs.alignment import Alignment
 from antiphon_translator.logprobs.requested import LEFT_OUT
-from antiphon_translator.parsing.segments import Candidate, ScoredToken, Segment
+from antiphon_translator.parsing.segments import Candidate, ScoredToken, Segment, Text
 from antiphon_translator.parsing.traced import TracedOutput
 
 log = logging.getLogger(__name__)
 
 
-def reader(request: GenerationRequest) -> ChunkReader:
+def reader(request: GenerationRequest, unread: Unread) -> ChunkReader:
     """A reader of the chunks that answer a request."""
-    return ChunkReader() if request.top_logprobs is None else ScoredChunkReader(request.top_logprobs)
+    names = tuple(tool["function"]["name"] for tool in request.prompt_as(ChatPrompt).tools)
+    if request.top_logprobs is None:
+        return ChunkReader(unread, names)
+    return ScoredChunkReader(unread, names, request.top_logprobs)
 
 
 class ScoredChunkReader(ChunkReader):
     """Reads the chunks of one stream with log probabilities, `top` alternatives of each token among them."""
 
-    def __init__(self, top: int) -> None:
-        super().__init__()
+    def __init__(self, unread: Unread, names: Collection[str], top: int) -> None:
+        super().__init__(unread, names)
         self._output = TracedOutput(lambda: self._position)
         self._top = top
         self._alignment = Alignment()
         self._position = 0
         self._has_logprobs = False
         self._lacks_logprobs = False
-        """The server sent no log probabilities with its first text."""
+        """The server sent no log probabilities with its first text, or some that cannot be read."""
 
     def _take_segments(self) -> list[Segment]:
         segments = self._alignment.scored(super()._take_segments())
@@ -48,24 +55,36 @@ class ScoredChunkReader(ChunkReader):
         return segments
 
     def _take_choice(self, choice: Mapping[str, Any]) -> None:
-        for entry in (choice.get("logprobs") or {}).get("content") or ():
-            if self._lacks_logprobs:
-                break
-            self._has_logprobs = True
-            token = _token(entry, self._top)
-            self._alignment.token(token, token.written)
+        if not self._lacks_logprobs:
+            self._take_logprobs(choice.get("logprobs"))
         super()._take_choice(choice)
 
-    def _take(self, delta: Mapping[str, Any]) -> None:
-        if delta.get("content") and not self._has_logprobs and not self._lacks_logprobs:
-            log.warning(LEFT_OUT)
-            self._lacks_logprobs = True
-        for text in (reasoning_in(delta), delta.get("content") or ""):
-            self._alignment.text(text)
-            self._position += len(text)
-        super()._take(delta)
-        if delta.get("tool_calls"):
-            self._alignment.forget()
+    def _take_logprobs(self, given: object) -> None:
+        entries = given.get("content") if isinstance(given, dict) else None
+        try:
+            tokens = [_token(entry, self._top) for entry in entries or ()]
+        except (KeyError, TypeError, AttributeError, ValueError):
+            self._unread.note("logprobs", given)
+            self._leave_out()
+            return
+        for token in tokens:
+            self._has_logprobs = True
+            self._alignment.token(token, token.written)
+
+    def _leave_out(self) -> None:
+        log.warning(LEFT_OUT)
+        self._lacks_logprobs = True
+
+    def _write(self, kind: Kind, text: str) -> None:
+        if kind is Text and not self._has_logprobs and not self._lacks_logprobs:
+            self._leave_out()
+        self._alignment.text(text)
+        self._position += len(text)
+        super()._write(kind, text)
+
+    def _take_call(self, piece: CallPiece) -> None:
+        super()._take_call(piece)
+        self._alignment.forget()
 
 
 def _token(entry: Mapping[str, Any], top: int) -> ScoredToken:
@@ -76,9 +95,12 @@ def _token(entry: Mapping[str, Any], top: int) -> ScoredToken:
 def _written(entry: Mapping[str, Any]) -> bytes:
     """The bytes of a token; where the server leaves them out, those of its text."""
     given = entry.get("bytes")
-    return bytes(given) if given is not None else str(entry["token"]).encode()
+    return bytes(given) if given is not None else without_surrogates(str(entry["token"])).encode()
 
 
 def _logprob(entry: Mapping[str, Any]) -> float:
-    """Minus infinity is null in JSON."""
-    return -inf if entry["logprob"] is None else float(entry["logprob"])
+    """Minus infinity is null in JSON. ValueError: no number."""
+    found = -inf if entry["logprob"] is None else float(entry["logprob"])
+    if isnan(found):
+        raise ValueError(entry["logprob"])
+    return found

@@ -19,8 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import EngineUnavailable
 from antiphon_translator.engines import images, triton_wire
+from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import ADD_SPECIAL_TOKENS, TritonModel
@@ -34,7 +35,7 @@ from antiphon_translator.engines.triton_signature import (
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
-from antiphon_translator.generation import FinishReason, GenerationRequest, Level, TextChunk, TextPrompt, Usage
+from antiphon_translator.generation import FinishReason, GenerationRequest, Level, ReportedUsage, TextChunk, TextPrompt
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing.stop_texts import StopTexts
 
@@ -217,26 +218,17 @@ class TextReader:
         if reason not in ("", "None"):
             self._reason, self.is_complete = reason, True
 
-    def _usage(self) -> Usage | None:
+    def _usage(self) -> ReportedUsage | None:
         if self._input_tokens is None or self._output_tokens is None:
             return None
-        return Usage(input_tokens=self._input_tokens, output_tokens=self._output_tokens)
+        return ReportedUsage(input_tokens=self._input_tokens, output_tokens=self._output_tokens)
 
     def _finish_reason(self) -> FinishReason | None:
         """The model's finish reason, else the one that its token count implies; None where the model sends neither."""
         if self._stop.matched:
             return FinishReason.STOP
         if self._reason:
-            return finish_reason(self._reason)
+            return finish_reason_or_stop(self._reason)
         if self._output_tokens is None:
             return None
         return FinishReason.LENGTH if self._output_tokens >= self._max_tokens else FinishReason.STOP
-
-
-def finish_reason(reason: str) -> FinishReason:
-    """Translates a model's finish reason. EngineTimeout, EngineFault: the generation was broken off."""
-    if reason in ("stop", "length"):
-        return FinishReason(reason)
-    if reason == "timeout":
-        raise EngineTimeout("The engine gave up on the request after its own time limit.")
-    raise EngineFault(f"The engine broke off the generation: {reason}.")

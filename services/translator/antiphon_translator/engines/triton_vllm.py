@@ -15,12 +15,13 @@ from typing import Any
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.jsons import Object, dumps
 from antiphon_translator.engines import images, triton_wire
+from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_signature import chosen, unsupported
 from antiphon_translator.engines.triton_stream import TritonEngine
-from antiphon_translator.engines.triton_text import PROMPT, TEXT, finish_reason
+from antiphon_translator.engines.triton_text import PROMPT, TEXT
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import (
     Alternative,
@@ -29,11 +30,11 @@ from antiphon_translator.generation import (
     Guide,
     GuideKind,
     Level,
+    ReportedUsage,
     Sampling,
     TextChunk,
     TextPrompt,
     TokenLogprob,
-    Usage,
 )
 from antiphon_translator.models.profiles import ModelProfile
 
@@ -161,7 +162,7 @@ class VllmReader:
         return TextChunk(text=text, logprobs=logprobs) if text or logprobs else None
 
     def finish(self) -> TextChunk:
-        usage = Usage(self._input_tokens, self._output_tokens) if self._has_counts else None
+        usage = ReportedUsage(self._input_tokens, self._output_tokens) if self._has_counts else None
         text = self._text.finish(cut_off=self._finish is FinishReason.LENGTH)
         return TextChunk(text=text, finish=self._finish, usage=usage)
 
@@ -176,7 +177,7 @@ class VllmReader:
         reason = (self._outputs.text(response, "finish_reason") or b"").decode("utf-8", "replace")
         if reason not in ("", "None"):
             self.is_complete = True
-            self._finish = finish_reason(reason)
+            self._finish = finish_reason_or_stop(reason)
 
     def _logprobs(self, response: Any) -> tuple[TokenLogprob, ...]:
         if self._top is None:

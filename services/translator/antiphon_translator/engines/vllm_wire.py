@@ -12,6 +12,7 @@ from typing import Any
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.jsons import Object
+from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.triton_vllm import structured_outputs
 from antiphon_translator.generation import (
     Alternative,
@@ -27,7 +28,6 @@ _SAMPLING = tuple(member.name for member in fields(Sampling))
 CONTROLS = frozenset((*_SAMPLING, "guide", "ignore_eos", "logprobs", "top_logprobs", "lora"))
 LOGPROBS_MAX = 20
 """vLLM's default for `--max-logprobs`."""
-_FINISH: Mapping[str, FinishReason] = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _ID_PREFIX = "token_id:"
 
 
@@ -94,10 +94,9 @@ class TokensReader:
             return None
         if reason == "abort":
             raise EngineUnavailable("The engine aborted the generation.")
-        if reason not in _FINISH:
-            raise EngineFault(f"The engine broke off the generation: {reason}.")
+        finish = finish_reason_or_stop(reason)
         self.is_complete = True
-        return _FINISH[reason]
+        return finish
 
     def _logprobs(self, given: Mapping[str, Any] | None, ids: Sequence[int]) -> tuple[TokenLogprob, ...]:
         """The log probability of each id. ValueError: the event has more or fewer of them."""

@@ -20,6 +20,7 @@ from antiphon_translator.generation import (
     EngineChunk,
     FinishReason,
     GenerationRequest,
+    ReportedUsage,
     TextChunk,
     TextPrompt,
     TokenChunk,
@@ -271,7 +272,7 @@ class _Count:
         self._prompt_tokens = prompt_tokens
         self._max_tokens = request.max_tokens
         self._tokenizer = tokenizer
-        self._given: Usage | None = None
+        self._given = ReportedUsage()
         self._is_at_length = False
         self._texts = (bytearray(), bytearray())  # in UTF-8: not reasoning, reasoning
         self._carried: list[str] = []
@@ -295,24 +296,39 @@ class _Count:
 
     @property
     def is_open(self) -> bool:
-        """Whether text has to be encoded for the usage: the server gave none, or there is carried text."""
-        return self._given is None or bool(self._carried)
+        """Whether text has to be encoded for the usage: a count is missing, or there is carried text."""
+        return self._given_input is None or self._given_output is None or bool(self._carried)
+
+    @property
+    def _given_input(self) -> int | None:
+        """The server's count of the prompt. No prompt is empty: 0 is a count that the server has not filled in."""
+        return self._given.input_tokens or None
+
+    @property
+    def _given_output(self) -> int | None:
+        """The server's count of the output. A text has at least one token."""
+        return self._given.output_tokens or (None if any(self._texts) else self._given.output_tokens)
 
     def carry(self, text: str) -> None:
         """Adds text of an earlier generation. The engine counts it in the prompt, and `usage` in the output."""
         self._carried.append(text)
 
     def usage(self) -> Usage:
-        given = self._given
-        if given is None:
-            answer, reasoning = (self._tokens_in(text.decode()) for text in self._texts)
-            is_known = self._is_at_length and self._max_tokens != UNLIMITED
-            output = self._max_tokens if is_known else answer + reasoning
-            return Usage(self._prompt_tokens(), output, min(reasoning, output))
+        """The counts of the server, as far as it reports them, and else those of the tokenizer."""
         carried = self._tokens_in("".join(self._carried))
-        output = given.output_tokens + carried
-        reasoning = given.reasoning_tokens or self._share_of_reasoning(output)
-        return Usage(given.input_tokens - carried, output, reasoning, given.cached_tokens)
+        if self._given_output is None:
+            output, reasoning = self._counted_output()
+        else:
+            output = self._given_output + carried
+            reasoning = self._given.reasoning_tokens or self._share_of_reasoning(output)
+        prompt = self._prompt_tokens() if self._given_input is None else self._given_input - carried
+        return Usage(prompt, output, min(reasoning, output), min(self._given.cached_tokens or 0, prompt))
+
+    def _counted_output(self) -> tuple[int, int]:
+        """The tokens of the output, and of the reasoning in it, by the tokenizer."""
+        answer, reasoning = (self._tokens_in(text.decode()) for text in self._texts)
+        is_known = self._is_at_length and self._max_tokens != UNLIMITED
+        return self._max_tokens if is_known else answer + reasoning, reasoning
 
     def _written_tokens(self) -> int:
         return sum(self._tokens_in(text.decode()) for text in self._texts)

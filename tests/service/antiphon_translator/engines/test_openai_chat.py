@@ -21,8 +21,8 @@ from antiphon_translator.generation import (
     EngineChunk,
     FinishReason,
     GenerationRequest,
+    ReportedUsage,
     Sampling,
-    Usage,
 )
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing.segments import Text
@@ -70,7 +70,7 @@ async def test_stream_is_read_with_text_finish_reason_and_usage(fake: FakeChat, 
     fake.script = [delta(content="Pa"), b": still here\n\n", delta(content="ris"), *ending()]
     chunks = await chunks_of(engine)
     assert [segment for chunk in only(ChatChunk, chunks) for segment in chunk.segments] == [Text("Pa"), Text("ris")]
-    assert (chunks[-1].finish, usage_in(chunks[-1])) == (FinishReason.STOP, Usage(4, 9))
+    assert (chunks[-1].finish, usage_in(chunks[-1])) == (FinishReason.STOP, ReportedUsage(4, 9))
     (asked,) = fake.requests
     assert (asked["model"], asked["messages"]) == ("m", REQUEST.prompt_as(ChatPrompt).messages)
 
@@ -172,11 +172,21 @@ async def test_error_within_the_stream_is_classified_by_its_body(
         await chunks_of(engine)
 
 
-@pytest.mark.parametrize("garbage", [b"data: {\n\n", b"data: 7\n\n", event({"choices": 7})])
-async def test_malformed_event_is_a_fault(fake: FakeChat, engine: OpenAIChatEngine, garbage: bytes) -> None:
+@pytest.mark.parametrize("garbage", [b'data: {"choices":[{"delta":{"content":"a\n\n', b'data: {"choices" hm\n\n'])
+async def test_event_that_may_hold_a_part_of_the_answer_and_cannot_be_read_is_a_fault(
+    fake: FakeChat, engine: OpenAIChatEngine, garbage: bytes
+) -> None:
     fake.script = [garbage]
     with pytest.raises(EngineFault, match="cannot be read"):
         await chunks_of(engine)
+
+
+@pytest.mark.parametrize("garbage", [b"data: {\n\n", b"data: 7\n\n", b"data: processing\n\n"])
+async def test_event_without_any_answer_is_skipped(fake: FakeChat, engine: OpenAIChatEngine, garbage: bytes) -> None:
+    fake.script = [garbage, delta(content="Hi") + garbage, *ending()]
+    chunks = await chunks_of(engine)
+    assert [segment for chunk in only(ChatChunk, chunks) for segment in chunk.segments] == [Text("Hi")]
+    assert chunks[-1].finish is FinishReason.STOP
 
 
 async def test_stream_without_a_finish_reason_is_a_fault(fake: FakeChat, engine: OpenAIChatEngine) -> None:

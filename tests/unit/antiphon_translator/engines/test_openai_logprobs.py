@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object
+from antiphon_translator.engines.chat_stream import ChunkReader
 from antiphon_translator.engines.openai_logprobs import ScoredChunkReader, reader
-from antiphon_translator.engines.openai_wire import ChunkReader
 from antiphon_translator.generation import FinishReason
 from antiphon_translator.logprobs.requested import LEFT_OUT
 from antiphon_translator.parsing.segments import (
@@ -26,8 +25,10 @@ from antiphon_translator.parsing.segments import (
     ScoredToken,
     Segment,
 )
-from tests.unit.antiphon_translator.engines.test_openai_wire import REQUEST, call, end
-from tests.unit.antiphon_translator.engines.test_openai_wire import delta as plain
+from tests.support.unread import NotedParts
+from tests.unit.antiphon_translator.engines.test_chat_stream import call, end
+from tests.unit.antiphon_translator.engines.test_chat_stream import delta as plain
+from tests.unit.antiphon_translator.engines.test_openai_wire import REQUEST
 
 
 def entry(token: str | bytes, logprob: float | None = -0.5, **members: Any) -> Object:
@@ -45,7 +46,7 @@ def delta(*tokens: str | bytes | Object, **members: Any) -> Object:
 
 def read(*chunks: Object, top: int = 0) -> list[Segment]:
     """All segments that are read from the chunks."""
-    made = ScoredChunkReader(top)
+    made = ScoredChunkReader(NotedParts(), (), top)
     segments = [segment for chunk in chunks if (one := made.read(chunk)) for segment in one.segments]
     last = made.finish()
     assert last.finish in (FinishReason.STOP, None)
@@ -62,8 +63,8 @@ def written(segments: list[Segment]) -> list[tuple[str, list[bytes]]]:
 
 
 def test_reader_depends_on_the_wish_for_log_probabilities() -> None:
-    assert type(reader(REQUEST)) is ChunkReader
-    assert type(reader(replace(REQUEST, top_logprobs=0))) is ScoredChunkReader
+    assert type(reader(REQUEST, NotedParts())) is ChunkReader
+    assert type(reader(replace(REQUEST, top_logprobs=0), NotedParts())) is ScoredChunkReader
 
 
 def test_text_deltas_have_their_scored_tokens() -> None:
@@ -149,13 +150,24 @@ def test_missing_log_probabilities_are_logged_once_and_left_out(
         entry("a", bytes="x"),
         7,
         entry("a") | {"logprob": "x"},
+        entry("a", nan),
+        entry("a", top_logprobs=[7]),
     ],
 )
-def test_malformed_log_probabilities_are_a_fault(wrong: Any) -> None:
+def test_log_probabilities_that_cannot_be_read_are_left_out_and_the_answer_stays(wrong: Any) -> None:
     chunk = plain(content="a")
     chunk["choices"][0]["logprobs"] = {"content": [wrong]}
-    with pytest.raises(EngineFault, match="cannot be read"):
-        read(chunk)
+    made = ScoredChunkReader(unread := NotedParts(), (), 1)
+    first, last = made.read(chunk), made.read(delta("b", content="b"))
+    assert first is not None
+    assert last is not None
+    assert [*first.segments, *last.segments] == [ScoredText("a", ()), ScoredText("b", ())]
+    assert unread.parts == ["logprobs"]
+
+
+def test_text_held_behind_a_call_keeps_its_log_probabilities() -> None:
+    chunks = (call(0, '{"a"', id="1", name="f"), delta("hm", content="hm"), call(0, ":1}"), delta(" so", content=" so"))
+    assert written(read(*chunks, end("stop"))) == [("hm", [b"hm"]), (" so", [b" so"])]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", " ", "\n", "☃", "ü b", "</think>"]), st.booleans()), max_size=12))

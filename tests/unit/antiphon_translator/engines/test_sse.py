@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.errors import EngineFault
+from antiphon_core.jsons import loads
 from antiphon_translator.engines import sse
 from antiphon_translator.engines.sse import EventData
 
@@ -17,6 +18,39 @@ def test_event_data_does_not_depend_on_how_the_stream_is_cut(size: int) -> None:
     events = EventData()
     pieces = [STREAM[at : at + size] for at in range(0, len(STREAM), size)]
     assert [data for piece in pieces for data in events.feed(piece)] == EVENTS
+
+
+def events_in(stream: bytes, size: int) -> list[bytes]:
+    """The data of all events, of a stream that is read in pieces of this size and then ends."""
+    events = EventData()
+    pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+    return [data for piece in pieces for data in events.feed(piece)] + events.finish()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1_000])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b'\xef\xbb\xbfdata: {"a":1}\n\ndata: [DONE]\n\n',
+        b'data: {"a":1}\r\rdata: [DONE]\r\r',
+        b'data:{"a":1}\r\n\r\ndata:[DONE]\r\n\r\n',
+        b'data: {"a":1}\ndata: [DONE]\n',
+        b'data: {"a":1}\n\ndata: [DONE]',
+        b'data: {"a":\ndata: 1}\n\ndata: [DONE]\n\n',
+        b': OPENROUTER PROCESSING\n\nevent: message\nid: 3\ndata: {"a":1}\n\ndata: [DONE]\n\n',
+    ],
+    ids=["byte order mark", "CR", "CR LF", "no blank lines", "no last line end", "two lines", "other fields"],
+)
+def test_events_are_read_from_all_forms_of_a_stream(stream: bytes, size: int) -> None:
+    first, last = events_in(stream, size)
+    assert (loads(first), last) == ({"a": 1}, b"[DONE]")
+
+
+def test_events_without_blank_lines_are_told_apart() -> None:
+    assert events_in(b'data: {"a":1}\ndata: {"a":2}\ndata: {"a":\ndata: 3}\n', 4) == [
+        *(b'{"a":1}', b'{"a":2}'),
+        b'{"a":\n3}',
+    ]
 
 
 def test_line_over_the_size_limit_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,10 @@ from antiphon_translator.generation import (
     Guide,
     GuideKind,
     Level,
+    ReportedUsage,
     Sampling,
     TextChunk,
     TextPrompt,
-    Usage,
 )
 from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, FakeTriton, Kind, final_response, response
 from tests.support.triton_requests import sent
@@ -152,7 +152,7 @@ def test_counts_become_usage_and_the_finish_reason() -> None:
     assert read(reader, counted("One")) == TextChunk("One")
     assert read(reader, counted(" two", 2)) == TextChunk(" two")
     assert reader.read(final_response().infer_response) is None
-    assert reader.finish() == TextChunk(finish=FinishReason.STOP, usage=Usage(5, 3))
+    assert reader.finish() == TextChunk(finish=FinishReason.STOP, usage=ReportedUsage(5, 3))
     assert not reader.is_complete
 
 
@@ -166,7 +166,7 @@ def test_generation_of_max_tokens_finishes_with_length() -> None:
 def test_a_stop_text_ends_the_reading_and_is_cut_off() -> None:
     reader = TextReader(REQUEST, Growth.CUMULATIVE)
     assert read(reader, counted("One E")) == TextChunk("One ")
-    assert read(reader, counted("One END of")) == TextChunk("", finish=FinishReason.STOP, usage=Usage(5, 2))
+    assert read(reader, counted("One END of")) == TextChunk("", finish=FinishReason.STOP, usage=ReportedUsage(5, 2))
 
 
 def test_end_id_minus_one_lets_the_length_alone_end_a_generation() -> None:
@@ -188,27 +188,29 @@ def test_further_stop_tokens_are_sent_as_stop_words(kind: Kind, name: str) -> No
 def test_a_stop_token_in_the_text_ends_the_reading_and_is_cut_off() -> None:
     reader = TextReader(ENDING, Growth.DELTA)
     assert read(reader, counted("One")) == TextChunk("One")
-    assert read(reader, counted(" two<|eom|>", 2)) == TextChunk(" two", finish=FinishReason.STOP, usage=Usage(5, 3))
+    assert read(reader, counted(" two<|eom|>", 2)) == TextChunk(
+        " two", finish=FinishReason.STOP, usage=ReportedUsage(5, 3)
+    )
     assert reader.is_complete  # the model ends here by itself: its RPC need not be cancelled
 
 
 def test_a_stop_text_does_not_complete_the_stream() -> None:
     reader = TextReader(ENDING, Growth.DELTA)
-    assert read(reader, counted("One END")) == TextChunk("One ", finish=FinishReason.STOP, usage=Usage(5, 1))
+    assert read(reader, counted("One END")) == TextChunk("One ", finish=FinishReason.STOP, usage=ReportedUsage(5, 1))
     assert not reader.is_complete
 
 
 def test_unfinished_stop_text_is_passed_on_at_the_end() -> None:
     reader = TextReader(REQUEST, Growth.DELTA)
     read(reader, counted("One E"))
-    assert reader.finish() == TextChunk("E", finish=FinishReason.STOP, usage=Usage(5, 1))
+    assert reader.finish() == TextChunk("E", finish=FinishReason.STOP, usage=ReportedUsage(5, 1))
 
 
 def test_stop_text_is_cut_off_in_text_that_was_held_until_the_end() -> None:
     reader = TextReader(REQUEST, Growth.UNKNOWN)
     read(reader, counted("One"))
     read(reader, counted("One END"))
-    assert reader.finish() == TextChunk(" ", finish=FinishReason.STOP, usage=Usage(5, 2))
+    assert reader.finish() == TextChunk(" ", finish=FinishReason.STOP, usage=ReportedUsage(5, 2))
 
 
 def test_finish_reason_of_the_model_is_used() -> None:

@@ -18,11 +18,11 @@ from antiphon_translator.generation import (
     Guide,
     GuideKind,
     Level,
+    ReportedUsage,
     Sampling,
     TextChunk,
     TextPrompt,
     TokenLogprob,
-    Usage,
 )
 from tests.support.fake_triton import TOKENS, VLLM, FakeTriton, response
 from tests.support.triton_requests import sent
@@ -119,7 +119,7 @@ def test_text_counts_and_finish_reason_are_read() -> None:
     assert not reader.is_complete
     assert read(reader, text_output="", finish_reason="length", **counts) is None
     assert reader.is_complete
-    assert reader.finish() == TextChunk(finish=FinishReason.LENGTH, usage=Usage(5, 6))
+    assert reader.finish() == TextChunk(finish=FinishReason.LENGTH, usage=ReportedUsage(5, 6))
 
 
 def test_model_without_counts_ends_without_usage() -> None:

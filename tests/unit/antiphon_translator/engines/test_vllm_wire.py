@@ -75,7 +75,15 @@ def test_every_sampling_parameter_is_a_control() -> None:
     assert not {"stop", "images"} & vllm_wire.CONTROLS
 
 
-@pytest.mark.parametrize(("reason", "finish"), [("stop", FinishReason.STOP), ("length", FinishReason.LENGTH)])
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("stop", FinishReason.STOP),
+        ("length", FinishReason.LENGTH),
+        ("repetition", FinishReason.STOP),
+        ("new", FinishReason.STOP),
+    ],
+)
 def test_last_event_has_the_finish_reason(reason: str, finish: FinishReason) -> None:
     chunk = read(ids_event([8, 2], reason))
     assert (list(chunk.ids), chunk.finish) == ([8, 2], finish)
@@ -102,7 +110,7 @@ def test_a_reader_is_complete_with_a_finish_reason() -> None:
     assert reader.is_complete
 
 
-def test_an_aborted_generation_is_unavailable_and_an_unknown_reason_a_fault() -> None:
+def test_an_aborted_generation_is_unavailable_and_one_with_an_error_a_fault() -> None:
     with pytest.raises(EngineUnavailable, match="aborted"):
         read(ids_event([8], "abort"))
     with pytest.raises(EngineFault, match="broke off the generation: error"):

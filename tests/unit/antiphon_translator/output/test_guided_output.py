@@ -22,9 +22,9 @@ from antiphon_translator.generation import (
     Guide,
     GuideKind,
     Level,
+    ReportedUsage,
     TextChunk,
     TokenChunk,
-    Usage,
 )
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
@@ -55,7 +55,7 @@ class Play:
         self.batches, first = self.turn.start()
         self.requests.append(first)
 
-    def say(self, *said: str, cuts: Sequence[int] = (), usage: Usage | None = None) -> GenerationRequest | None:
+    def say(self, *said: str, cuts: Sequence[int] = (), usage: ReportedUsage | None = None) -> GenerationRequest | None:
         """Gives a whole generation with this text. Returns the follow-up request."""
         whole: Any = ids_of(self.tokenizer, *said) if self.level is Level.TOKENS else "".join(said)
         edges = [0, *sorted(cut % max(len(whole), 1) for cut in cuts), len(whole)]
@@ -147,7 +147,7 @@ def test_usage_of_text_covers_both_generations() -> None:
     play = Play(thinking(), Level.TEXT, **ASKED)
     play.say(*THOUGHT, "Forgotten.")
     kept = len(TOKENIZER.encode("".join(THOUGHT)))
-    play.say("77", usage=Usage(100 + kept, 2))
+    play.say("77", usage=ReportedUsage(100 + kept, 2))
     usage = play.end()["usage"]
     assert (usage["input_tokens"], usage["output_tokens"]) == (100, kept + 2)
 

@@ -1,0 +1,186 @@
+"""Joins the pieces in which chat completions servers send calls.
+
+A standard server numbers its calls by `index`, and names a call in its first piece only. Others do as they like, and no
+call may be lost for it:
+
+    Gemini leaves out the index or sends null; Ollama sends 0 for all calls (ollama/ollama#15457)
+    proxies repeat name and id in each piece, or send a name in pieces
+    some send `{}` first and the arguments behind it, arguments as an object, or JSON within a JSON text
+    some end with a piece that repeats the whole call
+
+A call is *closed* when its arguments are a whole JSON value, and *proven* when no later piece can change it: `{}` may
+still be followed by the arguments themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from antiphon_translator.engines.lenient_json import Halves
+from antiphon_translator.parsing.json_scan import JsonScan
+
+
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """A piece of a call, as the server sent it; `arguments` is a piece of JSON text."""
+
+    index: int | None = None
+    id: str | None = None
+    name: str = ""
+    arguments: str = ""
+
+
+class Call:
+    """A call, with the arguments that nobody has taken yet. `has_place`: it has its place among the items. `is_ended`:
+    it was passed on whole, and takes nothing more."""
+
+    def __init__(self, piece: CallPiece) -> None:
+        self.index = piece.index
+        self.id: str | None = None
+        self.name = ""
+        self.has_place = False
+        self.is_ended = False
+        self._written: list[str] = []  # all arguments, to compare with a piece that repeats them
+        self._untaken: list[str] = []
+        self._scan = JsonScan()
+        self._halves = Halves()
+        self._begins_empty = False
+        """The server sent `{}` first. It is written at the end, unless other arguments follow it."""
+        self._is_text = False
+        """The arguments are JSON within a JSON text, which can be read when it is whole."""
+
+    @property
+    def has_arguments(self) -> bool:
+        return bool(self._written) or self._begins_empty
+
+    @property
+    def is_closed(self) -> bool:
+        return self._scan.is_done or (self._begins_empty and not self._written)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the arguments have begun, and are no whole value."""
+        return bool(self._written) and not self.is_closed
+
+    @property
+    def is_proven(self) -> bool:
+        return bool(self.name) and self._scan.is_done
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self._written) or ("{}" if self._begins_empty else "")
+
+    def add(self, piece: CallPiece, names: Collection[str]) -> None:
+        """Adds a piece that belongs to this call. `names` are those of the functions that the request offers."""
+        self.id = self.id or piece.id
+        if piece.name and not self.has_arguments:
+            self.name = _name_of_pieces(self.name, piece.name, names)
+        elif piece.name and not self.name:
+            self.name = piece.name
+        if piece.arguments and not (self.is_closed and piece.name and piece.arguments == self.arguments):
+            self._add_arguments(self._halves.feed(piece.arguments))
+
+    def _add_arguments(self, text: str) -> None:
+        if not self._written:
+            text = text.lstrip()
+            if not text:
+                return
+            if text.rstrip() == "{}" and not self._begins_empty:
+                self._begins_empty = True
+                return
+            self._is_text = text.startswith('"')
+        self._written.append(text)
+        self._untaken.append(text)
+        if not self._scan.is_done:
+            self._scan.feed(text, 0, ended=False)
+
+    def take(self) -> str:
+        """The arguments since the last time. Those within a JSON text come when the text is whole."""
+        if self._is_text and not self._scan.is_done:
+            return ""
+        return self._decoded(self._take_all())
+
+    def take_rest(self, *, is_cut_off: bool) -> str:
+        """The arguments that are left. Many servers send none for a function without parameters: it is called with an
+        empty object, unless the output was cut off before its end."""
+        if not self._written and (self._begins_empty or not is_cut_off):
+            return "{}"
+        return self._decoded(self._take_all()) + self._halves.feed("", is_last=True)
+
+    def _take_all(self) -> str:
+        untaken, self._untaken = "".join(self._untaken), []
+        return untaken
+
+    def _decoded(self, text: str) -> str:
+        """JSON within a JSON text, if the text is that of an object; any other arguments as they are."""
+        if not self._is_text:
+            return text
+        try:
+            inner = json.loads(text)
+        except ValueError:
+            return text
+        return inner if isinstance(inner, str) and inner.lstrip().startswith("{") else text
+
+
+class CallTable:
+    """The calls of one stream, by index and id. `names` are those of the functions that the request offers."""
+
+    def __init__(self, names: Collection[str] = ()) -> None:
+        self._names = names
+        self._by_index: dict[int, Call] = {}
+        self._by_id: dict[str, Call] = {}
+        self._last: Call | None = None
+
+    def add(self, piece: CallPiece) -> Call | None:
+        """Adds a piece to its call, which is returned; a new one if the piece begins it. None: the piece says
+        nothing."""
+        if not (piece.name or piece.id or piece.arguments):
+            return None
+        call = self._known(piece)
+        if call is None or self._begins_another(call, piece):
+            call = Call(piece)
+        if piece.index is not None:
+            self._by_index[piece.index] = call
+        if piece.id is not None:
+            self._by_id.setdefault(piece.id, call)
+        self._last = call
+        if not call.is_ended:
+            call.add(piece, self._names)
+        return call
+
+    def _known(self, piece: CallPiece) -> Call | None:
+        """The call that the piece may belong to."""
+        named = self._by_id.get(piece.id) if piece.id is not None else None
+        if piece.index is None:
+            return named or self._last
+        if (numbered := self._by_index.get(piece.index)) is not None:
+            return numbered
+        if named is not None and (not piece.name or (piece.name == named.name and named.is_open)):
+            return named  # the server counts its pieces
+        has_no_index = self._last is not None and self._last.index is None
+        return self._last if has_no_index and not piece.name else None
+
+    def _begins_another(self, call: Call, piece: CallPiece) -> bool:
+        """Whether the piece begins another call than the one that has its index or its id."""
+        if not piece.name:
+            return False
+        if piece.id is not None and call.id is not None and piece.id != call.id:
+            return True
+        if piece.index is None and piece.id is None:
+            return piece.name != call.name or not call.is_open
+        if not call.has_arguments:
+            return self._are_two_names(call.name, piece.name)
+        if call.name and piece.name != call.name:
+            return True
+        is_repeated = piece.id is not None and piece.arguments == call.arguments
+        return call.is_closed and bool(piece.arguments.strip()) and not is_repeated
+
+    def _are_two_names(self, first: str, second: str) -> bool:
+        return first != second and {first, second} <= set(self._names) and first + second not in self._names
+
+
+def _name_of_pieces(so_far: str, piece: str, names: Collection[str]) -> str:
+    """The name so far with its next piece, which may repeat the name so far."""
+    return piece if piece.startswith(so_far) and (so_far + piece) not in names else so_far + piece
