@@ -1,4 +1,4 @@
-"""What one delta of a chat completions stream says, as pieces of text, reasoning and calls.
+"""The pieces of text, reasoning and calls in one delta of a chat completions stream.
 
 Each member is read by itself, under all the names and in all the forms that servers give it, so that a member that
 cannot be read costs nothing of the others. The standard form is a text under its standard name.

@@ -1,4 +1,4 @@
-"""What is sent to servers of chat completions: the body of a request, in the dialect of the server. Their answers are
+"""Requests to servers of chat completions: their bodies, in the dialect of the server. Their answers are
 read by chat_stream.py.
 
 Servers differ in the members that they take beyond OpenAI's standard. A server names its kind as `owned_by` in its list
