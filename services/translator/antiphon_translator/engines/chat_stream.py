@@ -66,6 +66,12 @@ class ChunkReader:
         segments = self._take_segments()
         return ChatChunk(segments=segments) if segments else None
 
+    def note_done(self) -> None:
+        """Takes the end of a stream without any finish reason, which some servers send, as that of its answer."""
+        if not self.is_complete and self._kinds:
+            self._unread.note("finish_reason", None)
+            self.is_complete = True
+
     def finish(self) -> ChatChunk:
         """Returns the last chunk: what was held back, the finish reason and the usage."""
         for kind, halves in self._halves.items():

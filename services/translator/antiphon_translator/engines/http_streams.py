@@ -53,6 +53,9 @@ class EventReader(Protocol):
         """Returns the content of one event. Raises EngineFault for an event that cannot be read, and EngineUnavailable
         or EngineFault for one that reports that the generation was aborted."""
 
+    def note_done(self) -> None:
+        """Notes that the server ended the stream by `[DONE]`."""
+
     def finish(self) -> EngineChunk | None:
         """Returns the last chunk, once the stream has ended."""
 
@@ -117,12 +120,13 @@ class HttpModelServer:
         self, content: aiohttp.StreamReader, reader: EventReader, deliver: Deliver, flow: Flow, timer: TokenTimer
     ) -> bool:
         """Delivers the content of each read up to `[DONE]`. Returns False as soon as `deliver` does."""
-        events, is_done = EventData(), False
-        while not is_done:
+        events, is_open, is_done = EventData(), True, False
+        while is_open and not is_done:
             received = await _read_some(content, reader)
-            found = events.feed(received) if received else events.finish()
-            if is_done := DONE in found or not received:
-                found = found[: found.index(DONE)] if DONE in found else found
+            is_open = bool(received)
+            found = events.feed(received) if is_open else events.finish()
+            if is_done := DONE in found:
+                del found[found.index(DONE) :]
             chunks: list[EngineChunk] = []
             error = self._read(found, reader, chunks)
             if chunks:
@@ -134,6 +138,8 @@ class HttpModelServer:
             if error is not None:
                 raise error
             await flow.wait_until_open()
+        if is_done:
+            reader.note_done()
         return True
 
     async def _drain(self, content: aiohttp.StreamReader, reader: EventReader, timer: TokenTimer) -> None:

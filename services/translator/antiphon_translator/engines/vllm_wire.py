@@ -86,6 +86,9 @@ class TokensReader:
             raise EngineFault("The engine sent an event that cannot be read.") from error
         return TokenChunk(ids, finish=finish, logprobs=logprobs) if ids or finish is not None else None
 
+    def note_done(self) -> None:
+        """Nothing: vLLM ends the stream of an aborted generation in the same way."""
+
     def finish(self) -> None:
         return None
 

@@ -31,6 +31,8 @@ class IdsReader:
         self.is_complete = event["choices"][0]["finish_reason"] is not None
         return TokenChunk(event["choices"][0]["token_ids"])
 
+    def note_done(self) -> None: ...
+
     def finish(self) -> EngineChunk | None:
         return TokenChunk((99,))
 

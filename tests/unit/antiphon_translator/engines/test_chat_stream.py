@@ -459,6 +459,15 @@ def test_text_behind_the_finish_reason_is_read() -> None:
     assert items_of(read(delta(content="a"), end("stop"), delta(content="b"))[0]) == [("text", "ab")]
 
 
+def test_stream_that_is_done_without_a_finish_reason_has_ended_if_it_has_an_answer() -> None:
+    reader = ChunkReader(unread := NotedParts())
+    reader.note_done()
+    assert not reader.is_complete
+    reader.read(delta(content="Hi"))
+    reader.note_done()
+    assert (reader.is_complete, unread.parts) == (True, ["finish_reason"])
+
+
 STREAM = [
     delta(role="assistant", content="", reasoning="Let me see."),
     delta(content="One moment."),
