@@ -7,9 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from antiphon_core.errors import EngineFault
+from antiphon_core.jsons import Object, loads
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.engines.sse import DONE, EventData
 from antiphon_translator.generation import (
     ChatChunk,
     ChatPrompt,
@@ -23,6 +27,8 @@ from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, 
 from tests.support import pushed
 from tests.support.chunks import only, usage_in
 from tests.support.fake_chat import fake_chat
+from tests.support.unreadable import spoil
+from tests.unit.antiphon_translator.engines.test_chat_stream import items_of, read
 
 FOLDER = Path(__file__).parent
 REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=ChatPrompt([{"role": "user", "content": "Hi"}]))
@@ -107,3 +113,17 @@ async def test_recorded_call_is_read_with_its_arguments(piece_bytes: int) -> Non
 async def test_recorded_error_is_an_engine_fault() -> None:
     with pytest.raises(EngineFault, match="reported an error"):
         await replayed(ERROR, 97)
+
+
+@pytest.mark.parametrize("name", sorted({*RECORDED, CALL}))
+@given(st.data())
+def test_one_unreadable_member_of_a_recorded_stream_loses_nothing_of_the_answer(name: str, data: st.DataObject) -> None:
+    chunks = recorded_chunks(name)
+    spoil(chunks, data)
+    assert items_of(read(*chunks)[0]) == items_of(read(*recorded_chunks(name))[0])
+
+
+def recorded_chunks(name: str) -> list[Object]:
+    """The chunks of a recording."""
+    events = EventData().feed((FOLDER / f"{name}.sse").read_bytes())
+    return [loads(data) for data in events if data != DONE]

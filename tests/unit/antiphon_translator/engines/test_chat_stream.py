@@ -17,6 +17,7 @@ from antiphon_translator.generation import ChatChunk, EngineChunk, FinishReason,
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
 from tests.support.chunks import usage_in
 from tests.support.unread import NotedParts
+from tests.support.unreadable import spoil
 
 
 def delta(**members: Any) -> Object:
@@ -477,32 +478,10 @@ STREAM = [
     end("tool_calls"),
 ]
 ANSWER = [("reasoning", "Let me see."), ("text", "One moment."), CALL_F]
-GARBAGE = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-ANSWERS = ("choices", "delta", "content", "reasoning", "tool_calls", "function", "name", "arguments", "index", "error")
 
 
 @given(st.data())
 def test_one_unreadable_member_anywhere_loses_nothing_of_the_answer(data: st.DataObject) -> None:
     chunks = loads(dumps(STREAM))
-    places = [place for chunk in chunks for place in objects_in(chunk)]
-    place = data.draw(st.sampled_from(places))
-    names = [name for name in place if name not in ANSWERS] or ["unknown"]
-    name = data.draw(st.sampled_from(names) | st.sampled_from(["logprobs", "audio", "refusal_score", "id", "usage"]))
-    if name == "finish_reason" or (name == "id" and "function" in place):
-        name = "metadata"
-    place[name] = data.draw(GARBAGE)
+    spoil(chunks, data)
     assert items_of(read(*chunks)[0]) == ANSWER
-
-
-def objects_in(value: object) -> list[Object]:
-    """All objects in a JSON value."""
-    match value:
-        case dict():
-            return [value, *(found for each in value.values() for found in objects_in(each))]
-        case list():
-            return [found for each in value for found in objects_in(each)]
-    return []
