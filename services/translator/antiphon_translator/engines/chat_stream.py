@@ -138,7 +138,7 @@ class ChunkReader:
         if call is None:
             return
         if call.is_ended:
-            self._note_late(piece)
+            self._note_late(piece, call)
         elif call is self._front:
             self._pass_on()
         elif not call.has_place:
@@ -197,9 +197,9 @@ class ChunkReader:
             self._output.text(rest)
         self._has_begun, call.is_ended = False, True
 
-    def _note_late(self, piece: CallPiece) -> None:
-        """Reports arguments behind a whole object: with them, the arguments would be no JSON."""
-        if piece.arguments.strip():
+    def _note_late(self, piece: CallPiece, call: Call) -> None:
+        """Reports arguments behind a whole object, unless they repeat it: with them, it would be no JSON."""
+        if piece.arguments.strip() and piece.arguments != call.arguments:
             self._unread.note("tool_calls", piece.arguments)
 
     def _count_waiting(self, chars: int) -> None:

@@ -372,6 +372,7 @@ def test_call_that_is_no_object_is_broken_and_stays() -> None:
 def test_arguments_behind_a_call_that_was_passed_on_are_reported() -> None:
     segments, parts = unread_in(header(0, "f", '{"a":1}'), delta(content="So"), call(0, ',"b":2}'))
     assert (items_of(segments), parts) == ([CALL_F, ("text", "So")], ["tool_calls"])
+    assert unread_in(header(0, "f", '{"a":1}'), delta(content="So"), header(0, "f", '{"a":1}'))[1] == []
 
 
 def test_function_calls_of_the_old_form_and_of_custom_tools_are_read() -> None:
