@@ -4,7 +4,8 @@ A standard server numbers its calls by `index`, and names a call in its first pi
 call may be lost for it:
 
     Gemini leaves out the index or sends null; Ollama sends 0 for all calls (ollama/ollama#15457)
-    proxies repeat name and id in each piece, or send a name in pieces
+    proxies repeat name and id in each piece, send a name in pieces, or count the pieces
+    some give the first piece of a call another index than the rest (agno-agi/agno#8880)
     some send `{}` first and the arguments behind it, arguments as an object, or JSON within a JSON text
     some end with a piece that repeats the whole call
 
@@ -48,8 +49,8 @@ class Call:
         self._halves = Halves()
         self._begins_empty = False
         """The server sent `{}` first. It is written at the end, unless other arguments follow it."""
-        self._is_text = False
-        """The arguments are JSON within a JSON text, which can be read when it is whole."""
+        self._is_held = False
+        """The arguments are no object as they are: they are read when they are whole."""
 
     @property
     def has_arguments(self) -> bool:
@@ -90,33 +91,36 @@ class Call:
             if text.rstrip() == "{}" and not self._begins_empty:
                 self._begins_empty = True
                 return
-            self._is_text = text.startswith('"')
+            self._is_held = not text.startswith("{")
         self._written.append(text)
         self._untaken.append(text)
         if not self._scan.is_done:
             self._scan.feed(text, 0, ended=False)
 
     def take(self) -> str:
-        """The arguments since the last time. Those within a JSON text come when the text is whole."""
-        if self._is_text and not self._scan.is_done:
+        """The arguments since the last time. Those that are no object as they are come when they are whole."""
+        if self._is_held and not self._scan.is_done:
             return ""
-        return self._decoded(self._take_all())
+        return self._read(self._take_all())
 
     def take_rest(self, *, is_cut_off: bool) -> str:
         """The arguments that are left. Many servers send none for a function without parameters: it is called with an
         empty object, unless the output was cut off before its end."""
         if not self._written and (self._begins_empty or not is_cut_off):
             return "{}"
-        return self._decoded(self._take_all()) + self._halves.feed("", is_last=True)
+        return self._read(self._take_all() + self._halves.feed("", is_last=True))
 
     def _take_all(self) -> str:
         untaken, self._untaken = "".join(self._untaken), []
         return untaken
 
-    def _decoded(self, text: str) -> str:
-        """JSON within a JSON text, if the text is that of an object; any other arguments as they are."""
-        if not self._is_text:
+    def _read(self, text: str) -> str:
+        """The object that held arguments stand for: JSON within a JSON text, or one of the ways to write that there are
+        none. Any other arguments stay as they are."""
+        if not self._is_held:
             return text
+        if text.strip() in ("null", "None", "[]", '""'):
+            return "{}"
         try:
             inner = json.loads(text)
         except ValueError:
@@ -155,12 +159,13 @@ class CallTable:
         named = self._by_id.get(piece.id) if piece.id is not None else None
         if piece.index is None:
             return named or self._last
-        if (numbered := self._by_index.get(piece.index)) is not None:
-            return numbered
-        if named is not None and (not piece.name or (piece.name == named.name and named.is_open)):
-            return named  # the server counts its pieces
-        has_no_index = self._last is not None and self._last.index is None
-        return self._last if has_no_index and not piece.name else None
+        numbered = self._by_index.get(piece.index)
+        if named is not None and not (numbered is not None and numbered.id == piece.id):
+            # The server counts its pieces, or gives the first piece of a call another index than the others.
+            return named if not piece.name or (piece.name == named.name and named.is_open) else numbered
+        if numbered is None and not piece.name and piece.id is None and self._last is not None:
+            return None if self._last.is_closed else self._last
+        return numbered
 
     def _begins_another(self, call: Call, piece: CallPiece) -> bool:
         """Whether the piece begins another call than the one that has its index or its id."""

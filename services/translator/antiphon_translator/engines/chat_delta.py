@@ -51,10 +51,16 @@ def listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def finish_reason_in(choice: Mapping[str, Any]) -> object:
+    """The finish reason, if the choice has one: some servers send an empty one before the end, and Gemini's API had it
+    in camel case."""
+    return choice.get("finish_reason") or choice.get("finishReason")
+
+
 def plain_text_of(choice: Mapping[str, Any]) -> str | None:
     """The text of a delta that has nothing else, and does not end the stream: in a third of the time of `pieces_of`."""
     delta = choice.get("delta")
-    if type(delta) is not dict or choice.get("finish_reason") or any(map(delta.get, _OTHERS)):
+    if type(delta) is not dict or finish_reason_in(choice) or any(map(delta.get, _OTHERS)):
         return None
     text = delta.get("content")
     return text if type(text) is str else None

@@ -25,7 +25,15 @@ from antiphon_core.jsons import Object
 from antiphon_core.limits import ENGINE_TEXT_BYTES_MAX
 from antiphon_translator.engines import chat_usage
 from antiphon_translator.engines.chat_calls import Call, CallPiece, CallTable
-from antiphon_translator.engines.chat_delta import Kind, Piece, TextPiece, listed, pieces_of, plain_text_of
+from antiphon_translator.engines.chat_delta import (
+    Kind,
+    Piece,
+    TextPiece,
+    finish_reason_in,
+    listed,
+    pieces_of,
+    plain_text_of,
+)
 from antiphon_translator.engines.finish_reasons import finish_reason
 from antiphon_translator.engines.lenient_json import Halves
 from antiphon_translator.engines.unread import Unread
@@ -37,8 +45,6 @@ class ChunkReader:
     """Reads the chunks of one stream. `names` are those of the functions that the request offers."""
 
     def __init__(self, unread: Unread, names: Collection[str] = ()) -> None:
-        self.is_complete = False
-        """Whether the server sent the finish reason."""
         self._unread = unread
         self._output = Output()
         self._calls = CallTable(names)
@@ -52,13 +58,22 @@ class ChunkReader:
         """The kinds of pieces so far, by which a message that repeats them is known."""
         self._finish: FinishReason | None = None
         self._usage: ReportedUsage | None = None
+        self._has_ended = False
+        """The server ended the stream, as it ends one with an answer, without any finish reason."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the server sent the finish reason, or ended the stream of an answer without any."""
+        return self._finish is not None or (self._has_ended and bool(self._kinds))
 
     def read(self, chunk: Object) -> ChatChunk | None:
         """Reads a chunk and returns its segments. EngineFault, EngineOverloaded, EngineTimeout: the chunk says that the
         generation was broken off."""
-        if (usage := chunk.get("usage")) is not None:
+        choices = listed(chunk.get("choices"))
+        if (usage := chat_usage.given_in(chunk)) is not None:
             self._usage = chat_usage.merged(self._usage, usage, self._unread)
-        for choice in listed(chunk.get("choices")):
+            self._has_ended = not choices  # `include_usage` is answered behind the answer
+        for choice in choices:
             if not isinstance(choice, dict):
                 self._unread.note("choices", choice)
             elif choice.get("index") in (0, None, "0"):
@@ -67,13 +82,12 @@ class ChunkReader:
         return ChatChunk(segments=segments) if segments else None
 
     def note_done(self) -> None:
-        """Takes the end of a stream without any finish reason, which some servers send, as that of its answer."""
-        if not self.is_complete and self._kinds:
-            self._unread.note("finish_reason", None)
-            self.is_complete = True
+        self._has_ended = True
 
     def finish(self) -> ChatChunk:
         """Returns the last chunk: what was held back, the finish reason and the usage."""
+        if self._finish is None:
+            self._unread.note("finish_reason", None)
         for kind, halves in self._halves.items():
             self._take_text(kind, halves.feed("", is_last=True))
         self._end_front()
@@ -100,8 +114,9 @@ class ChunkReader:
                 self._take_text(piece.kind, self._halves[piece.kind].feed(piece.text))
             else:
                 self._take_call(piece)
-        if reason := choice.get("finish_reason"):  # some servers send "" instead of null before the end
-            self.is_complete = True
+        if usage := choice.get("usage"):  # Moonshot
+            self._usage = chat_usage.merged(self._usage, usage, self._unread)
+        if reason := finish_reason_in(choice):
             self._take_finish_reason(reason)
 
     def _take_finish_reason(self, given: object) -> None:

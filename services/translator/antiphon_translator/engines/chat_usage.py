@@ -30,8 +30,16 @@ _PATHS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 """Where each count may be, the standard place first."""
 
 
+def given_in(chunk: Object) -> object:
+    """The usage in a chunk; Groq has it in a member of its own."""
+    given = chunk.get("usage")
+    if given is None and isinstance(other := chunk.get("x_groq"), dict):
+        return other.get("usage")
+    return given
+
+
 def merged(known: ReportedUsage | None, given: object, unread: Unread) -> ReportedUsage | None:
-    """The counts that are known, with those in the `usage` member of a chunk."""
+    """The counts that are known, with those in a `usage` member."""
     if not isinstance(given, dict):
         unread.note("usage", given)
         return known

@@ -283,11 +283,15 @@ CALL_F, CALL_G = ("call", "f", '{"a":1}'), ("call", "g", '{"a":2}')
         [header(None, "f", '{"a"'), call(None, ":1}", name="f"), header(None, "g", '{"a":2}')],
         [header(0, "f", '{"a"'), call(1, ":1}", id="call_f"), header(2, "g", '{"a":2}')],
         [header(0, "f", '{"a":1}'), header(1, "g", '{"a":2}'), header(0, "f", '{"a":1}')],
+        [header(0, "f", '{"a":1}'), header(0, "g"), call(1, '{"a"'), call(1, ":2}")],
+        [header(0, "f"), header(1, "g"), call(0, '{"a":2}', id="call_g"), call(1, '{"a":1}', id="call_f")],
+        [header(0, "f"), header(1, "g"), call(0, '{"a":1}', id="x"), call(1, '{"a":2}', id="y")],
     ],
     ids=[
         *("headers first", "pieces crossed", "pieces of two calls in one delta", "blank pieces late"),
         *("an empty object first", "the name after the arguments", "the id alone first", "an index after the first"),
-        *("no index and names repeated", "the index counts pieces", "a call repeated whole"),
+        *("no index and names repeated", "the index counts pieces", "a call repeated whole", "the first index wrong"),
+        *("the id right and the index wrong", "another id in each piece"),
     ],
 )
 def test_two_calls_are_read_from_any_order_of_their_pieces(chunks: list[Object]) -> None:
@@ -355,7 +359,15 @@ def test_two_offered_names_under_one_index_are_two_calls_without_arguments(id_: 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
-    [({"a": 1}, '{"a":1}'), ([], "{}"), ({}, "{}"), ('"{\\"a\\": 1}"', '{"a": 1}'), ({"a": "ü"}, '{"a":"ü"}')],
+    [
+        ({"a": 1}, '{"a":1}'),
+        ([], "{}"),
+        ({}, "{}"),
+        ('"{\\"a\\": 1}"', '{"a": 1}'),
+        ("null", "{}"),
+        ("[]", "{}"),
+        ({"a": "ü"}, '{"a":"ü"}'),
+    ],
 )
 def test_arguments_may_be_an_object_or_text_within_text(arguments: object, expected: str) -> None:
     piece = {"index": 0, "id": "c", "function": {"name": "f", "arguments": arguments}}
@@ -461,13 +473,32 @@ def test_text_behind_the_finish_reason_is_read() -> None:
     assert items_of(read(delta(content="a"), end("stop"), delta(content="b"))[0]) == [("text", "ab")]
 
 
-def test_stream_that_is_done_without_a_finish_reason_has_ended_if_it_has_an_answer() -> None:
+@pytest.mark.parametrize("last", [{"choices": [], "usage": {"completion_tokens": 5}}, None], ids=["usage", "done"])
+def test_stream_that_ends_without_a_finish_reason_has_ended_if_it_has_an_answer(last: Object | None) -> None:
+    def end_of(reader: ChunkReader) -> bool:
+        if last is None:
+            reader.note_done()
+        else:
+            reader.read(last)
+        return reader.is_complete
+
+    assert not end_of(ChunkReader(NotedParts()))
     reader = ChunkReader(unread := NotedParts())
-    reader.note_done()
-    assert not reader.is_complete
     reader.read(delta(content="Hi"))
-    reader.note_done()
-    assert (reader.is_complete, unread.parts) == (True, ["finish_reason"])
+    assert not reader.is_complete
+    assert end_of(reader)
+    assert reader.finish().finish is None
+    assert unread.parts == ["finish_reason"]
+
+
+def test_usage_and_finish_reason_are_read_where_other_servers_put_them() -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 7}
+    moonshot = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": usage}]}
+    groq = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "x_groq": {"id": "r", "usage": usage}}
+    for last in (moonshot, groq):
+        assert usage_in(read(delta(content="Hi"), last)[1]) == ReportedUsage(5, 7)
+    gemini: Object = {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finishReason": "MAX_TOKENS"}]}
+    assert read(gemini)[1].finish is FinishReason.LENGTH
 
 
 STREAM = [
