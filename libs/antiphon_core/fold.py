@@ -33,11 +33,21 @@ def _put_part(response: Object, event: Object) -> Object:
     return response
 
 
+def _part_of(response: Object, event: Object) -> Object:
+    part: Object = response["output"][event["output_index"]]["content"][event["content_index"]]
+    return part
+
+
 def _append_text(response: Object, event: Object) -> Object:
-    part = response["output"][event["output_index"]]["content"][event["content_index"]]
+    part = _part_of(response, event)
     part["text"] += event["delta"]
     if event.get("logprobs"):
         part.setdefault("logprobs", []).extend(event["logprobs"])
+    return response
+
+
+def _append_refusal(response: Object, event: Object) -> Object:
+    _part_of(response, event)["refusal"] += event["delta"]
     return response
 
 
@@ -71,6 +81,7 @@ _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
     events.CONTENT_PART_ADDED: _put_part,
     events.CONTENT_PART_DONE: _put_part,
     events.OUTPUT_TEXT_DELTA: _append_text,
+    events.REFUSAL_DELTA: _append_refusal,
     events.REASONING_TEXT_DELTA: _append_text,
     events.REASONING_SUMMARY_PART_ADDED: _put_summary,
     events.REASONING_SUMMARY_PART_DONE: _put_summary,

@@ -14,8 +14,9 @@ from antiphon_core.request.context import COMPACTION
 from antiphon_core.response import error_of
 
 _PART_EVENTS = {
-    "output_text": (events.OUTPUT_TEXT_DELTA, events.OUTPUT_TEXT_DONE),
-    "reasoning_text": (events.REASONING_TEXT_DELTA, events.REASONING_TEXT_DONE),
+    "output_text": ("text", events.OUTPUT_TEXT_DELTA, events.OUTPUT_TEXT_DONE),
+    "refusal": ("refusal", events.REFUSAL_DELTA, events.REFUSAL_DONE),
+    "reasoning_text": ("text", events.REASONING_TEXT_DELTA, events.REASONING_TEXT_DONE),
 }
 _MEMBER_EVENTS = {
     "function_call": ("arguments", events.FUNCTION_CALL_ARGUMENTS_DELTA, events.FUNCTION_CALL_ARGUMENTS_DONE),
@@ -77,13 +78,13 @@ def _reasoning(item: Object, place: Object) -> Iterator[Object]:
 
 
 def _text(part: Object, at: Object) -> Iterator[Object]:
-    delta, done = _PART_EVENTS[part["type"]]
+    name, delta, done = _PART_EVENTS[part["type"]]
     no_logprobs: Object = {"logprobs": []} if "logprobs" in part else {}
     logprobs = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
-    yield {"type": events.CONTENT_PART_ADDED, "part": part | no_logprobs | {"text": ""}, **at}
-    if part["text"]:
-        yield {"type": delta, "delta": part["text"], **logprobs, **at}
-    yield {"type": done, "text": part["text"], **logprobs, **at}
+    yield {"type": events.CONTENT_PART_ADDED, "part": part | no_logprobs | {name: ""}, **at}
+    if part[name]:
+        yield {"type": delta, "delta": part[name], **logprobs, **at}
+    yield {"type": done, name: part[name], **logprobs, **at}
 
 
 def _member(item: Object, place: Object) -> Iterator[Object]:

@@ -132,6 +132,7 @@ class GenerationRequest:
     not part of the output. `stop_tokens` are the texts of all `stop_ids` but the first, where these are added tokens of
     the vocabulary: for an engine of text that takes one id only.
     `top_logprobs` is the number of alternatives of each token; None for no log probabilities at all.
+    `parallel_calls` says whether the model may write several calls; None leaves it to the server of a CHAT engine.
     Requests with the same `cache_key` are likely to share the beginning of their prompt. With `asks_cached` the server
     is asked how much of the prompt was in its cache. With `ignore_eos` the end-of-turn id is a token like any other,
     and there are no `stop_ids` and `stop_tokens`.
@@ -144,6 +145,7 @@ class GenerationRequest:
     stop_tokens: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    parallel_calls: bool | None = None
     sampling: Sampling = Sampling()
     guide: Guide | None = None
     top_logprobs: int | None = None

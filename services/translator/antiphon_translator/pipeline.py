@@ -16,7 +16,8 @@ Usage and the end of a generation:
 * A stop id ends the turn as completed; `max_tokens` ids without one end it as incomplete (`max_output_tokens`), and so
   does a filter of the server (`content_filter`). An engine that ends earlier and gives no finish reason has found its
   end-of-turn id.
-* With `parallel_tool_calls: false` the first whole call ends the turn.
+* With `parallel_tool_calls: false` the first whole call ends the turn. A chat server counts tokens at the end, so its
+  generation is read to the end, and what follows the call is dropped.
 * Stop ids are dropped by id. Other added tokens mean what the model's family says, and are text otherwise.
 
 A turn without any output has one message with empty text, because clients expect a message.
@@ -79,7 +80,12 @@ class TurnPipeline:
     @property
     def done(self) -> bool:
         """Whether nothing more is wanted from this generation: the engine can be stopped."""
-        return self._output.finish is not None or self._assembly.has_enough
+        return self._output.finish is not None or (self.has_enough and not self._output.reads_to_the_end)
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether the turn has all output that is wanted, whatever follows."""
+        return self._assembly.has_enough
 
     @property
     def end_bytes(self) -> int:
@@ -124,14 +130,16 @@ class TurnPipeline:
 
     def follow_up(self) -> GenerationRequest | None:
         """Returns the next request for the engine after a generation; None when the turn needs no further one."""
-        return None if self._assembly.has_enough else self._output.follow_up()
+        return None if self.has_enough else self._output.follow_up()
 
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """Returns the events of these chunks: one delta for each chunk that completes some text."""
         for chunk in chunks:
             if self.done:
                 break
-            self._assembly.take(self._output.take(chunk))
+            segments = self._output.take(chunk)
+            if not self.has_enough:
+                self._assembly.take(segments)
             if self._sends_ids and isinstance(chunk, TokenChunk):
                 self._unsent_ids += chunk.ids
         batches = self._with_ids(self._machine.take())
@@ -149,7 +157,7 @@ class TurnPipeline:
 
     def finish(self, *, completed_at: int) -> list[Batch]:
         """Returns the last events, after the last generation has ended. `completed_at` is in Unix seconds."""
-        reason = _INCOMPLETE.get(self._output.finish) if not self._assembly.has_enough else None
+        reason = _INCOMPLETE.get(self._output.finish) if not self.has_enough else None
         cut_off = reason is not None
         if self._plan.prompt.forced.rest and not cut_off:
             self._assembly.take(self._output.write(self._plan.prompt.forced.rest))

@@ -265,17 +265,20 @@ class TranslatorService:
                 with watch.generating():
                     await self._generate_with(route.engine, wanted, deliver, flow)
                 wanted = await offload.run(pipeline.follow_up, size_bytes=pipeline.follow_up_bytes)
-            finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
-            return await offload.run(finish, size_bytes=pipeline.end_bytes)
+            return await offload.run(self._finish(pipeline), size_bytes=pipeline.end_bytes)
         except AntiphonError as error:
             log.warning("%s failed: %s", request.request_id, for_log(error))
             if not isinstance(error, InvalidRequest):
                 route.readiness.invalidate()
-            fail = partial(pipeline.fail, error)
+            # A turn that has all that is wanted waited for the token counts alone.
+            end = self._finish(pipeline) if pipeline.has_enough else partial(pipeline.fail, error)
         except Exception:
             log.exception("%s failed", request.request_id, extra=remedies.REPORT)
-            fail = partial(pipeline.fail, InternalError("The translator failed on this response."))
-        return await offload.run(fail, size_bytes=pipeline.end_bytes)
+            end = partial(pipeline.fail, InternalError("The translator failed on this response."))
+        return await offload.run(end, size_bytes=pipeline.end_bytes)
+
+    def _finish(self, pipeline: TurnPipeline) -> Callable[[], list[Batch]]:
+        return partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
 
     async def _generate_with(self, engine: Engine, wanted: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         """Runs one generation. EngineTimeout: it takes longer than the setting generation_s."""

@@ -18,7 +18,10 @@ from antiphon_core.flow import Flow
 from antiphon_core.limits import ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_ITEMS_MAX
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.generation import ChatChunk, EngineChunk, TextChunk, TokenChunk
-from antiphon_translator.parsing.segments import Arguments, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Arguments, Reasoning, Refusal, Segment, Text
+
+_LONG = (Text, Reasoning, Refusal, Arguments)
+"""The segments whose texts may be long."""
 
 
 class SlicedDelivery:
@@ -149,7 +152,7 @@ def _segment_slices(chunk: ChatChunk) -> Iterator[ChatChunk]:
 
 def _cut(segment: Segment) -> Iterator[Segment]:
     """Cuts a segment with a long text into several of its kind. A text with its tokens stays whole."""
-    if not isinstance(segment, Text | Reasoning | Arguments) or len(segment.text) <= ENGINE_SLICE_CHARS_MAX:
+    if not isinstance(segment, _LONG) or len(segment.text) <= ENGINE_SLICE_CHARS_MAX:
         yield segment
         return
     for at in range(0, len(segment.text), ENGINE_SLICE_CHARS_MAX):
@@ -182,5 +185,5 @@ def _work(chunk: EngineChunk) -> float:
 
 
 def _segment_work(segment: Segment) -> float:
-    chars = len(segment.text) if isinstance(segment, Text | Reasoning | Arguments) else 0
+    chars = len(segment.text) if isinstance(segment, _LONG) else 0
     return 1 / ENGINE_SLICE_ITEMS_MAX + chars / ENGINE_SLICE_CHARS_MAX

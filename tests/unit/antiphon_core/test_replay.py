@@ -106,9 +106,18 @@ def test_a_replay_of_a_cancelled_response_ends_as_cancelled() -> None:
     assert replayed(ended)[-1] == {"type": events.CANCELLED, "response": ended, "sequence_number": 2}
 
 
+def test_a_replay_of_a_refusal_has_its_events() -> None:
+    refused = ITEM | {"status": "completed", "content": [{"type": "refusal", "refusal": "No."}]}
+    body = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+    ended = body | {"status": "completed", "output": [refused]}
+    found = replayed(ended)
+    assert fold(found) == ended
+    told = {event["type"]: event for event in found}
+    assert (told[events.REFUSAL_DELTA]["delta"], told[events.REFUSAL_DONE]["refusal"]) == ("No.", "No.")
+
+
 def test_a_replay_sends_unstreamed_parts_and_items_whole() -> None:
-    refusal = {"type": "refusal", "refusal": "No."}
-    message = ITEM | {"status": "completed", "content": [refusal]}
+    message = ITEM | {"status": "completed", "content": [{"type": "audio", "data": "x"}]}
     other = {"id": "ws_1", "type": "web_search_call"}
     body = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
     ended = body | {"status": "completed", "output": [message, other]}

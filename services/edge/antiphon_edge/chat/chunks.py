@@ -67,6 +67,9 @@ class ChunkStream:
     def _text(self, event: Object) -> bytes:
         return self._delta({"content": event["delta"]}, logprobs=logprobs_of(event["logprobs"]))
 
+    def _refusal(self, event: Object) -> bytes:
+        return self._delta({"refusal": event["delta"]})
+
     def _thought(self, event: Object) -> bytes:
         return self._delta({"reasoning_content": event["delta"]})
 
@@ -107,6 +110,7 @@ class ChunkStream:
         for event_type, make in (
             (events.CREATED, _begin),
             (events.OUTPUT_TEXT_DELTA, _text),
+            (events.REFUSAL_DELTA, _refusal),
             (events.REASONING_TEXT_DELTA, _thought),
             (events.OUTPUT_ITEM_ADDED, _item),
             (events.FUNCTION_CALL_ARGUMENTS_DELTA, _arguments),

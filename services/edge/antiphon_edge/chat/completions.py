@@ -72,24 +72,25 @@ def logprobs_of(tokens: list[Object]) -> Object | None:
 def _message(output: list[Object]) -> Object:
     """All output items as one message, with the reasoning in `reasoning_content`."""
     calls = [call_of(item) for item in output if is_call(item)]
-    text = _text_of(output, "message")
-    reasoning = _text_of(output, "reasoning")
+    text, refusal = (_joined(output, "message", member) for member in ("text", "refusal"))
+    reasoning = _joined(output, "reasoning", "text")
     return {
         "role": "assistant",
-        "content": text if text is not None or calls else "",
-        "refusal": None,
+        "content": "" if text is None and refusal is None and not calls else text,
+        "refusal": refusal,
         "annotations": [],
         **({"reasoning_content": reasoning} if reasoning is not None else {}),
         **({"tool_calls": calls} if calls else {}),
     }
 
 
-def _text_of(output: list[Object], item_type: str) -> str | None:
-    """The joined text of all items of a type; None if there are no parts."""
-    found = [part["text"] for item in output if item["type"] == item_type for part in item.get("content", [])]
+def _joined(output: list[Object], item_type: str, member: str) -> str | None:
+    """The joined texts of the parts that have this member, in all items of a type; None if there are none."""
+    parts = [part for item in output if item["type"] == item_type for part in item.get("content", [])]
+    found = [part[member] for part in parts if member in part]
     return "".join(found) if found else None
 
 
 def _logprobs(output: list[Object]) -> list[Object]:
     messages = (item for item in output if item["type"] == "message")
-    return [token for item in messages for part in item["content"] for token in part["logprobs"]]
+    return [token for item in messages for part in item["content"] for token in part.get("logprobs", ())]

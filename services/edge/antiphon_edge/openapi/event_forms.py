@@ -14,7 +14,9 @@ _LOGPROBS: Object = {"logprobs": doc(array({"type": "object"}), "Log probabiliti
 _RESPONSE: Object = {"response": doc(named("Response"), "The response. `output` is empty until the last event.")}
 _ITEM: Object = _INDEX | {"item": doc(named("OutputItem"), "The item: begun when it is added, complete when done.")}
 _PART: Object = _OF_PART | {
-    "part": doc(any_of("OutputText", "ReasoningText"), "The part: empty when it is added, complete when done.")
+    "part": doc(
+        any_of("OutputText", "Refusal", "ReasoningText"), "The part: empty when it is added, complete when done."
+    )
 }
 _OF_SUMMARY: Object = _OF_ITEM | {"summary_index": doc(INTEGER, "The index of the part in the item's `summary`.")}
 _SUMMARY: Object = _OF_SUMMARY | {
@@ -33,6 +35,8 @@ MEMBERS: dict[str, Object] = {
     events.CONTENT_PART_DONE: _PART,
     events.OUTPUT_TEXT_DELTA: _OF_PART | _DELTA | _LOGPROBS,
     events.OUTPUT_TEXT_DONE: _OF_PART | {"text": _WHOLE} | _LOGPROBS,
+    events.REFUSAL_DELTA: _OF_PART | _DELTA,
+    events.REFUSAL_DONE: _OF_PART | {"refusal": _WHOLE},
     events.REASONING_TEXT_DELTA: _OF_PART | _DELTA,
     events.REASONING_TEXT_DONE: _OF_PART | {"text": _WHOLE},
     events.REASONING_SUMMARY_PART_ADDED: _SUMMARY,

@@ -61,6 +61,7 @@ _PARTS: dict[str, Object] = {
             "logprobs": doc(array(ANY_OBJECT), "Log probabilities of the tokens, if requested."),
         }
     ),
+    "Refusal": record({"type": const("refusal"), "refusal": doc(STRING, "Why the model does not answer.")}),
     "ReasoningText": record({"type": const("reasoning_text"), "text": STRING}),
     "SummaryText": record({"type": const("summary_text"), "text": STRING}),
 }
@@ -72,7 +73,7 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "type": const("message"),
             "role": const("assistant"),
             "status": _ITEM_STATUS,
-            "content": doc(array(named("OutputText")), "The text, in one part."),
+            "content": doc(array(any_of("OutputText", "Refusal")), "The text or the refusal, in one part."),
         },
         {
             "phase": doc(

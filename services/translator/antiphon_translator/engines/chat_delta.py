@@ -15,9 +15,9 @@ from antiphon_core.jsons import Object
 from antiphon_translator.engines.chat_calls import CallPiece
 from antiphon_translator.engines.lenient_json import without_surrogates
 from antiphon_translator.engines.unread import Unread
-from antiphon_translator.parsing.segments import Reasoning, Text
+from antiphon_translator.parsing.segments import Reasoning, Refusal, Text
 
-Kind = type[Text | Reasoning]
+Kind = type[Text | Reasoning | Refusal]
 _REASONING = (
     "reasoning_content",  # DeepSeek, SGLang, llama.cpp, older vLLM
     "reasoning",  # vLLM, OpenRouter, Ollama
@@ -25,7 +25,7 @@ _REASONING = (
     "reasoning_details",  # OpenRouter, beside `reasoning` or without it
 )
 """The members that hold the reasoning of a delta. They repeat each other, so the first one with a text counts."""
-_OTHERS = (*_REASONING, "tool_calls", "function_call")
+_OTHERS = (*_REASONING, "refusal", "tool_calls", "function_call")
 """The members that say something beside `content`."""
 _TEXTS = ("text", "content", "thinking", "reasoning", "summary", "refusal")
 """The members in which a part of a content has its text, or further parts (Magistral's `thinking`)."""
@@ -35,7 +35,7 @@ _FUNCTION_CALL = -1
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """A piece of the answer or of the reasoning. Half a character at its end may be a lone surrogate."""
+    """A piece of the answer, of the reasoning or of a refusal. Half a character at its end may be a lone surrogate."""
 
     kind: Kind
     text: str
@@ -86,6 +86,8 @@ def _delta_pieces(delta: Object, unread: Unread) -> Iterator[Piece]:
             yield TextPiece(Reasoning, text)
             break
     yield from _content_pieces(delta.get("content"), unread)
+    if text := _text_in(delta.get("refusal")):
+        yield TextPiece(Refusal, text)
     for call in listed(delta.get("tool_calls")):
         if (piece := _call_piece(call, unread)) is not None:
             yield piece
@@ -102,15 +104,18 @@ def _content_pieces(content: object, unread: Unread) -> Iterator[TextPiece]:
         yield TextPiece(Text, content)
         return
     for part in listed(content):
-        kind = Reasoning if isinstance(part, dict) and _is_reasoning(part) else Text
         if text := _text_in(part):
-            yield TextPiece(kind, text)
+            yield TextPiece(_kind_of(part), text)
         elif not isinstance(part, dict) or not set(_TEXTS) & set(part):
             unread.note("content", part)
 
 
-def _is_reasoning(part: Object) -> bool:
-    return part.get("type") in ("thinking", "reasoning", "reasoning_text") or "thinking" in part
+def _kind_of(part: object) -> Kind:
+    if not isinstance(part, dict):
+        return Text
+    if part.get("type") == "refusal":
+        return Refusal
+    return Reasoning if part.get("type") in ("thinking", "reasoning", "reasoning_text") or "thinking" in part else Text
 
 
 def _text_in(value: object) -> str:

@@ -38,7 +38,7 @@ from antiphon_translator.engines.finish_reasons import finish_reason
 from antiphon_translator.engines.lenient_json import Halves
 from antiphon_translator.engines.unread import Unread
 from antiphon_translator.generation import ChatChunk, FinishReason, ReportedUsage
-from antiphon_translator.parsing.segments import Output, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Output, Reasoning, Refusal, Segment, Text
 
 
 class ChunkReader:
@@ -48,7 +48,7 @@ class ChunkReader:
         self._unread = unread
         self._output = Output()
         self._calls = CallTable(names)
-        self._halves: dict[Kind, Halves] = {Text: Halves(), Reasoning: Halves()}
+        self._halves: dict[Kind, Halves] = {kind: Halves() for kind in (Text, Reasoning, Refusal)}
         self._front: Call | None = None
         self._has_begun = False
         """The call in front was begun in the output."""
@@ -145,8 +145,10 @@ class ChunkReader:
     def _write(self, kind: Kind, text: str) -> None:
         if kind is Text:
             self._output.text(text)
-        else:
+        elif kind is Reasoning:
             self._output.reasoning(text)
+        else:
+            self._output.refusal(text)
 
     def _take_call(self, piece: CallPiece) -> None:
         call = self._calls.add(piece)

@@ -29,12 +29,14 @@ _NON_STANDARD = ("top_k", "min_p", "repetition_penalty")
 class Dialect:
     """The request members that one kind of server takes. `sampling` maps members of Sampling to the server's own names.
     `guides` writes a guide that the standard cannot express: a regular expression or a grammar. `takes_switches`: the
-    server takes variables for its chat template (`ChatPrompt.switches`)."""
+    server takes variables for its chat template (`ChatPrompt.switches`). `takes_parallel_calls`: it takes
+    `parallel_tool_calls`; TensorRT-LLM's server rejects members that it does not know."""
 
     sampling: Mapping[str, str]
     guides: Callable[[Guide], Object] | None = None
     takes_switches: bool = False
     takes_ignore_eos: bool = False
+    takes_parallel_calls: bool = False
 
     @property
     def controls(self) -> frozenset[str]:
@@ -57,10 +59,17 @@ def _sglang_guide(guide: Guide) -> Object:
 
 PLAIN = Dialect(_named())
 DIALECTS: Mapping[str, Dialect] = {
-    "vllm": Dialect(_named(*_NON_STANDARD), _vllm_guide, takes_switches=True, takes_ignore_eos=True),
-    "sglang": Dialect(_named(*_NON_STANDARD), _sglang_guide, takes_switches=True, takes_ignore_eos=True),
+    "vllm": Dialect(
+        _named(*_NON_STANDARD), _vllm_guide, takes_switches=True, takes_ignore_eos=True, takes_parallel_calls=True
+    ),
+    "sglang": Dialect(
+        _named(*_NON_STANDARD), _sglang_guide, takes_switches=True, takes_ignore_eos=True, takes_parallel_calls=True
+    ),
     "llamacpp": Dialect(
-        _named("top_k", "min_p", repetition_penalty="repeat_penalty"), takes_switches=True, takes_ignore_eos=True
+        _named("top_k", "min_p", repetition_penalty="repeat_penalty"),
+        takes_switches=True,
+        takes_ignore_eos=True,
+        takes_parallel_calls=True,
     ),
 }
 """The dialects by the `owned_by` of a model in its server's list."""
@@ -118,6 +127,8 @@ def body(request: GenerationRequest, model: str, dialect: Dialect, *, tells_cach
         written["stop"] = list(request.stop)
     if tells_cache_key and request.cache_key is not None:
         written["prompt_cache_key"] = request.cache_key
+    if chat.tools and request.parallel_calls is not None and dialect.takes_parallel_calls:
+        written["parallel_tool_calls"] = request.parallel_calls
     if request.ignore_eos:
         written["ignore_eos"] = True
     if request.top_logprobs is not None:

@@ -20,6 +20,7 @@ from antiphon_translator.output.item_kinds import (
     MESSAGE,
     REASONING,
     REASONING_SUMMARY,
+    REFUSAL,
     ItemKind,
 )
 from antiphon_translator.output.machine import Append, AppendScored, Close, OpenNext, ResponseMachine
@@ -30,6 +31,7 @@ from antiphon_translator.parsing.segments import (
     CallEnd,
     Dropped,
     Reasoning,
+    Refusal,
     ScoredText,
     Segment,
     Text,
@@ -73,8 +75,9 @@ class Assembly:
             match segment:
                 case Text():
                     self._write(MESSAGE, Append(segment.text))
-                case Reasoning():
-                    self._write(self._reasoning, Append(segment.text))
+                case Reasoning() | Refusal():
+                    kind = REFUSAL if isinstance(segment, Refusal) else self._reasoning
+                    self._write(kind, Append(segment.text))
                 case CallBegin(name):
                     self._begin_call(name)
                 case Arguments(text):
@@ -175,12 +178,12 @@ class Assembly:
 def _joined(segments: Iterable[Segment]) -> Iterable[Segment]:
     """Joins neighbouring segments of one kind, so that a chunk makes one delta of them."""
     run: list[str] = []
-    kind: type[Text | Reasoning | Arguments] | None = None
+    kind: type[Text | Reasoning | Refusal | Arguments] | None = None
     for segment in segments:
         if kind is not None and type(segment) is not kind:
             yield kind("".join(run))
             run, kind = [], None
-        if isinstance(segment, Text | Reasoning | Arguments):
+        if isinstance(segment, Text | Reasoning | Refusal | Arguments):
             kind = type(segment)
             run.append(segment.text)
         else:

@@ -98,6 +98,10 @@ class GuidedOutput:
     def must_count(self) -> bool:
         return self._inner.must_count
 
+    @property
+    def reads_to_the_end(self) -> bool:
+        return self._inner.reads_to_the_end
+
     def follow_up(self) -> GenerationRequest | None:
         """The request for the guided generation of the answer; None if none is needed."""
         if not self._is_watching or not (self._has_answer_begun or self._ended_before_answering()):

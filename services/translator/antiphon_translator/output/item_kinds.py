@@ -120,6 +120,10 @@ def _output_text(text: str, logprobs: Sequence[Object] = ()) -> Object:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}
 
 
+def _refusal(text: str) -> Object:
+    return {"type": "refusal", "refusal": text}
+
+
 def _reasoning_text(text: str) -> Object:
     return {"type": "reasoning_text", "text": text}
 
@@ -150,6 +154,23 @@ MESSAGE = ItemKind(
     ),
     with_text=lambda members, item: members | {"content": [_output_text(item.text, item.logprobs)]},
 )
+
+REFUSAL = ItemKind(
+    id_prefix="msg",
+    blank=MESSAGE.blank,
+    opening=(
+        _item_added,
+        lambda item: _of_part(item, events.CONTENT_PART_ADDED, part=_refusal("")),
+    ),
+    delta=lambda item: _of_part(item, events.REFUSAL_DELTA, sequence_number=0, delta=""),
+    closing=(
+        lambda item: _of_part(item, events.REFUSAL_DONE, refusal=item.text),
+        lambda item: _of_part(item, events.CONTENT_PART_DONE, part=_refusal(item.text)),
+        _item_done,
+    ),
+    with_text=lambda members, item: members | {"content": [_refusal(item.text)]},
+)
+"""A message in which the model refuses to answer. Text before it is a message of its own: an item has one part."""
 
 REASONING = ItemKind(
     id_prefix="rs",

@@ -34,6 +34,11 @@ class ModelOutput(Protocol):
         """Whether `usage` has to encode the prompt and the answer, because the server has not counted them. That may
         take long, so it must not run on the event loop."""
 
+    @property
+    def reads_to_the_end(self) -> bool:
+        """Whether the generation is read to its end although no more output is wanted: only then does its server say
+        how many tokens there were, in prompt and output."""
+
     def follow_up(self) -> GenerationRequest | None:
         """The request for a further generation of the turn, or None. Called when no more chunks come, or no more are
         wanted."""

@@ -33,7 +33,16 @@ from antiphon_translator.output.length_guard import LengthGuard
 from antiphon_translator.output.model_output import ModelOutput, ReadOutput
 from antiphon_translator.output.scored_output import ScoredOutput, Scores
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, ScoredText, Segment, Text
+from antiphon_translator.parsing.segments import (
+    Arguments,
+    CallBegin,
+    CallEnd,
+    Reasoning,
+    Refusal,
+    ScoredText,
+    Segment,
+    Text,
+)
 from antiphon_translator.parsing.token_parser import TokenParser
 from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
@@ -122,6 +131,10 @@ class TokenOutput:
     def must_count(self) -> bool:
         return False
 
+    @property
+    def reads_to_the_end(self) -> bool:
+        return False
+
     def follow_up(self) -> None:
         return None
 
@@ -204,6 +217,10 @@ class TextOutput:
     def must_count(self) -> bool:
         return self._count.is_open
 
+    @property
+    def reads_to_the_end(self) -> bool:
+        return False
+
     def follow_up(self) -> None:
         return None
 
@@ -251,6 +268,10 @@ class ChatOutput:
     @property
     def must_count(self) -> bool:
         return self._count.is_open
+
+    @property
+    def reads_to_the_end(self) -> bool:
+        return True
 
     def follow_up(self) -> None:
         return None
@@ -343,7 +364,7 @@ class _Count:
 
 def _text_of(segment: Segment) -> str:
     match segment:
-        case Text(text) | Reasoning(text) | Arguments(text) | ScoredText(text):
+        case Text(text) | Reasoning(text) | Refusal(text) | Arguments(text) | ScoredText(text):
             return text
         case CallBegin(name):
             return name

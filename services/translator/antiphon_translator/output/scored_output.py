@@ -125,6 +125,10 @@ class ScoredOutput:
     def must_count(self) -> bool:
         return self._output.must_count
 
+    @property
+    def reads_to_the_end(self) -> bool:
+        return self._output.reads_to_the_end
+
     def follow_up(self) -> GenerationRequest | None:
         return self._output.follow_up()
 

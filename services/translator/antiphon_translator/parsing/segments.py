@@ -28,6 +28,13 @@ class Reasoning:
 
 
 @value
+class Refusal:
+    """The model's refusal to answer, from an engine that tells it apart from an answer."""
+
+    text: str
+
+
+@value
 class CallBegin:
     """The beginning of a call of the tool `name`, as the model spelt it. `model_id` is the id that the model gave the
     call, if it gave one."""
@@ -88,7 +95,7 @@ class ScoredText:
     tokens: tuple[ScoredToken, ...]
 
 
-Segment = Text | Reasoning | CallBegin | Arguments | CallEnd | Break | Dropped | ScoredText
+Segment = Text | Reasoning | Refusal | CallBegin | Arguments | CallEnd | Break | Dropped | ScoredText
 
 
 class TextRun:
@@ -148,6 +155,11 @@ class Output:
         if self._run is not self._reasoning:
             self._begin_run(self._reasoning, self._text)
         self._reasoning.add(text, self._segments)
+
+    def refusal(self, text: str) -> None:
+        self._leave_call()
+        self._end_runs()
+        self._segments.append(Refusal(text))
 
     def separate(self, phase: str | None = None) -> None:
         """Ends the run, so that the next text begins another one even if it is of the same kind."""

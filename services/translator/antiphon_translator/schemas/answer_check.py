@@ -64,8 +64,10 @@ def _nodes(place: Place) -> int:
 
 
 def answer_of(response: Object) -> str | None:
-    """The text of the message that a response ends with; None if it ends with something else, a call for example."""
+    """The text of the message that a response ends with; None if it ends with something else, such as a call or a
+    refusal."""
     last = response["output"][-1] if response["output"] else None
     if last is None or last["type"] != "message":
         return None
-    return "".join(part["text"] for part in last["content"])
+    parts = last["content"]
+    return "".join(part["text"] for part in parts) if all("text" in part for part in parts) else None

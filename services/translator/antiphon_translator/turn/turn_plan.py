@@ -156,6 +156,7 @@ def _generation(
         stop_tokens=() if parameters.extensions.ignore_eos else model.stop_tokens,
         stop=parameters.stop_texts,
         ignore_eos=bool(parameters.extensions.ignore_eos),
+        parallel_calls=parameters.parallel_tool_calls,
         sampling=sampling,
         guide=guide,
         top_logprobs=given.top_logprobs,

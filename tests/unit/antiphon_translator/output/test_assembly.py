@@ -18,6 +18,7 @@ from antiphon_translator.parsing.segments import (
     CallEnd,
     Candidate,
     Reasoning,
+    Refusal,
     ScoredText,
     ScoredToken,
     Segment,
@@ -72,6 +73,12 @@ def test_reasoning_text_and_calls_become_items_in_order() -> None:
     assert output[0]["content"] == [{"type": "reasoning_text", "text": "Hmm."}]
     assert output[1]["content"][0]["text"] == "I look."
     assert (output[2]["name"], output[2]["arguments"], output[2]["status"]) == ("f", '{"a": 1}', "completed")
+
+
+def test_refusal_is_a_message_of_its_own_with_one_part() -> None:
+    text, refusal = Assembled().take(Text("Well."), Refusal("I can"), Refusal("not."))
+    assert (text["type"], refusal["type"], refusal["status"]) == ("message", "message", "completed")
+    assert refusal["content"] == [{"type": "refusal", "refusal": "I cannot."}]
 
 
 def test_text_pieces_of_one_chunk_make_one_delta() -> None:
