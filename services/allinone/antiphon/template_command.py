@@ -1,7 +1,8 @@
 """`antiphon template`: tests a model's chat template, and the family that would parse its output, without a server.
 
     antiphon template render DIR    prints the raw output and the end of the prompt of a conversation, as a test vector
-    antiphon template check DIR     prints the family of the model, the reasons, and whether it parses this output
+    antiphon template check DIR     prints the family of the model, the reasons, whether it parses this output, and
+                                    what the template does not show as it was sent
 
 DIR is a Hugging Face model directory, or a file with only a chat template.
 """
@@ -19,7 +20,7 @@ from antiphon_core.jsons import dumps
 from antiphon_translator.models import model_directory
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
-from antiphon_translator.templates import trial
+from antiphon_translator.templates import shown_cases, trial
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 
 _NO_TOKENS = {
@@ -77,6 +78,8 @@ def run_check(options: argparse.Namespace) -> int:
     if not made.calls:
         print("the template writes no calls: find another source for the syntax of the model's calls")
     print("the family parses the output" if not missing else f"the output was: {dumps(made.raw).decode()}")
+    for finding in shown_cases.findings(_compiled(source)):
+        print(f"{finding.case}: {finding.problem}")
     return int(bool(missing))
 
 
@@ -113,10 +116,15 @@ def _source(path: Path) -> _Source:
     return _Source(facts.chat_template, facts.special_tokens, frozenset(facts.tokenizer.added.values()))
 
 
-def _trial(source: _Source) -> trial.Trial:
+def _compiled(source: _Source) -> JinjaTemplate:
     try:
-        return trial.of(JinjaTemplate(source.template, special_tokens=source.special_tokens))
+        return JinjaTemplate(source.template, special_tokens=source.special_tokens)
     except InvalidTemplate as error:
         raise SettingsError(f"The chat template does not compile: {error}") from error
+
+
+def _trial(source: _Source) -> trial.Trial:
+    try:
+        return trial.of(_compiled(source))
     except InvalidRequest as error:
         raise SettingsError(error.message) from error

@@ -21,10 +21,12 @@ def test_render_prints_the_prompt_tail_and_the_raw_output(capsys: Output) -> Non
 
 def test_check_prints_the_detected_family_and_its_markers(capsys: Output) -> None:
     assert cli.main(["template", "check", str(TEMPLATES / "Qwen3-Coder.jinja")]) == 0
-    first, second, *_, last = capsys.readouterr().out.splitlines()
-    assert first == "family: qwen_coder"
-    assert second == "because of: '<function=', '<parameter='"
-    assert last == "the family parses the output"
+    assert capsys.readouterr().out.splitlines() == [
+        "family: qwen_coder",
+        "because of: '<function=', '<parameter='",
+        "the family parses the output",
+        "a call with true and null: the model reads Python's None and True",
+    ]
 
 
 def test_check_of_a_family_that_does_not_fit_fails_and_shows_the_output(capsys: Output) -> None:

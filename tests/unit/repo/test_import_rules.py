@@ -63,7 +63,7 @@ SANS_IO = [
     "antiphon_translator/schemas/schemas.py",
     "antiphon_translator/schemas/strict_schemas.py",
     "antiphon_translator/schemas/structured.py",
-    "antiphon_translator/templates/content_format.py",
+    "antiphon_translator/templates/content_form.py",
     "antiphon_translator/templates/control_tokens.py",
     "antiphon_translator/templates/jinja.py",
     "antiphon_translator/tokenizer/tokens.py",

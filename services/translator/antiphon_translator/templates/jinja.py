@@ -7,10 +7,9 @@ escape HTML, `raise_exception`, `strftime_now`.
 
 How a conversation is passed to a template:
 
-* A message's content is a list of parts for templates that loop over the content, and one text (parts joined by a line
-  break) for all others. The template's syntax tree shows which (content_format.py).
-* For templates that loop, an image is a part, and the text that the template writes for one is found when the template
-  is loaded (image_mark.py). Where the profile names an `image_token`, an image becomes that text for every template.
+* A message's content is one text (parts joined by a line break), or a list of parts where only that shows it
+  (content_form.py). Both, and the text that the template writes for an image (image_mark.py), are found by rendering
+  when the template is loaded. Where the profile names an `image_token`, an image becomes that text.
 * Roles are passed as they are: roles.py has rewritten the conversation into those that the template reads.
 * Reasoning, calls and their results are in the members that templates read: `reasoning_content`, `tool_calls`
   (arguments as objects), messages of the role `tool`.
@@ -35,8 +34,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Call, Conversation, Image, Message
-from antiphon_translator.templates import image_mark, probes
-from antiphon_translator.templates.content_format import loops_over_content
+from antiphon_translator.templates import content_form, image_mark, probes
+from antiphon_translator.templates.content_form import ContentForm, ContentForms
 from antiphon_translator.templates.minijinja_twin import MinijinjaTwin
 
 
@@ -47,9 +46,16 @@ class InvalidTemplate(Exception):
 class JinjaTemplate:
     """One compiled chat template."""
 
-    def __init__(self, source: str, *, special_tokens: Mapping[str, str], image_token: str | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        *,
+        special_tokens: Mapping[str, str],
+        image_token: str | None = None,
+        forms: ContentForms | None = None,
+    ) -> None:
         """`special_tokens` are `bos_token`, `eos_token` and the like; `image_token` is the text that stands for an
-        image. InvalidTemplate: the source does not compile."""
+        image; `forms` are found by rendering if they are not given. InvalidTemplate: the source does not compile."""
         environment = _environment()
         try:
             tree = environment.parse(source)
@@ -57,13 +63,15 @@ class JinjaTemplate:
         except TemplateSyntaxError as error:
             raise InvalidTemplate(f"{error.message} (line {error.lineno})") from error
         self._special_tokens = dict(special_tokens)
-        self._content_is_list = loops_over_content(tree)
         self.variables = frozenset(meta.find_undeclared_variables(tree))
         """The names of the variables that the template reads."""
         self.literals = _literals(tree) | set(self._special_tokens.values()) | {image_token or ""}
         """All texts that the template itself contains."""
         self._image_token = image_token
         self._twin: MinijinjaTwin | None = None
+        self._forms = forms or ContentForms()
+        if forms is None:
+            self._forms = content_form.of(self._rendered_with)
         self._twin = self._twin_of(source)
         self.image_mark = image_token or image_mark.of(self.render)
         """The text that stands for an image in the prompt; empty if there is none."""
@@ -76,6 +84,11 @@ class JinjaTemplate:
     def render_turns(self, conversation: Conversation, *, now_s: int = 0) -> str:
         """The conversation without the generation prompt at its end. InvalidRequest, as `render`."""
         return self._rendered({**self._context(conversation, now_s), "add_generation_prompt": False})
+
+    def _rendered_with(self, conversation: Conversation, forms: ContentForms) -> str:
+        """The prompt with other forms of content, while those of the template are looked for."""
+        self._forms = forms
+        return self.render(conversation, now_s=0)
 
     def _context(
         self, conversation: Conversation, now_s: int = 0, switches: Mapping[str, Any] | None = None
@@ -134,13 +147,15 @@ class JinjaTemplate:
         return written
 
     def _content(self, message: Message) -> str | list[dict[str, str]]:
-        token = self._image_token
-        if not self._content_is_list and not token:
+        token, form = self._image_token, self._forms.of(message)
+        if form is ContentForm.TEXT and not token:
             return message.text
         parts = [token if token and isinstance(part, Image) else part for part in message.parts]
-        if self._content_is_list:
-            return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image"} for part in parts]
-        return "\n".join(part for part in parts if isinstance(part, str))
+        if form is ContentForm.TEXT:
+            return "\n".join(part for part in parts if isinstance(part, str))
+        if form is ContentForm.PART:
+            parts = parts or [""]
+        return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image"} for part in parts]
 
 
 def _literals(tree: nodes.Template) -> set[str]:

@@ -12,6 +12,7 @@ from typing import Protocol
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.templates import distortions
 from antiphon_translator.templates.roles import Roles
 
 _TOOL: Object = {
@@ -84,16 +85,9 @@ def _emptied(message: Message) -> Message:
 
 
 def _shows(render: Render, *messages: Message) -> bool:
-    """Whether the prompt has all texts of a conversation, in their order."""
+    """Whether the prompt has all texts of a conversation, in their order and as they are."""
     prompt = _rendered(render, *messages)
-    if prompt is None:
-        return False
-    position = 0
-    for message in messages:
-        position = prompt.find(message.text, position)
-        if position < 0:
-            return False
-    return True
+    return prompt is not None and distortions.of(prompt, [(message.text,) for message in messages]) is None
 
 
 def _rendered(render: Render, *messages: Message) -> str | None:

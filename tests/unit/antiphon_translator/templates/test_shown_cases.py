@@ -1,0 +1,31 @@
+"""Small templates; real ones are in tests/golden/templates/test_shown_cases.py."""
+
+from __future__ import annotations
+
+from antiphon_translator.templates.jinja import JinjaTemplate
+from antiphon_translator.templates.shown_cases import Finding, findings
+
+CALLS = "{% for call in m.tool_calls or [] %}{{ call.function | tojson }}{% endfor %}"
+
+
+def found(source: str) -> list[Finding]:
+    return list(findings(JinjaTemplate("{% for m in messages %}" + source + "{% endfor %}", special_tokens={})))
+
+
+def test_template_that_shows_everything_has_no_findings() -> None:
+    assert found("{{ m.content }}" + CALLS) == []
+
+
+def test_case_that_is_distorted_or_rejected_is_named() -> None:
+    no_text_with_calls = "{% if not m.tool_calls %}{{ m.content }}{% endif %}" + CALLS
+    assert found(no_text_with_calls) == [Finding("a call behind a text", "the model reads nothing of 'foxtrot'", True)]
+    one_call = "{% if (m.tool_calls or []) | length > 1 %}{{ raise_exception('one call') }}{% endif %}{{ m.content }}"
+    (rejected,) = found(one_call + CALLS)
+    assert (rejected.case, rejected.is_distorted) == ("two calls at once", False)
+
+
+def test_arguments_in_pythons_form_are_found() -> None:
+    calls = "{% for call in m.tool_calls or [] %}{{ call.function.name }}{{ call.function.arguments }}{% endfor %}"
+    problems = {finding.case: finding.problem for finding in found("{{ m.content }}" + calls)}
+    assert problems["a call with true and null"] == "the model reads Python's form of 'Rome'"
+    assert "a call without arguments" not in problems
