@@ -1,5 +1,5 @@
-"""What real chat templates show of each kind of message: texts as they were sent, besides what the templates themselves
-leave out."""
+"""Real chat templates show the texts of each kind of message as they were sent, but for what they leave out by
+themselves."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _PYTHON = re.compile(r"(?<![\w\"'])(?:None|True|False)(?![\w\"'])")
 
 
 def of(prompt: str, messages: Iterable[Iterable[str]]) -> str | None:
-    """What the prompt of a probe has in place of one of its texts; None if it has all of them. The messages are in
+    """The distortion of one of the texts in the prompt of a probe; None if it has all of them. The messages are in
     order; the texts of one message may be in any."""
     if _PART.search(prompt):
         return "a list of parts, printed"
