@@ -25,12 +25,14 @@ class Unserved:
     code: str = "unsupported_parameter"
 
 
-def reject(features: Iterable[Unserved], request: object) -> None:
-    """Raises InvalidRequest for the first of `features` that the request asks for."""
+def reject(features: Iterable[Unserved], request: object, *, within: str = "") -> None:
+    """Raises InvalidRequest for the first of `features` that the request, or the part of it at the path `within`, asks
+    for."""
     for feature in features:
         value = _member(request, feature.field)
         if value is not None and feature.asked(value):
-            raise InvalidRequest(feature.message, field=feature.field, code=feature.code)
+            field = f"{within}.{feature.field}" if within else feature.field
+            raise InvalidRequest(feature.message, field=field, code=feature.code)
 
 
 def _member(request: object, path: str) -> Any:

@@ -14,7 +14,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError
 from antiphon_core import limits, unserved
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
-from antiphon_core.request.chat_messages import ChatMessage
+from antiphon_core.request.chat_messages import ChatMessage, reject_unserved
 from antiphon_core.request.errors import TAG, from_validation
 from antiphon_core.request.models import Exact, json_kind, type_tag
 from antiphon_core.unserved import Unserved, anything
@@ -227,6 +227,7 @@ _UNSERVED: tuple[Unserved, ...] = (
 def _reject_unserved(request: ChatRequest) -> None:
     """Raises InvalidRequest for the first unsupported feature, and for parameters that cannot be combined."""
     unserved.reject(_UNSERVED, request)
+    reject_unserved(request.messages)
     if request.stream_options is not None and not request.stream:
         raise InvalidRequest("'stream_options' needs 'stream': true.", field="stream_options", code="invalid_value")
     if None not in (request.max_tokens, request.max_completion_tokens):

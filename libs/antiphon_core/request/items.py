@@ -162,6 +162,8 @@ class Message(Open):
     status: Status | None = None
     phase: Literal["commentary", "final_answer"] | None = None
     """Whether an assistant's message is its final answer or an intermediate comment."""
+    name: str | None = None
+    """The name of the speaker, which the chat template of the model may show."""
 
 
 _Async = Annotated[bool | None, Field(alias="async")]

@@ -46,8 +46,8 @@ class Message(NamedTuple):  # made once for every message of every turn: three t
     """One message: the role of its speaker, and its parts, each a text or an image.
 
     An assistant message may have `reasoning` before its text and `calls` behind it; with `is_commentary` its text is
-    not the final answer. Only a message of the role `tool` has a `call_id` and a `name`, of the call whose result it
-    is.
+    not the final answer. Only a message of the role `tool` has a `call_id`, of the call whose result it is. Its `name`
+    is that of the called tool; the `name` of any other message is its speaker's, if the client gave one.
     """
 
     role: str
@@ -73,8 +73,10 @@ class Message(NamedTuple):  # made once for every message of every turn: three t
                 yield part
         if self.reasoning:
             yield self.reasoning
-        if self.role == "tool":
-            yield from (self.name, self.call_id)
+        if self.name:
+            yield self.name
+        if self.call_id:
+            yield self.call_id
         for call in self.calls:
             yield from (call.id, call.name, *_strings(call.arguments))
 
@@ -163,7 +165,7 @@ class Conversation:
 def _mapped(message: Message, change: Callable[[str], str]) -> Message:
     role, parts, reasoning, calls, call_id, name, is_commentary = message
     parts = tuple([change(part) if isinstance(part, str) else part for part in parts])
-    if not (reasoning or calls or role == "tool"):
+    if not (reasoning or calls or name or call_id):
         return Message(role, parts, is_commentary=is_commentary)
     calls = tuple(Call(change(call.id), change(call.name), _changed(call.arguments, change)) for call in calls)
     return Message(role, parts, change(reasoning), calls, change(call_id), change(name), is_commentary)

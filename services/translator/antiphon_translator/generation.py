@@ -24,6 +24,10 @@ UNLIMITED = sys.maxsize
 """The `max_tokens` of a generation whose length only its server limits."""
 
 
+REASONING = "reasoning"
+"""The member of a message in a ChatPrompt that the engine renames to what its server reads."""
+
+
 class Level(Enum):
     """The form of an engine's input and output."""
 
@@ -111,7 +115,9 @@ class TextPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """The prompt of a CHAT engine: messages, functions as `tools`, and OpenAI's `tool_choice`."""
+    """The prompt of a CHAT engine: messages, functions as `tools`, and OpenAI's `tool_choice`.
+
+    The assistant's earlier reasoning is in the member REASONING of its message."""
 
     messages: Sequence[Object]
     tools: Sequence[Object] = ()

@@ -34,3 +34,9 @@ def test_the_first_unserved_member_is_rejected_by_name(members: dict[str, object
     with pytest.raises(InvalidRequest) as caught:
         reject(UNSERVED, SimpleNamespace(**NOTHING | members))
     assert (caught.value.message, caught.value.field, caught.value.code) == told
+
+
+def test_an_unserved_member_of_a_part_is_rejected_with_its_path() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        reject(UNSERVED, SimpleNamespace(**NOTHING | {"n": 2}), within="parts[1]")
+    assert caught.value.field == "parts[1].n"

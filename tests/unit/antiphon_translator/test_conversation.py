@@ -4,7 +4,7 @@ from antiphon_translator.conversation import Call, Conversation, Image, Message
 
 CONVERSATION = Conversation(
     messages=(
-        Message("user", ("a", "b")),
+        Message("user", ("a", "b"), name="k"),
         Message("assistant", ("c",), reasoning="d", calls=(Call("e", "f", {"key": ["g", {"inner": "h"}, 1, None]}),)),
         Message("tool", ("i",), call_id="e", name="f"),
     ),
@@ -15,7 +15,7 @@ CONVERSATION = Conversation(
 def test_map_text_changes_all_texts_but_keys_and_types() -> None:
     changed = CONVERSATION.map_text(str.upper)
     user, assistant, result = changed.messages
-    assert user == Message("user", ("A", "B"))
+    assert user == Message("user", ("A", "B"), name="K")
     assert assistant.calls == (Call("E", "F", {"key": ["G", {"inner": "H"}, 1, None]}),)
     assert (assistant.text, assistant.reasoning) == ("C", "D")
     assert (result.call_id, result.name, result.text) == ("E", "F", "I")
@@ -31,7 +31,7 @@ def test_map_text_visits_exactly_the_listed_texts() -> None:
 
     CONVERSATION.map_text(note)
     assert set(seen) - {""} <= set(CONVERSATION.texts())
-    assert set("abcdefghij") <= set(CONVERSATION.texts())
+    assert set("abcdefghijk") <= set(CONVERSATION.texts())
 
 
 def test_object_keys_are_listed_separately() -> None:
@@ -44,7 +44,7 @@ def test_map_text_leaves_images_in_place() -> None:
     assert shown.images == (first, second, third)
     assert shown.map_text(str.upper).messages[0].parts == ("A", first, "B", second)
     assert shown.map_text(str.upper).images == shown.images
-    assert set(shown.texts()) == {"a", "b", "c", ""}
+    assert set(shown.texts()) == {"a", "b", "c"}
     assert shown.messages[0].text == "a\nb"
     assert "first" not in repr(shown)
 

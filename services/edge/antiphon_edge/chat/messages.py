@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
@@ -13,6 +14,9 @@ from antiphon_core.request.chat_messages import (
     ChatImage,
     ChatMessage,
     ChatPart,
+    ChatReasoningDetail,
+    ChatReasoningSummary,
+    ChatReasoningText,
     ChatRefusal,
     ChatText,
 )
@@ -42,16 +46,22 @@ def _of_message(message: ChatMessage, origin: str, custom_ids: set[str]) -> Iter
     elif message.role == "assistant":
         yield from _of_assistant(message, origin, custom_ids)
     else:
-        yield SourcedItem({"type": "message", "role": message.role, "content": _content(message, origin)}, origin)
+        yield SourcedItem(_message(message, origin), origin)
+
+
+def _message(message: ChatMessage, origin: str) -> Object:
+    item = {"type": "message", "role": message.role, "content": _content(message, origin)}
+    return item | ({"name": message.name} if message.name else {})
 
 
 def _of_assistant(message: ChatMessage, origin: str, custom_ids: set[str]) -> Iterator[SourcedItem]:
-    if message.reasoning_content:
-        reasoning = {"type": "reasoning_text", "text": message.reasoning_content}
-        yield SourcedItem({"type": "reasoning", "summary": [], "content": [reasoning]}, f"{origin}.reasoning_content")
+    member, text = _reasoning(message, origin)
+    if text:
+        reasoning = {"type": "reasoning_text", "text": text}
+        yield SourcedItem({"type": "reasoning", "summary": [], "content": [reasoning]}, f"{origin}.{member}")
     calls = message.tool_calls or []
-    if message.content or message.refusal or not (calls or message.reasoning_content):
-        yield SourcedItem({"type": "message", "role": "assistant", "content": _content(message, origin)}, origin)
+    if message.content or message.refusal or not (calls or text):
+        yield SourcedItem(_message(message, origin), origin)
     for index, call in enumerate(calls):
         if isinstance(call, ChatCustomCall):
             custom_ids.add(call.id)
@@ -59,6 +69,37 @@ def _of_assistant(message: ChatMessage, origin: str, custom_ids: set[str]) -> It
         else:
             item = {"type": "function_call", "name": call.function.name, "arguments": call.function.arguments}
         yield SourcedItem({"call_id": call.id, **item}, f"{origin}.tool_calls[{index}]")
+
+
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+"""The names that servers have for the text of an assistant's reasoning. Some write it under two of them."""
+
+
+def _reasoning(message: ChatMessage, origin: str) -> tuple[str, str]:
+    """The reasoning of a message, and the member that has it; an empty text if there is none. InvalidRequest: two
+    members have different texts."""
+    given = [(name, text) for name in _REASONING if (text := getattr(message, name))]
+    if not given:
+        return "reasoning_details", _text_of(message.reasoning_details or ())
+    for name, text in given[1:]:
+        if text != given[0][1]:
+            raise InvalidRequest(
+                f"'{origin}.{given[0][0]}' and '{origin}.{name}' are names of the same text, but differ. Send one of "
+                "them.",
+                field=f"{origin}.{name}",
+                code="mutually_exclusive_parameters",
+            )
+    return given[0]
+
+
+def _text_of(details: Sequence[ChatReasoningDetail]) -> str:
+    """The text of reasoning details. Those with the same index are pieces of one text, as a stream has them."""
+    readable = [each for each in details if isinstance(each, (ChatReasoningText, ChatReasoningSummary))]
+    texts = [
+        "".join((each.text or "") if isinstance(each, ChatReasoningText) else each.summary for each in run)
+        for _, run in groupby(readable, lambda each: id(each) if each.index is None else each.index)
+    ]
+    return "\n".join(filter(None, texts))
 
 
 def _result(message: ChatMessage, origin: str, custom_ids: set[str]) -> Object:

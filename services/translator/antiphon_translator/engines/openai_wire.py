@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object, loads
 from antiphon_translator.generation import (
+    REASONING,
     UNLIMITED,
     ChatPrompt,
     GenerationRequest,
@@ -30,10 +31,15 @@ class Dialect:
     """The request members that one kind of server takes. `sampling` maps members of Sampling to the server's own names.
     `guides` writes a guide that the standard cannot express: a regular expression or a grammar. `takes_switches`: the
     server takes variables for its chat template (`ChatPrompt.switches`). `takes_parallel_calls`: it takes
-    `parallel_tool_calls`; TensorRT-LLM's server rejects members that it does not know."""
+    `parallel_tool_calls`; TensorRT-LLM's server rejects members that it does not know.
+
+    `reasoning` are the names under which a message has the assistant's earlier reasoning. Servers ignore a name that
+    they do not know, so a server of an unknown kind is sent both. The name in a server's own stream does not tell which
+    of them it reads: mlx-lm 0.31 writes `reasoning` and leaves messages to templates that read `reasoning_content`."""
 
     sampling: Mapping[str, str]
     guides: Callable[[Guide], Object] | None = None
+    reasoning: tuple[str, ...] = (REASONING, "reasoning_content")
     takes_switches: bool = False
     takes_ignore_eos: bool = False
     takes_parallel_calls: bool = False
@@ -59,14 +65,25 @@ def _sglang_guide(guide: Guide) -> Object:
 
 PLAIN = Dialect(_named())
 DIALECTS: Mapping[str, Dialect] = {
-    "vllm": Dialect(
-        _named(*_NON_STANDARD), _vllm_guide, takes_switches=True, takes_ignore_eos=True, takes_parallel_calls=True
+    "vllm": Dialect(  # all versions read `reasoning`, and 0.20 nothing else (vllm-project/vllm#38488)
+        _named(*_NON_STANDARD),
+        _vllm_guide,
+        reasoning=(REASONING,),
+        takes_switches=True,
+        takes_ignore_eos=True,
+        takes_parallel_calls=True,
     ),
     "sglang": Dialect(
-        _named(*_NON_STANDARD), _sglang_guide, takes_switches=True, takes_ignore_eos=True, takes_parallel_calls=True
+        _named(*_NON_STANDARD),
+        _sglang_guide,
+        reasoning=("reasoning_content",),
+        takes_switches=True,
+        takes_ignore_eos=True,
+        takes_parallel_calls=True,
     ),
     "llamacpp": Dialect(
         _named("top_k", "min_p", repetition_penalty="repeat_penalty"),
+        reasoning=("reasoning_content",),
         takes_switches=True,
         takes_ignore_eos=True,
         takes_parallel_calls=True,
@@ -114,7 +131,7 @@ def body(request: GenerationRequest, model: str, dialect: Dialect, *, tells_cach
     chat = request.prompt_as(ChatPrompt)
     written: Object = {
         "model": request.lora or model,
-        "messages": list(chat.messages),
+        "messages": [_message(message, dialect) for message in chat.messages],
         "stream": True,
         "stream_options": {"include_usage": True},
         **_sampling(request.sampling, dialect),
@@ -137,6 +154,14 @@ def body(request: GenerationRequest, model: str, dialect: Dialect, *, tells_cach
     if chat.switches and dialect.takes_switches:
         written["chat_template_kwargs"] = dict(chat.switches)
     return written
+
+
+def _message(message: Object, dialect: Dialect) -> Object:
+    """The message with its reasoning under the names of the dialect."""
+    if REASONING not in message or dialect.reasoning == (REASONING,):
+        return message
+    rest = {name: value for name, value in message.items() if name != REASONING}
+    return rest | dict.fromkeys(dialect.reasoning, message[REASONING])
 
 
 def _sampling(sampling: Sampling, dialect: Dialect) -> Object:

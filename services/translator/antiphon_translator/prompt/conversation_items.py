@@ -163,13 +163,12 @@ class _Draft:
             self.open = Message("assistant")
         self.open = self.open._replace(reasoning="\n".join(filter(None, (self.open.reasoning, text))))
 
-    def add_text(self, parts: tuple[str | Image, ...], *, is_commentary: bool) -> None:
+    def add_text(self, parts: tuple[str | Image, ...], *, name: str = "", is_commentary: bool = False) -> None:
         if self.open is None or self.open.parts or self.open.calls:
             self.close()
             self.show_pending()
-            self.open = Message("assistant", parts, is_commentary=is_commentary)
-        else:
-            self.open = self.open._replace(parts=parts, is_commentary=is_commentary)
+            self.open = Message("assistant")
+        self.open = self.open._replace(parts=parts, name=name, is_commentary=is_commentary)
 
     def add_call(self, call: Call, path: str, *, is_async: bool = False) -> None:
         if self.open is None:
@@ -222,10 +221,11 @@ def _read_message(draft: _Draft, item: Object, path: str) -> None:
     parts = _read_content(item.get("content"), path, "content", draft.media)
     if role != "user":
         _reject_images(parts, path, role)
+    name = _speaker(item)
     if role == "assistant":
-        draft.add_text(parts, is_commentary=item.get("phase") == "commentary")
+        draft.add_text(parts, name=name, is_commentary=item.get("phase") == "commentary")
     else:
-        draft.say(Message(role, parts))
+        draft.say(Message(role, parts, name=name))
 
 
 def _read_reasoning(draft: _Draft, item: Object, path: str) -> None:
@@ -359,6 +359,12 @@ def _only_text(part: Any) -> str | None:
         text = part.get("text")
         return text if isinstance(text, str) else None
     return None
+
+
+def _speaker(item: Object) -> str:
+    """The name of a message's speaker, if it has one. Stored messages may have anything under this name."""
+    name = item.get("name")
+    return name if isinstance(name, str) else ""
 
 
 def _reject_images(parts: Sequence[str | Image], item: str, role: str) -> None:

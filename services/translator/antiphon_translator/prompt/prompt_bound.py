@@ -57,8 +57,7 @@ class PromptBound:
             tokens += self._tokens(part) if isinstance(part, str) else AROUND_TOKENS
         if message.reasoning:
             tokens += self._tokens(message.reasoning)
-        if message.role == "tool":
-            tokens += self._tokens(message.call_id) + self._tokens(message.name)
+        tokens += self._tokens(message.call_id) + self._tokens(message.name)
         for call in message.calls:
             tokens += self._tokens(call.id) + self._tokens(call.name) + self._json_tokens((call.arguments,))
         return tokens

@@ -144,6 +144,8 @@ class JinjaTemplate:
             written["tool_calls"] = [_call_object(call) for call in message.calls]
         if message.call_id:
             written |= {"tool_call_id": message.call_id, "name": message.name}
+        elif message.name:
+            written["name"] = message.name
         return written
 
     def _content(self, message: Message) -> str | list[dict[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 from antiphon_core.jsons import Object, dumps
 from antiphon_translator.conversation import Conversation, Image, Message
 from antiphon_translator.engines import images
-from antiphon_translator.generation import ChatPrompt
+from antiphon_translator.generation import REASONING, ChatPrompt
 from antiphon_translator.prompt.tools import ToolSet
 
 
@@ -25,7 +25,7 @@ def of_conversation(conversation: Conversation, tools: ToolSet, switches: Mappin
 def _message(message: Message) -> Object:
     written: Object = {"role": message.role, "content": _content(message)}
     if message.reasoning:
-        written["reasoning_content"] = message.reasoning
+        written[REASONING] = message.reasoning
     if message.calls:
         written["tool_calls"] = [
             {
@@ -37,6 +37,8 @@ def _message(message: Message) -> Object:
         ]
     if message.call_id:
         written["tool_call_id"] = message.call_id
+    elif message.name:
+        written["name"] = message.name
     return written
 
 

@@ -59,6 +59,52 @@ def test_assistant_message_becomes_reasoning_message_and_call_items() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "member", "text"),
+    [
+        ({"reasoning": "Hm."}, "reasoning", "Hm."),
+        ({"thinking": "Hm."}, "thinking", "Hm."),
+        ({"reasoning_content": "Hm.", "reasoning": "Hm."}, "reasoning_content", "Hm."),
+        ({"reasoning_content": "", "reasoning": "Hm."}, "reasoning", "Hm."),
+        ({"reasoning": "Hm.", "reasoning_details": [{"type": "reasoning.text", "text": "Hm"}]}, "reasoning", "Hm."),
+        (
+            {
+                "reasoning_details": [
+                    {"type": "reasoning.text", "text": "H", "index": 0},
+                    {"type": "reasoning.text", "text": "m.", "index": 0, "signature": "s"},
+                    {"type": "reasoning.text", "text": None, "index": 1},
+                    {"type": "reasoning.encrypted", "data": "x", "index": 2},
+                    {"type": "reasoning.summary", "summary": "Well.", "index": None},
+                    {"type": "reasoning.text", "text": "So."},
+                ]
+            },
+            "reasoning_details",
+            "Hm.\nWell.\nSo.",
+        ),
+    ],
+)
+def test_reasoning_is_read_under_each_of_its_names(given: Object, member: str, text: str) -> None:
+    (item, origin), answer = items({"role": "assistant", "content": "I look.", **given})
+    assert (item["content"], origin) == ([{"type": "reasoning_text", "text": text}], f"messages[0].{member}")
+    assert answer[0] == {"type": "message", "role": "assistant", "content": "I look."}
+
+
+def test_two_different_texts_of_reasoning_are_rejected() -> None:
+    with pytest.raises(InvalidRequest, match="Send one of them") as caught:
+        items({"role": "assistant", "content": "a", "reasoning_content": "Hm.", "reasoning": "Well."})
+    assert caught.value.field == "messages[0].reasoning"
+
+
+def test_encrypted_reasoning_is_left_out() -> None:
+    given = {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}
+    assert [item["type"] for item, _ in items({"role": "assistant", "content": "a", **given})] == ["message"]
+
+
+def test_the_name_of_a_speaker_is_kept() -> None:
+    found = items({"role": "user", "content": "a", "name": "bob"}, {"role": "assistant", "content": "b", "name": "al"})
+    assert [item["name"] for item, _ in found] == ["bob", "al"]
+
+
 def test_tool_result_becomes_the_output_item_of_its_kind_of_call() -> None:
     found = items(
         {"role": "assistant", "tool_calls": [CALL, CUSTOM]},

@@ -77,6 +77,25 @@ def test_log_probabilities_are_requested_with_at_least_one_alternative(asked: in
     assert (written["logprobs"], written["top_logprobs"]) == (True, sent)
 
 
+@pytest.mark.parametrize(
+    ("owner", "names"),
+    [
+        ("vllm", {"reasoning"}),
+        ("sglang", {"reasoning_content"}),
+        ("llamacpp", {"reasoning_content"}),
+        ("library", {"reasoning", "reasoning_content"}),
+        (None, {"reasoning", "reasoning_content"}),
+    ],
+)
+def test_earlier_reasoning_is_sent_under_the_names_that_the_server_reads(owner: str | None, names: set[str]) -> None:
+    answer: Object = {"role": "assistant", "content": "Rome.", "reasoning": "Hm."}
+    dialect = dialect_of({"data": [{"id": "m", "owned_by": owner}]}, "m")
+    user, sent = body(replace(REQUEST, prompt=ChatPrompt([*MESSAGES, answer])), "m", dialect)["messages"]
+    assert user == MESSAGES[0]
+    assert sent == {"role": "assistant", "content": "Rome."} | dict.fromkeys(names, "Hm.")
+    assert answer["reasoning"] == "Hm."
+
+
 def test_controls_are_sent_under_the_names_of_the_dialect() -> None:
     asked = replace(REQUEST, sampling=Sampling(repetition_penalty=1.5))
     assert body(asked, "m", DIALECTS["llamacpp"])["repeat_penalty"] == 1.5

@@ -59,6 +59,12 @@ def test_preamble_of_an_assistant_is_marked_as_commentary() -> None:
     assert [one.is_commentary for one in built.messages] == [False, True, False, False]
 
 
+def test_the_speaker_of_a_message_keeps_its_name() -> None:
+    given = [message("user", "a") | {"name": "bob"}, message("assistant", "b") | {"name": "al"}, message("user", "c")]
+    built = build(instructions=None, history=[message("user", "a") | {"name": 7}], given=given)
+    assert [one.name for one in built.messages] == ["", "bob", "al", ""]
+
+
 REFUSED: list[tuple[str, Any, str]] = [
     ("input[0]", {"type": "mcp_call", "name": "f"}, "unsupported_value"),
     ("input[0]", {"type": ["message"]}, "unsupported_value"),

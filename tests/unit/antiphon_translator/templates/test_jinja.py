@@ -51,6 +51,12 @@ def test_roles_are_passed_to_the_template_unchanged() -> None:
     assert render(TEXTS, *asked) == "[developer:a][system:b\nc][system:d]"
 
 
+def test_the_name_of_a_speaker_is_passed_to_the_template() -> None:
+    source = "{% for m in messages %}[{{ m.name if 'name' in m else '-' }}:{{ m.content }}]{% endfor %}"
+    asked = (Message("user", ("a",), name="bob"), Message("user", ("b",)), Message("tool", ("c",), call_id="d"))
+    assert render(source, *asked) == "[bob:a][-:b][:c]"
+
+
 def test_content_is_a_list_for_templates_that_loop_over_it() -> None:
     source = "{% for m in messages %}{% for p in m.content %}<{{ p.type }} {{ p.text }}>{% endfor %}{% endfor %}"
     assert render(source, Message("user", ("a", "b"))) == "<text a><text b>"

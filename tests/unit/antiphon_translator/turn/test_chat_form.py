@@ -26,11 +26,18 @@ def test_messages_calls_and_results_become_chat_messages() -> None:
     user, assistant, result = chat.messages
     assert user == {"role": "user", "content": "Rome?\nNow?"}
     (call,) = assistant.pop("tool_calls")
-    assert assistant == {"role": "assistant", "content": "I look.", "reasoning_content": "Hm."}
+    assert assistant == {"role": "assistant", "content": "I look.", "reasoning": "Hm."}
     assert (call["id"], call["function"]["name"]) == ("call_1", "f")
     assert loads(call["function"]["arguments"].encode()) == {"city": "Rome"}
     assert result == {"role": "tool", "content": "Sunny.", "tool_call_id": "call_1"}
     assert (chat.tools, chat.switches) == ((F.as_function(),), {"enable_thinking": False})
+
+
+def test_only_speakers_are_named_in_chat_messages() -> None:
+    messages = (Message("user", ("a",), name="bob"), Message("tool", ("b",), call_id="call_1", name="f"))
+    user, result = of_conversation(Conversation(messages), ToolSet((), ()), {}).messages
+    assert user == {"role": "user", "content": "a", "name": "bob"}
+    assert result == {"role": "tool", "content": "b", "tool_call_id": "call_1"}
 
 
 def test_images_make_the_content_a_list() -> None:
