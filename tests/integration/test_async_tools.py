@@ -9,7 +9,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from antiphon_core.jsons import Object
-from antiphon_translator.prompt.conversation_items import LATE_OUTPUT_NOTE, PENDING
+from antiphon_translator.prompt.rounds import LATE_OUTPUT_NOTE, PENDING
 from tests.support.scripted_answers import LINE
 from tests.support.scripted_system import MODEL, ScriptedSystem, scripted_system
 

@@ -68,7 +68,7 @@ async def test_the_model_reads_its_reasoning_summary_in_the_next_turn(system: Te
     resent = [{"role": "user", "content": "Hi"}, *first["output"], {"role": "user", "content": "Go on."}]
     await system.ask(resent, store=False)
     for request in system.server.requests[1:]:
-        assert request["messages"][1]["reasoning_content"] == "Hm. Well."
+        assert request["messages"][1]["reasoning"] == "Hm. Well."
 
 
 async def test_reasoning_without_a_requested_summary_is_sent_as_content(system: TemplatedSystem) -> None:

@@ -4,16 +4,15 @@ Every item is read, skipped on purpose, or rejected with its path in the request
 dropped silently. This module does not depend on the template or the tokenizer; the tables here list the types of items
 and parts that a model can be shown.
 
-Successive reasoning, text and calls of the assistant become one message. A call without a result is rejected, unless it
-is asynchronous: until its output comes, its result is PENDING. The output is then shown where it comes, as a note in a
-user message, because chat templates have no place for a result far behind its call. The `instructions` of the request
-become the first message, a system message. Those of earlier turns are not in the history, so they are not inherited.
+The messages that items become are put in order by rounds.py. A call without a result is rejected, unless it is
+asynchronous. The `instructions` of the request become the first message, a system message. Those of earlier turns are
+not in the history, so they are not inherited.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from antiphon_core.errors import InvalidRequest
@@ -25,15 +24,12 @@ from antiphon_translator.media import turn_media
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.prompt import client_tools
 from antiphon_translator.prompt.read_history import NOTHING_READ, ReadHistory
+from antiphon_translator.prompt.rounds import Parts, Rounds
 from antiphon_translator.prompt.tools import shown_name
 
 _Row = TypeVar("_Row")
 
 SUMMARY_NOTE = "[Earlier parts of this conversation were replaced by this summary of them.]\n"
-
-PENDING = '{"status": "pending"}'
-"""The result of an asynchronous call, as a model is shown it, while the conversation goes on without its output."""
-LATE_OUTPUT_NOTE = "[Output of the call {call_id} of {name}, which was pending]"
 
 UNREADABLE = "INVALID_JSON"
 """The name of the one argument that stands for arguments that are not a JSON object."""
@@ -62,7 +58,7 @@ def build(
     draft.read(given, "input", 0)
     draft.require_results()
     opening = [Message("system", (instructions,))] if instructions else []
-    messages = (*opening, *draft.finished())
+    messages = (*opening, *draft.rounds.finished())
     if not messages:
         raise InvalidRequest("There is nothing to answer: the input is empty.", field="input", code="empty_array")
     continues_last = _is_cut_off(given) and _is_plain(messages[-1])
@@ -82,39 +78,28 @@ def path_of(
     place -= bool(instructions)
     if place < 0:
         return "instructions"
-    draft = _Draft([], media or TurnMedia(), _answered([*history, *given]))
-    for where, items in (("history", history), ("input", given)):
-        for index, item in enumerate(items):
-            draft.read([item], where, index)
-            if len(draft.messages) + (draft.open is not None) > place:
-                return f"{where}[{index}]"
-    return "input"
+    draft = _Draft(Rounds(), media or TurnMedia(), _answered([*history, *given]))
+    draft.read(history, "history", 0)
+    draft.read(given, "input", 0)
+    draft.rounds.finished()
+    origins = draft.rounds.origins()
+    return origins[place] if place < len(origins) else "input"
 
 
 @dataclass
 class _Draft:
-    """The conversation so far. `answered` are the ids of calls that have results anywhere in the items. `open` is the
-    assistant's message to which the next items may be added. `called` are calls by id; `waiting` are the paths of those
-    without a result. `running` are asynchronous calls without a result, `pending` those that were shown as PENDING.
-    `is_whole`: no later item can change how the items so far were read."""
+    """The conversation so far. `answered` are the ids of calls that have results anywhere in the items. `is_whole`: no
+    later item can change how the items so far were read."""
 
-    messages: list[Message]
+    rounds: Rounds
     media: TurnMedia
     answered: Collection[str] = ()
-    open: Message | None = None
-    called: dict[str, Call] = field(default_factory=dict)
-    waiting: dict[str, str] = field(default_factory=dict)
-    running: set[str] = field(default_factory=set)
-    pending: set[str] = field(default_factory=set)
     is_whole: bool = True
 
     @classmethod
     def behind(cls, known: ReadHistory, media: TurnMedia, answered: Collection[str]) -> _Draft:
         """A draft that continues a history that was read before."""
-        messages = list(known.messages.messages)
-        answered = {*known.answered, *answered}
-        calls = dict(known.called), dict(known.waiting), set(known.running), set(known.pending)
-        return cls(messages, media, answered, known.open, *calls)
+        return cls(Rounds(known.messages.messages, known.rounds), media, {*known.answered, *answered})
 
     def read(self, items: Sequence[Any], where: str, first: int) -> None:
         """Reads items, which are in the member `where` from index `first` on."""
@@ -125,90 +110,28 @@ class _Draft:
             _row(_READERS, item, path, default="message")(self, item, path)
 
     def so_far(self, known: ReadHistory, answered: Collection[str], items: int) -> ReadHistory:
-        """The history as read so far, for later turns; only the known one if the rest depends on more than its
-        bytes."""
-        if items == known.items or not self.is_whole or self.media.has_read:
+        """The history as read so far, for later turns; only the known one if the rest depends on more than its bytes,
+        or if the place of a result is still empty."""
+        if items == known.items or not self.is_whole or self.media.has_read or not self.rounds.is_settled:
             return known
         return ReadHistory(
             items=items,
-            messages=known.messages.followed_by(self.messages[len(known.messages.messages) :]),
-            open=self.open,
-            called=dict(self.called),
-            waiting=dict(self.waiting),
-            running=frozenset(self.running),
-            pending=frozenset(self.pending),
+            messages=known.messages.followed_by(self.rounds.added()),
+            rounds=self.rounds.state(),
             answered=known.answered.union(answered),
         )
 
-    def say(self, message: Message) -> None:
-        """Adds a message that is not the assistant's."""
-        self.close()
-        if message.role != "tool":
-            self.show_pending()
-        self.messages.append(message)
-
-    def show_pending(self) -> None:
-        """Gives each asynchronous call without an output the result PENDING. Called before the next message that is no
-        result."""
-        for call_id in [each for each in self.called if each in self.running]:
-            name = self.called[call_id].name
-            self.messages.append(Message("tool", (PENDING,), call_id=call_id, name=name))
-            self.pending.add(call_id)
-        self.running.clear()
-
-    def add_reasoning(self, text: str) -> None:
-        if self.open is None or self.open.parts or self.open.calls:
-            self.close()
-            self.show_pending()
-            self.open = Message("assistant")
-        self.open = self.open._replace(reasoning="\n".join(filter(None, (self.open.reasoning, text))))
-
-    def add_text(self, parts: tuple[str | Image, ...], *, name: str = "", is_commentary: bool = False) -> None:
-        if self.open is None or self.open.parts or self.open.calls:
-            self.close()
-            self.show_pending()
-            self.open = Message("assistant")
-        self.open = self.open._replace(parts=parts, name=name, is_commentary=is_commentary)
-
-    def add_call(self, call: Call, path: str, *, is_async: bool = False) -> None:
-        if self.open is None:
-            self.show_pending()
-            self.open = Message("assistant")
-        self.open = self.open._replace(calls=(*self.open.calls, call))
-        self.called[call.id] = call
-        if is_async:
-            self.running.add(call.id)
-        else:
-            self.waiting[call.id] = path
-
-    def add_result(self, call_id: str, parts: tuple[str | Image, ...]) -> None:
+    def add_result(self, call_id: str, parts: Parts, path: str) -> None:
         """Adds the result of a call. InvalidRequest: there is no such call."""
-        call = self.called.get(call_id)
-        if call is None:
+        if not self.rounds.add_result(call_id, parts, path):
             raise InvalidRequest(
                 f"No tool call found for function call output with call_id {call_id}.", field="input", code=None
             )
-        self.waiting.pop(call_id, None)
-        self.running.discard(call_id)
-        if call_id in self.pending:
-            self.say(Message("user", (LATE_OUTPUT_NOTE.format(call_id=call_id, name=call.name), *parts)))
-        else:
-            self.say(Message("tool", parts, call_id=call_id, name=call.name))
-
-    def close(self) -> None:
-        if self.open is not None:
-            self.messages.append(self.open)
-            self.open = None
 
     def require_results(self) -> None:
         """InvalidRequest: a call has no result."""
-        for call_id in self.waiting:
+        for call_id in self.rounds.waiting:
             raise InvalidRequest(f"No tool output found for function call {call_id}.", field="input", code=None)
-
-    def finished(self) -> list[Message]:
-        self.close()
-        self.show_pending()
-        return self.messages
 
 
 # ---- Readers: one for each type of item ----
@@ -223,9 +146,9 @@ def _read_message(draft: _Draft, item: Object, path: str) -> None:
         _reject_images(parts, path, role)
     name = _speaker(item)
     if role == "assistant":
-        draft.add_text(parts, name=name, is_commentary=item.get("phase") == "commentary")
+        draft.rounds.add_text(parts, path, name=name, is_commentary=item.get("phase") == "commentary")
     else:
-        draft.say(Message(role, parts, name=name))
+        draft.rounds.say(Message(role, parts, name=name), path)
 
 
 def _read_reasoning(draft: _Draft, item: Object, path: str) -> None:
@@ -236,7 +159,7 @@ def _read_reasoning(draft: _Draft, item: Object, path: str) -> None:
             raise _mistyped(f"{path}.{member}", parts, "an array")
         if parts:
             texts = [_read_part(part, f"{path}.{member}[{n}]") for n, part in enumerate(parts)]
-            draft.add_reasoning("\n".join(texts))
+            draft.rounds.add_reasoning("\n".join(texts), path)
             return
 
 
@@ -245,7 +168,7 @@ def _read_function_call(draft: _Draft, item: Object, path: str) -> None:
         return
     arguments = _arguments(_text(item, "arguments", path))
     call = Call(_text(item, "call_id", path), _called_name(item, path), arguments)
-    draft.add_call(call, path, is_async=item.get("async") is True)
+    draft.rounds.add_call(call, path, is_async=item.get("async") is True)
 
 
 def _is_void(draft: _Draft, item: Object) -> bool:
@@ -261,11 +184,12 @@ def _read_custom_call(draft: _Draft, item: Object, path: str) -> None:
         return
     arguments = {"input": _text(item, "input", path)}
     call = Call(_text(item, "call_id", path), _called_name(item, path), arguments)
-    draft.add_call(call, path, is_async=item.get("async") is True)
+    draft.rounds.add_call(call, path, is_async=item.get("async") is True)
 
 
 def _read_result(draft: _Draft, item: Object, path: str) -> None:
-    draft.add_result(_text(item, "call_id", path), _read_content(item.get("output"), path, "output", draft.media))
+    parts = _read_content(item.get("output"), path, "output", draft.media)
+    draft.add_result(_text(item, "call_id", path), parts, path)
 
 
 def _read_client_call(draft: _Draft, item: Object, path: str) -> None:
@@ -273,13 +197,13 @@ def _read_client_call(draft: _Draft, item: Object, path: str) -> None:
     if _is_void(draft, item):
         return
     tool = client_tools.BY_CALL_TYPE[item["type"]]
-    draft.add_call(Call(_text(item, "call_id", path), tool.name, tool.arguments(item)), path)
+    draft.rounds.add_call(Call(_text(item, "call_id", path), tool.name, tool.arguments(item)), path)
 
 
 def _read_client_result(draft: _Draft, item: Object, path: str) -> None:
     parts = client_tools.OUTPUTS[item["type"]](item)
     read = [part if isinstance(part, str) else draft.media.read(part, f"{path}.output") for part in parts]
-    draft.add_result(_call_id(item, path), tuple(read))
+    draft.add_result(_call_id(item, path), tuple(read), path)
 
 
 def _call_id(item: Object, path: str) -> str:
@@ -295,7 +219,7 @@ def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
     if not isinstance(summary, list):
         raise _mistyped(f"{path}.summary", summary, "an array")
     texts = [_read_part(part, f"{path}.summary[{n}]") for n, part in enumerate(summary)]
-    draft.say(Message("user", (SUMMARY_NOTE + "\n".join(texts),)))
+    draft.rounds.say(Message("user", (SUMMARY_NOTE + "\n".join(texts),)), path)
 
 
 def _skip(_draft: _Draft, _item: Object, _path: str) -> None:

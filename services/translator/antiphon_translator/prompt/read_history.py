@@ -13,12 +13,13 @@ turn, and a call that was cut off counts only if the rest of the chat has a resu
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from antiphon_translator.conversation import NO_MESSAGES, Call, KnownMessages, Message
+from antiphon_translator.conversation import NO_MESSAGES, KnownMessages
+from antiphon_translator.prompt.rounds import NO_ROUNDS, RoundsState
 from antiphon_translator.schemas.schema_budget import NO_COST, SchemaCost
 
 MESSAGE_BYTES = 1_024  # of a message beside its texts: its tuple, and the forms in which templates and servers want it
@@ -38,16 +39,8 @@ class ReadHistory:
     schema_cost: SchemaCost = NO_COST
     """The cost of the schemas of these tools, which each turn's budget is charged with."""
     messages: KnownMessages = NO_MESSAGES
-    open: Message | None = None
-    """The assistant's last message, to which the next items may be added."""
-    called: Mapping[str, Call] = field(default_factory=dict)
-    """The calls by id."""
-    waiting: Mapping[str, str] = field(default_factory=dict)
-    """The paths of the calls without a result, by id. Asynchronous calls are not among them."""
-    running: frozenset[str] = frozenset()
-    """The ids of asynchronous calls without a result."""
-    pending: frozenset[str] = frozenset()
-    """The ids of asynchronous calls that the model was shown as pending."""
+    rounds: RoundsState = NO_ROUNDS
+    """The state of the last round, on which the order of the next messages depends."""
     answered: frozenset[str] = frozenset()
     """The ids of the calls that have results."""
 
