@@ -38,6 +38,7 @@
     ├── Timeout
     │   └── EngineTimeout
     ├── EngineFault                    the engine answered with an error of its own
+    │   └── EngineMisconfigured        the model's profile does not fit its server: only an operator can correct it
     ├── Unimplemented
     └── InternalError                  a bug of Antiphon; the cause is logged, never sent
 
@@ -319,6 +320,10 @@ class EngineFault(AntiphonError):
     pass
 
 
+class EngineMisconfigured(EngineFault):
+    pass
+
+
 class Unimplemented(AntiphonError):
     @classmethod
     def of(cls, what: str) -> Self:
@@ -438,6 +443,7 @@ TABLE: tuple[Row, ...] = (
     Row(Timeout, "TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "timeout"),
     Row(EngineTimeout, "ENGINE_TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "engine_timeout"),
     Row(EngineFault, "ENGINE_FAULT", _Code.UNKNOWN, 502, _SERVER, "engine_fault"),
+    Row(EngineMisconfigured, "ENGINE_MISCONFIGURED", _Code.FAILED_PRECONDITION, 502, _SERVER, "engine_misconfigured"),
     Row(Unimplemented, "UNIMPLEMENTED", _Code.UNIMPLEMENTED, 501, _SERVER, "unimplemented"),
     Row(InternalError, "INTERNAL", _Code.INTERNAL, 500, _SERVER, "server_error"),
 )

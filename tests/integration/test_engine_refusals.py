@@ -51,6 +51,20 @@ async def test_a_too_long_prompt_is_a_400_with_context_length_exceeded(system: T
     assert told[-1]["response"]["error"]["code"] == "context_length_exceeded"
 
 
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_server_that_an_operator_has_to_correct_is_a_502_without_retries(
+    system: TemplatedSystem, status: int
+) -> None:
+    assert (await system.http.create(model="m", input="Hi")).status == 200
+    system.server.refusal = (status, {"error": {"message": SECRETS, "code": status}})
+    async with client(system) as asking:
+        with pytest.raises(InternalServerError, match="Only an operator of this service can correct that") as caught:
+            await asking.responses.create(model="m", input="Hi")
+    assert (caught.value.status_code, caught.value.code) == (502, "engine_misconfigured")
+    assert "10.0.0.7" not in str(caught.value.body)
+    assert len(system.server.requests) == 2
+
+
 async def test_an_overloaded_engine_is_a_429_with_its_retry_after(system: TemplatedSystem) -> None:
     system.server.refusal, system.server.retry_after = OVERLOADED, "7"
     async with client(system, retries=0) as asking:

@@ -28,6 +28,10 @@ RESTORE_DATA = _remedy(
 )
 RAISE_FILE_LIMIT = _remedy("Raise the limit of open files (ulimit -n, LimitNOFILE), or run more edges.")
 CHECK_FILE = _remedy("Correct the file that this line names; it is read again when it changes, without a restart.")
+CHECK_PROFILE = _remedy(
+    "Compare the endpoint, the model's name and the API key in the profile of this model with those of its server: "
+    "curl ENDPOINT/models lists what the server has."
+)
 RESTORE_KEY = _remedy(
     "Put the line of this key back into the file that store.encryption_keys_file names; the file is read again when it "
     "changes, without a restart."

@@ -19,6 +19,7 @@ from antiphon_core.errors import (
     AntiphonError,
     Conflict,
     EngineFault,
+    EngineMisconfigured,
     EngineOverloaded,
     EngineTimeout,
     EngineUnavailable,
@@ -78,6 +79,7 @@ SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
     Timeout: True,
     EngineTimeout: True,
     EngineFault: True,
+    EngineMisconfigured: False,  # an operator has to correct the profile or the key of the model
     Unimplemented: False,
     InternalError: True,
 }

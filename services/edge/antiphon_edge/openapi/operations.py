@@ -11,6 +11,7 @@ from antiphon_core.errors import (
     ContextLengthExceeded,
     ConversationNotFound,
     EngineFault,
+    EngineMisconfigured,
     EngineOverloaded,
     EngineTimeout,
     EngineUnavailable,
@@ -43,6 +44,7 @@ _ENGINE: Errors = (
     EngineOverloaded,
     EngineTimeout,
     EngineFault,
+    EngineMisconfigured,
 )
 _INPUT: Errors = (
     *_BODY,

@@ -2,7 +2,9 @@
 
 A request that a server rejects (400, 413, 422) would be rejected again, so the client gets a 400 with the server's
 reason, without addresses, paths and stack traces. A prompt that is too long or a guide that the server cannot use is
-recognized by the text of the error, whatever the status. For every other error the client gets a message of our own.
+recognized by the text of the error, whatever the status. For every other error the client gets a message of our own. A
+server that does not know the API key, the model or the URL has to be corrected by an operator: a retry of the client
+would only repeat the error for minutes, so its error says so, and the log says what to compare.
 The log gets only the error's code and type, because the text of an error may repeat the prompt.
 """
 
@@ -18,6 +20,7 @@ from antiphon_core.errors import (
     AntiphonError,
     ContextLengthExceeded,
     EngineFault,
+    EngineMisconfigured,
     EngineOverloaded,
     EngineTimeout,
     EngineUnavailable,
@@ -25,6 +28,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.jsons import loads
 from antiphon_core.limits import ENGINE_ERROR_CHARS_MAX
+from antiphon_core.telemetry import remedies
 from antiphon_translator.engines import guide_errors, length_errors
 
 log = logging.getLogger(__name__)
@@ -34,14 +38,17 @@ RETRY_AFTER_MS_MAX = 3_600_000
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REJECTIONS = (400, 413, 422)
 _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
-    401: (EngineUnavailable, "rejects the API key"),
-    403: (EngineUnavailable, "rejects the API key"),
-    404: (EngineUnavailable, "has no such model"),
+    401: (EngineMisconfigured, "rejects the API key"),
+    402: (EngineMisconfigured, "asks for a payment"),
+    403: (EngineMisconfigured, "rejects the API key"),
+    404: (EngineMisconfigured, "has no such model, or no such URL"),
+    405: (EngineMisconfigured, "has no such URL"),
     408: (EngineTimeout, "did not answer in time"),
     429: (EngineOverloaded, "is overloaded"),
     502: (EngineUnavailable, "cannot be reached"),
     503: (EngineUnavailable, "is not ready"),
     504: (EngineTimeout, "did not answer in time"),
+    529: (EngineOverloaded, "is overloaded"),
 }
 _TEMPORARY = (EngineOverloaded, EngineUnavailable)
 """The errors with which the client gets the server's own Retry-After."""
@@ -83,8 +90,16 @@ def of_answer(
     if actual in _REJECTIONS:
         return InvalidRequest(f"{server} rejects the request: {reason}", code="engine_refused")
     kind, what = _BY_STATUS.get(actual, (EngineFault, "reported an error"))
+    if kind is EngineMisconfigured:
+        return misconfigured(f"{server} {what}", model=model)
     wait_ms = _milliseconds(retry_after) if kind in _TEMPORARY else None
     return kind(f"{server} {what}.", retry_after_ms=wait_ms)
+
+
+def misconfigured(finding: str, *, model: str) -> EngineMisconfigured:
+    """The error of a server that does not fit its model's profile. Logs the finding, a sentence without its period."""
+    log.error("model '%s': %s", model, finding, extra=remedies.CHECK_PROFILE)
+    return EngineMisconfigured(f"{finding}. Only an operator of this service can correct that.")
 
 
 def _labels(error: Mapping[str, Any], answer: object) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
@@ -29,6 +29,8 @@ from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 
 log = logging.getLogger(__name__)
 
+_LOST = (EngineUnavailable, EngineTimeout, EngineMisconfigured)
+"""The errors that say more about an endpoint than about the request: another endpoint may serve it."""
 MOVES_MAX = 3
 """How often one generation may be retried at another endpoint, or migrate to it."""
 
@@ -78,7 +80,7 @@ class EndpointsEngine:
             try:
                 await self._run(endpoint, progress, flow)
                 return
-            except (EngineUnavailable, EngineTimeout) as error:
+            except _LOST as error:
                 if progress.is_over:
                     return
                 if not self._may_move(progress, tried):
@@ -135,7 +137,7 @@ class EndpointsEngine:
             if progress.has_begun:
                 endpoint.succeeded()
             raise
-        except (EngineUnavailable, EngineTimeout) as error:
+        except _LOST as error:
             self._probes.eject(endpoint, error)
             raise
         except EngineFault as error:

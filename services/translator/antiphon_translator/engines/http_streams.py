@@ -17,7 +17,7 @@ from typing import Protocol
 
 import aiohttp
 
-from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import AntiphonError, EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import ENGINE_TEXT_BYTES_MAX
@@ -89,6 +89,10 @@ class HttpModelServer:
                 response = await self._connected().request("GET", url, None, self._headers())
                 response.close()
                 return response.status != 404
+
+    def misconfigured(self, finding: str) -> EngineMisconfigured:
+        """The error of a server that does not fit its profile; `finding` goes on behind the server's name."""
+        return chat_errors.misconfigured(f"{self.name} {finding}", model=self._profile.name)
 
     async def close(self) -> None:
         if self._pool is not None:
@@ -230,15 +234,15 @@ class HttpModelServer:
         return headers | {"Authorization": f"Bearer {self._read_key(path)}"}
 
     def _read_key(self, path: Path) -> str:
-        """EngineUnavailable: the file is unreadable, or holds no key that a header can carry. Then nothing is sent."""
+        """EngineMisconfigured: the file is unreadable, or holds no key that a header can carry. Then nothing is
+        sent."""
+        file = f"The file with the API key of model '{self._profile.name}'"
         try:
             key = path.read_text("utf-8").strip()
         except (OSError, ValueError) as error:
-            raise EngineUnavailable(
-                f"The file with the API key of model '{self._profile.name}' is unreadable."
-            ) from error
+            raise chat_errors.misconfigured(f"{file} is unreadable", model=self._profile.name) from error
         if not _KEY.fullmatch(key):
-            raise EngineUnavailable(f"The file with the API key of model '{self._profile.name}' holds no key.")
+            raise chat_errors.misconfigured(f"{file} holds no key", model=self._profile.name)
         return key
 
     def _connected(self) -> HttpPool:

@@ -36,14 +36,12 @@ class VllmTokensEngine:
         return vllm_wire.CONTROLS
 
     async def ready(self) -> None:
-        """Raises EngineUnavailable also when the server does not list the model, or its adapter."""
+        """EngineMisconfigured: the server does not list the model, or its adapter."""
         await self._require_route()
         wanted = self._profile.lora or self._profile.served_name
         names = [model.name for model in await self.listed()]
         if wanted not in names:
-            raise EngineUnavailable(
-                f"{self._server.name} has no model '{wanted}'; it lists {', '.join(names) or 'none'}."
-            )
+            raise self._server.misconfigured(f"has no model '{wanted}'; it lists {', '.join(names) or 'none'}")
 
     async def listed(self) -> list[ListedModel]:
         """All models of the server, LoRA adapters among them."""
@@ -66,10 +64,10 @@ class VllmTokensEngine:
             raise
 
     async def _require_route(self) -> None:
-        """EngineUnavailable: the server lacks the route. The server is asked once, and again after a failure. Without
+        """EngineMisconfigured: the server lacks the route. The server is asked once, and again after a failure. Without
         this check, the 404 of such a server would be reported as a missing model."""
         if not self._has_route and not await self._server.has_route(self._url):
-            raise EngineUnavailable(
-                f'{self._server.name} does not serve token ids ({ROUTE}); engine = "{CHAT_ENGINE}" asks it for text.'
+            raise self._server.misconfigured(
+                f'does not serve token ids ({ROUTE}); engine = "{CHAT_ENGINE}" asks it for text'
             )
         self._has_route = True

@@ -5,6 +5,7 @@ import pytest
 from antiphon_core.errors import (
     TABLE,
     AntiphonError,
+    EngineMisconfigured,
     IdempotencyMismatch,
     RequestRateExceeded,
     SessionLocked,
@@ -59,6 +60,7 @@ def test_every_error_that_sdks_retry_says_whether_to_retry() -> None:
         (SessionLocked.of("s"), "true"),
         (StoreUnavailable("Gone."), "true"),
         (RequestRateExceeded("Too many.", retry_after_ms=1500), "true"),
+        (EngineMisconfigured("No such model."), "false"),
     ],
 )
 async def test_error_has_the_should_retry_header(edge: RunningEdge, error: AntiphonError, expected: str) -> None:

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import EngineFault, EngineOverloaded, EngineTimeout, EngineUnavailable, InvalidRequest
+from antiphon_core.errors import (
+    EngineFault,
+    EngineMisconfigured,
+    EngineOverloaded,
+    EngineTimeout,
+    EngineUnavailable,
+    InvalidRequest,
+)
 from antiphon_core.flow import Flow
 from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
@@ -80,7 +87,7 @@ async def test_configured_model_name_and_current_api_key_are_sent(
 ) -> None:
     key = tmp_path / "key"
     engine = OpenAIChatEngine(replace(profile, chat_model="meta/m", api_key_file=key))
-    with pytest.raises(EngineUnavailable, match="API key of model 'm' is unreadable"):
+    with pytest.raises(EngineMisconfigured, match="API key of model 'm' is unreadable"):
         await engine.ready()
     for text in ("one\n", "two"):  # the key file is replaced in place
         key.write_text(text)
@@ -109,7 +116,7 @@ async def test_controls_are_requested_once_and_again_after_a_failure(fake: FakeC
 @pytest.mark.parametrize(
     ("status", "error", "words"),
     [
-        (404, EngineUnavailable, "no such model"),
+        (404, EngineMisconfigured, "no such model"),
         (429, EngineUnavailable, "overloaded"),
         (500, EngineFault, "reported an error"),
         (502, EngineUnavailable, "cannot be reached"),
@@ -128,7 +135,7 @@ async def test_http_error_is_classified_by_its_status(
 async def test_all_models_of_the_server_are_listed(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     assert [each.name for each in await engine.listed()] == ["m"]
     fake.refusal = (401, {})
-    with pytest.raises(EngineUnavailable, match="API key"):
+    with pytest.raises(EngineMisconfigured, match="API key"):
         await engine.listed()
 
 
@@ -144,13 +151,16 @@ async def test_rejected_request_does_not_refresh_the_controls(fake: FakeChat, en
     assert caught.value.facts == {"retry_after_ms": "7000"}
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "rejects the API key"), (503, "is not ready")])
+@pytest.mark.parametrize(
+    ("status", "error", "words"),
+    [(401, EngineMisconfigured, "rejects the API key"), (503, EngineUnavailable, "is not ready")],
+)
 async def test_engine_is_not_ready_when_the_server_answers_an_error(
-    fake: FakeChat, engine: OpenAIChatEngine, status: int, words: str
+    fake: FakeChat, engine: OpenAIChatEngine, status: int, error: type[Exception], words: str
 ) -> None:
     await engine.ready()
     fake.refusal = (status, {"message": "no"})
-    with pytest.raises(EngineUnavailable, match=words):
+    with pytest.raises(error, match=words):
         await engine.ready()
 
 

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_core.errors import ContextLengthExceeded, EngineOverloaded, EngineUnavailable, InvalidRequest
+from antiphon_core.errors import (
+    ContextLengthExceeded,
+    EngineMisconfigured,
+    EngineOverloaded,
+    EngineUnavailable,
+    InvalidRequest,
+)
 from antiphon_translator.engines.vllm_tokens import VllmTokensEngine
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, TokenChunk, TokenPrompt
 from antiphon_translator.models.profiles import ModelProfile
@@ -69,14 +75,14 @@ async def test_engine_is_not_ready_without_its_model_in_the_list(
 ) -> None:
     await engine.ready()
     other = VllmTokensEngine(replace(profile, chat_model="meta/m"))
-    with pytest.raises(EngineUnavailable, match="has no model 'meta/m'; it lists m"):
+    with pytest.raises(EngineMisconfigured, match="has no model 'meta/m'; it lists m"):
         await other.ready()
     await other.close()
 
 
 async def test_engine_is_ready_only_with_its_adapter_in_the_list(fake: FakeGenerate, profile: ModelProfile) -> None:
     engine = VllmTokensEngine(replace(profile, lora="pirate"))
-    with pytest.raises(EngineUnavailable, match="has no model 'pirate'; it lists m"):
+    with pytest.raises(EngineMisconfigured, match="has no model 'pirate'; it lists m"):
         await engine.ready()
     fake.adapters = ["pirate"]
     await engine.ready()
@@ -84,11 +90,11 @@ async def test_engine_is_ready_only_with_its_adapter_in_the_list(fake: FakeGener
     await engine.close()
 
 
-async def test_server_without_the_route_is_unavailable_with_a_remedy() -> None:
+async def test_server_without_the_route_is_misconfigured_with_a_remedy() -> None:
     async with fake_chat() as chat:
         engine = VllmTokensEngine(ModelProfile(name="m", directory=Path(), endpoint=chat.endpoint))
         for asking in (engine.ready(), engine.controls(), chunks_of(engine)):
-            with pytest.raises(EngineUnavailable, match=r'does not serve token ids .*; engine = "openai_chat"'):
+            with pytest.raises(EngineMisconfigured, match=r'does not serve token ids .*; engine = "openai_chat"'):
                 await asking
         await engine.close()
 

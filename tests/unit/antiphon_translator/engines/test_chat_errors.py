@@ -9,11 +9,13 @@ from antiphon_core.errors import (
     AntiphonError,
     ContextLengthExceeded,
     EngineFault,
+    EngineMisconfigured,
     EngineOverloaded,
     EngineTimeout,
     EngineUnavailable,
     InvalidRequest,
 )
+from antiphon_core.telemetry.log_fields import REMEDY
 from antiphon_translator.engines import chat_errors
 
 URL = "http://vllm.internal:8000/v1"
@@ -80,18 +82,33 @@ def test_busy_server_error_has_the_retry_after_time(
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (401, EngineUnavailable),
-        (404, EngineUnavailable),
+        (401, EngineMisconfigured),
+        (402, EngineMisconfigured),
+        (403, EngineMisconfigured),
+        (404, EngineMisconfigured),
+        (405, EngineMisconfigured),
         (408, EngineTimeout),
         (500, EngineFault),
         (503, EngineUnavailable),
         (504, EngineTimeout),
+        (529, EngineOverloaded),
     ],
 )
 def test_server_error_does_not_show_the_servers_message(status: int, kind: type[AntiphonError]) -> None:
     found = error({"error": {"message": "secret words"}}, status)
     assert type(found) is kind
     assert "secret" not in found.message
+
+
+@pytest.mark.parametrize("told", [{"error": {"message": "secret words"}}, {"error": {"code": 404}}])
+def test_error_that_an_operator_has_to_correct_is_logged_with_a_remedy(
+    told: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = error(told, status=404)
+    assert found.message.endswith("Only an operator of this service can correct that.")
+    (line,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert getattr(line, REMEDY).startswith("Compare the endpoint")
+    assert "secret" not in caplog.text
 
 
 @pytest.mark.parametrize(

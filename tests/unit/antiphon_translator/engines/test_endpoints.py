@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, EndpointChoice
@@ -95,6 +95,14 @@ async def test_text_with_a_stop_token_is_not_complete_without_a_finish_reason() 
 async def test_generation_that_times_out_resumes_at_another_endpoint() -> None:
     fleet = Fleet([Emit([5]), Break(EngineTimeout("silence"))], [Emit([6], [0])])
     assert await fleet.ids() == [5, 6, 0]
+
+
+async def test_generation_whose_endpoint_is_misconfigured_runs_at_another_endpoint() -> None:
+    fleet = Fleet([Break(EngineMisconfigured("no such model"))], [Emit([6], [0])])
+    assert await fleet.ids() == [6, 0]
+    alone = Fleet([Break(EngineMisconfigured("no such model"))])
+    with pytest.raises(EngineMisconfigured):
+        await alone.ids()
 
 
 async def test_engine_fault_is_not_retried_at_another_endpoint() -> None:
