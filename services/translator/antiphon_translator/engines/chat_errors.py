@@ -34,6 +34,7 @@ from antiphon_translator.engines import guide_errors, length_errors
 log = logging.getLogger(__name__)
 
 REASON_CHARS_MAX = 500
+BEGINNING_CHARS_MAX = 80
 RETRY_AFTER_MS_MAX = 3_600_000
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REJECTIONS = (400, 413, 422)
@@ -65,11 +66,12 @@ _REMOVED = "[...]"
 
 
 def parsed(body: bytes) -> object:
-    """The body of an answer as JSON, or else as text."""
+    """The body of an answer as JSON, or else as text. Gemini sends its error in a list."""
     try:
-        return loads(body)
+        answer = loads(body)
     except ValueError:
         return body.decode("utf-8", "replace")
+    return answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
 
 
 def of_answer(
@@ -118,6 +120,16 @@ def readable(reason: str, url: str) -> str:
     if len(reason) > REASON_CHARS_MAX:
         reason = reason[:REASON_CHARS_MAX] + "..."
     return reason or "it gives no reason."
+
+
+def beginning(body: bytes, url: str) -> str:
+    """The first BEGINNING_CHARS_MAX characters of a body that nobody expected, on one line and as `readable`. Of a JSON
+    object only the names of its members: its values may be the model's answer."""
+    answer = parsed(body)
+    if isinstance(answer, dict):
+        return readable(f"an object with {', '.join(map(str, answer)) or 'no members'}", url)[:BEGINNING_CHARS_MAX]
+    text = body[: 4 * BEGINNING_CHARS_MAX].decode("utf-8", "replace")
+    return repr(readable(text, url)[:BEGINNING_CHARS_MAX])
 
 
 def _error_in(answer: object) -> Mapping[str, Any]:

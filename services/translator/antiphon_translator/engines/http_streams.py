@@ -27,7 +27,7 @@ from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.http_pool import HttpPool
 from antiphon_translator.engines.lenient_json import values_in
 from antiphon_translator.engines.openai_wire import ListedModel
-from antiphon_translator.engines.sse import DONE, EventData
+from antiphon_translator.engines.sse import DONE, Data, ErrorData, EventData
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
 from antiphon_translator.engines.unread import UnreadParts
 from antiphon_translator.generation import EngineChunk
@@ -109,22 +109,35 @@ class HttpModelServer:
         *,
         cut_off: type[AntiphonError] = EngineFault,
     ) -> None:
-        """Runs one generation. A stream that ends without a finish reason raises `cut_off`."""
+        """Runs one generation. An answer that ends without a finish reason, or is no stream, raises `cut_off`."""
         async with timed(self._timeouts, flow) as timer, self._response("POST", url, body) as response:
-            if not await self._pass_on(response.content, reader, deliver, flow, timer):
+            events = EventData()
+            if not await self._pass_on(response.content, events, reader, deliver, flow, timer):
                 return
             if not reader.is_complete:
-                raise cut_off(f"{self.name} ended the stream before the generation.")
+                raise cut_off(f"{self.name} {self._came(events.plain_body, response.content_type)}.")
             rest = reader.finish()
             if rest is not None:
                 deliver((rest,))
             await self._drain(response.content, reader, timer)
 
+    def _came(self, plain_body: bytes, content_type: str) -> str:
+        """The words for an answer that is no whole stream."""
+        if not plain_body:
+            return "ended the stream before the generation"
+        return f"sent {content_type} in place of a stream: {chat_errors.beginning(plain_body, self.url)}"
+
     async def _pass_on(
-        self, content: aiohttp.StreamReader, reader: EventReader, deliver: Deliver, flow: Flow, timer: TokenTimer
+        self,
+        content: aiohttp.StreamReader,
+        events: EventData,
+        reader: EventReader,
+        deliver: Deliver,
+        flow: Flow,
+        timer: TokenTimer,
     ) -> bool:
         """Delivers the content of each read up to `[DONE]`. Returns False as soon as `deliver` does."""
-        events, is_open, is_done = EventData(), True, False
+        is_open, is_done = True, False
         while is_open and not is_done:
             received = await _read_some(content, reader)
             is_open = bool(received)
@@ -142,7 +155,7 @@ class HttpModelServer:
             if error is not None:
                 raise error
             await flow.wait_until_open()
-        if is_done:
+        if is_done or events.plain_body:
             reader.note_done()
         return True
 
@@ -153,7 +166,7 @@ class HttpModelServer:
         while size <= _END_BYTES_MAX and (received := await _read_some(content, reader)):
             size += len(received)
 
-    def _read(self, events: list[bytes], reader: EventReader, chunks: list[EngineChunk]) -> AntiphonError | None:
+    def _read(self, events: list[Data], reader: EventReader, chunks: list[EngineChunk]) -> AntiphonError | None:
         """Adds the content of events to `chunks`. Stops at an event that is an error, and returns the error."""
         try:
             for event in self._values(events):
@@ -164,9 +177,12 @@ class HttpModelServer:
             return error
         return None
 
-    def _values(self, events: list[bytes]) -> Iterator[Object]:
-        """The objects in the data of events. EngineFault: data that may hold a part of the answer cannot be read."""
+    def _values(self, events: list[Data]) -> Iterator[Object]:
+        """The objects in the data of events. Raises an error that an event is named for, and EngineFault for data that
+        may hold a part of the answer and cannot be read."""
         for data in events:
+            if isinstance(data, ErrorData):
+                raise self._error(chat_errors.parsed(data.data), status=200)
             try:
                 for value in values_in(data):
                     if isinstance(value, dict):

@@ -33,9 +33,10 @@ class Dialect:
     server takes variables for its chat template (`ChatPrompt.switches`). `takes_parallel_calls`: it takes
     `parallel_tool_calls`; TensorRT-LLM's server rejects members that it does not know.
 
-    `reasoning` are the names under which a message has the assistant's earlier reasoning. Servers ignore a name that
-    they do not know, so a server of an unknown kind is sent both. The name in a server's own stream does not tell which
-    of them it reads: mlx-lm 0.31 writes `reasoning` and leaves messages to templates that read `reasoning_content`."""
+    `reasoning` are the names under which a message has the assistant's earlier reasoning. Model servers ignore a name
+    that they do not know, so a server of an unknown kind is sent both. The name in a server's own stream does not tell
+    which of them it reads: mlx-lm 0.31 writes `reasoning` and leaves messages to templates that read
+    `reasoning_content`."""
 
     sampling: Mapping[str, str]
     guides: Callable[[Guide], Object] | None = None

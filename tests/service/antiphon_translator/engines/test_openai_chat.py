@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import (
+    ContextLengthExceeded,
     EngineFault,
     EngineMisconfigured,
     EngineOverloaded,
@@ -32,11 +33,11 @@ from antiphon_translator.generation import (
     Sampling,
 )
 from antiphon_translator.models.profiles import ModelProfile
-from antiphon_translator.parsing.segments import Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Text
 from tests.support import pushed
 from tests.support.chunks import only, usage_in
 from tests.support.engine_plays import Ending
-from tests.support.fake_chat import FakeChat, delta, ending, event, fake_chat
+from tests.support.fake_chat import USAGE, FakeChat, delta, ending, event, fake_chat
 from tests.support.waiting import WAIT_MAX_S
 
 REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=ChatPrompt([{"role": "user", "content": "Hi"}]))
@@ -127,6 +128,51 @@ async def test_http_error_is_classified_by_its_status(
     fake: FakeChat, engine: OpenAIChatEngine, status: int, error: type[Exception], words: str
 ) -> None:
     fake.refusal = (status, {"error": {"message": "secret words"}})
+    with pytest.raises(error, match=words) as caught:
+        await chunks_of(engine)
+    assert "secret" not in str(caught.value)
+
+
+async def test_completion_that_is_not_streamed_is_read_whole(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+    message = {"role": "assistant", "reasoning": "Hm.", "content": "Paris", "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    fake.refusal = (200, {"object": "chat.completion", "choices": [choice], "usage": USAGE})
+    chunks = await chunks_of(engine)
+    segments = [segment for chunk in only(ChatChunk, chunks) for segment in chunk.segments]
+    assert segments == [
+        Reasoning("Hm."),
+        Text("Paris"),
+        CallBegin("f", "call_1"),
+        Arguments('{"a":1}'),
+        CallEnd(is_complete=True),
+    ]
+    assert (chunks[-1].finish, usage_in(chunks[-1])) == (FinishReason.STOP, ReportedUsage(4, 9))
+
+
+async def test_error_in_an_answer_of_200_is_the_servers_error(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    fake.refusal = (200, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum", "code": 400}})
+    with pytest.raises(ContextLengthExceeded):
+        await chunks_of(engine)
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "words"),
+    [
+        ([b"event: error\ndata: ", b'{"message":"secret","code":500}\n\n'], EngineFault, "reported an error"),
+        ([b'event: error\ndata: {"message":"Loading","code":503}\n\n'], EngineUnavailable, "is not ready"),
+        ([b'error: {"message":"Not so.","code":400}\n\n'], InvalidRequest, "rejects the request: Not so."),
+        ([b"event: error\ndata: secret\n\n"], EngineFault, "reported an error"),
+        ([b"<html>Bad ", b"gateway</html>"], EngineFault, "sent text/event-stream in place of .*'<html>Bad gateway"),
+        ([b'{"detail": "secret"}'], EngineFault, "in place of a stream: an object with detail"),
+        ([b": ping\n\n"], EngineFault, "ended the stream before the generation"),
+        ([], EngineFault, "ended the stream before the generation"),
+    ],
+)
+async def test_answer_that_is_no_stream_is_an_error_that_says_what_came(
+    fake: FakeChat, engine: OpenAIChatEngine, script: list[bytes], error: type[Exception], words: str
+) -> None:
+    fake.script = script
     with pytest.raises(error, match=words) as caught:
         await chunks_of(engine)
     assert "secret" not in str(caught.value)

@@ -152,9 +152,28 @@ def test_address_in_a_row_of_words_is_removed() -> None:
     assert found == "[...] ([...]) [...], [...] and [...]"
 
 
-@pytest.mark.parametrize(("body", "told"), [(b'{"a": 1}', {"a": 1}), (b"\xffno", "\ufffdno")])
+@pytest.mark.parametrize(
+    ("body", "told"), [(b'{"a": 1}', {"a": 1}), (b"\xffno", "\ufffdno"), (b'[{"a": 1}]', {"a": 1})]
+)
 def test_body_without_json_is_read_as_text(body: bytes, told: Any) -> None:
     assert chat_errors.parsed(body) == told
+
+
+@pytest.mark.parametrize(
+    ("body", "begins"),
+    [
+        (b"<html>\n<h1>Bad gateway</h1> at 10.0.0.7:80", "'<html> <h1>Bad gateway</h1> at [...]'"),
+        (b'{"id": "secret", "model": "secret"}', "an object with id, model"),
+        (b"{}", "an object with no members"),
+        (b"\xff\x00a", "'\ufffd\\x00a'"),
+    ],
+)
+def test_the_beginning_of_an_unexpected_body_has_no_address_and_no_values(body: bytes, begins: str) -> None:
+    assert chat_errors.beginning(body, URL) == begins
+
+
+def test_the_beginning_of_a_long_body_is_cut() -> None:
+    assert len(chat_errors.beginning(b"a" * 10_000, URL)) == chat_errors.BEGINNING_CHARS_MAX + 2
 
 
 def test_grammar_that_cannot_be_parsed_is_an_error_of_text_format() -> None:

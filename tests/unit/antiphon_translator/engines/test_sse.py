@@ -5,7 +5,7 @@ import pytest
 from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import loads
 from antiphon_translator.engines import sse
-from antiphon_translator.engines.sse import EventData
+from antiphon_translator.engines.sse import Data, ErrorData, EventData
 
 STREAM = (
     b': ping\n\ndata: {"a":1}\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\nid: 7\n\ndata: [DONE]\n\ndata: cut off\n'
@@ -20,7 +20,7 @@ def test_event_data_does_not_depend_on_how_the_stream_is_cut(size: int) -> None:
     assert [data for piece in pieces for data in events.feed(piece)] == EVENTS
 
 
-def events_in(stream: bytes, size: int) -> list[bytes]:
+def events_in(stream: bytes, size: int) -> list[Data]:
     """The data of all events, of a stream that is read in pieces of this size and then ends."""
     events = EventData()
     pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
@@ -43,6 +43,7 @@ def events_in(stream: bytes, size: int) -> list[bytes]:
 )
 def test_events_are_read_from_all_forms_of_a_stream(stream: bytes, size: int) -> None:
     first, last = events_in(stream, size)
+    assert isinstance(first, bytes)
     assert (loads(first), last) == ({"a": 1}, b"[DONE]")
 
 
@@ -51,6 +52,46 @@ def test_events_without_blank_lines_are_told_apart() -> None:
         *(b'{"a":1}', b'{"a":2}'),
         b'{"a":\n3}',
     ]
+
+
+@pytest.mark.parametrize("size", [1, 4, 1_000])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b'data: {"a":1}\n\nevent: error\ndata: {"b":2}\n\ndata: {"c":3}\n\n',
+        b'data: {"a":1}\n\nevent:error\r\ndata:{"b":2}\r\n\r\ndata: {"c":3}\n\n',
+        b'data: {"a":1}\n\ndata: {"b":2}\nevent: error\n\ndata: {"c":3}\n\n',
+        b'event: message\ndata: {"a":1}\n\nerror: {"b":2}\n\nevent: error\n\ndata: {"c":3}\n\n',
+    ],
+    ids=["event", "CR LF", "name behind the data", "llama.cpp's field"],
+)
+def test_data_of_an_event_that_is_named_an_error_is_marked(stream: bytes, size: int) -> None:
+    assert events_in(stream, size) == [b'{"a":1}', ErrorData(b'{"b":2}'), b'{"c":3}']
+
+
+@pytest.mark.parametrize("size", [1, 5, 1_000])
+@pytest.mark.parametrize(
+    ("body", "plain", "events"),
+    [
+        (b'{"a":1}', b'{"a":1}', [b'{"a":1}']),
+        (b': ping\n\n{\r\n "a": 1\r\n}\r\n', b'{\n "a": 1\n}', [b'{\n "a": 1\n}']),
+        (b"<html>\n\n<p>Bad</p>", b"<html>\n<p>Bad</p>", []),
+        (b": ping\n\nid: 3\n", b"", []),
+        (b"", b"", []),
+        (b'Hello.\ndata: {"a":1}', b"", [b'{"a":1}']),
+        (b'data: {"a":1}\n\nHello.', b"", [b'{"a":1}']),
+    ],
+)
+def test_body_without_events_is_kept(body: bytes, plain: bytes, events: list[bytes], size: int) -> None:
+    data = EventData()
+    found = [event for at in range(0, len(body), size) for event in data.feed(body[at : at + size])]
+    assert (found + data.finish(), data.plain_body) == (events, plain)
+
+
+def test_body_over_the_size_limit_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "ENGINE_TEXT_BYTES_MAX", 10)
+    with pytest.raises(EngineFault, match="too long"):
+        EventData().feed(b"<html>\n" * 2)
 
 
 def test_line_over_the_size_limit_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
