@@ -149,8 +149,7 @@ _UNSERVED = (
     Unserved(
         "prefix",
         bool,
-        "Unsupported parameter: 'prefix'. Chat completions begin a new message. /v1/responses continues a last message "
-        "with the status 'incomplete'.",
+        "Unsupported parameter: 'prefix'. Chat completions begin a new message, and do not continue the last one.",
     ),
     Unserved("audio", bool, "Unsupported parameter: 'audio'. Models of this server read and write text only."),
     Unserved("function_call", bool, "Unsupported parameter: 'function_call'. Use 'tool_calls'."),

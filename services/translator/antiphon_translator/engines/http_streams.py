@@ -125,7 +125,7 @@ class HttpModelServer:
         """The words for an answer that is no whole stream."""
         if not plain_body:
             return "ended the stream before the generation"
-        return f"sent {content_type} in place of a stream: {chat_errors.beginning(plain_body, self.url)}"
+        return f"sent {chat_errors.beginning(plain_body, self.url)} ({content_type[:80]}) in place of a stream"
 
     async def _pass_on(
         self,
