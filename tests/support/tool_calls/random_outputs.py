@@ -78,12 +78,11 @@ class OutputFuzzer:
 @cache
 def output_fuzzer(name: str, *, tokens: bool) -> OutputFuzzer:
     family = families.load(name)
-    markers = tuple(dict.fromkeys(each for each in family.markers() if each != name and "(?P<" not in each)) or HOSTILE
+    markers = tuple(dict.fromkeys(family.markers())) or HOSTILE
     leftovers = _leftovers(name, markers)
     if not tokens:
         return OutputFuzzer(family, markers, leftovers)
-    tokens_of = (each for each in markers if not each.isidentifier())  # a key of JSON is no control token
-    alphabet = Alphabet(dict(enumerate(tokens_of)), markers)
+    alphabet = Alphabet(dict(enumerate(markers)), markers)
     encoded = (tuple(map(alphabet.encode, texts)) for texts in (markers, leftovers))
     return OutputFuzzer(family.translated(alphabet.encode), *encoded)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
-from antiphon_translator.parsing.alphabet import is_token
+from antiphon_translator.parsing.alphabet import PLACEHOLDER, PLAIN, is_plain, is_token, plain
 from antiphon_translator.parsing.cursor import Reader
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import CallSyntax, Reading
@@ -45,25 +45,25 @@ class Family:
     a part of the reasoning.
     """
 
-    name: str
+    name: str = plain()
     reasoning: tuple[tuple[str, str], ...] = ()
     calls: tuple[CallSyntax, ...] = ()
     ignored: tuple[str, ...] = ()
     call_ends_reasoning: bool = False
     carried: tuple[str, ...] = ()
     """Endings of a prompt that the parser reads as if the model had written them."""
-    forced: str = ""
+    forced: str = plain("")
     """The beginning of a call of the tool NAME, up to its arguments. Appended to a prompt, it makes the model write
     that call."""
-    forced_any: str = ""
+    forced_any: str = plain("")
     """The beginning of a call of any tool, used like `forced`."""
     forced_json: bool = False
     """Whether the model goes on behind `forced` with the arguments as JSON."""
-    forced_object: str = ""
+    forced_object: str = plain("")
     """The beginning of a call up to a JSON object that has its `name` and its `arguments`."""
     bare: Bare | None = None
     grammar: Grammar | None = None
-    prompt: PromptStyle = PromptStyle()
+    prompt: PromptStyle = field(default_factory=PromptStyle, metadata=PLAIN)
 
     def begins_in_reasoning(self, prompt_tail: str) -> bool:
         """Whether the prompt ends within reasoning: its last opener has no closer behind it."""
@@ -164,31 +164,37 @@ class Family:
         return (*self.reasoning_open, *self.reasoning_close, *self.ignored)
 
     def markers(self) -> Iterator[str]:
-        """All literals and patterns of the table by which output is read."""
-        return _strings(replace(self, prompt=PromptStyle()))
+        """All literals of the table that are searched for in an output."""
+        return (literal for literal in _literals(self) if literal)
 
     def translated(self, encode: Callable[[str], str]) -> Family:
-        """A copy of the table whose literals and patterns went through `encode` (alphabet.py)."""
+        """A copy of the table whose literals went through `encode` (alphabet.py)."""
         table: Family = _translated(self, encode)
-        return replace(table, name=self.name, prompt=self.prompt)
+        return table
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _literals(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
+        yield from value.split(PLACEHOLDER)
     elif isinstance(value, tuple):
         for each in value:
-            yield from _strings(each)
+            yield from _literals(each)
     elif is_dataclass(value):
-        for member in fields(value):
-            yield from _strings(getattr(value, member.name))
+        for member in _searched(value):
+            yield from _literals(getattr(value, member.name))
 
 
 def _translated(value: Any, encode: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return encode(value)
+        return PLACEHOLDER.join(map(encode, value.split(PLACEHOLDER)))
     if isinstance(value, tuple):
         return tuple(_translated(each, encode) for each in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{each.name: _translated(getattr(value, each.name), encode) for each in fields(value)})
+        members = {each.name: getattr(value, each.name) for each in _searched(value)}
+        return replace(value, **{name: _translated(member, encode) for name, member in members.items()})
     return value
+
+
+def _searched(table: Any) -> Iterator[Field[Any]]:
+    """The members of a table that have literals to search for."""
+    return (member for member in fields(table) if not is_plain(member))

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.family import Family, PromptStyle
 from antiphon_translator.parsing.kinds.json_call import JsonCall
+from antiphon_translator.parsing.kinds.tagged_call import TaggedCall
 
 FAMILY = Family(
     name="one",
@@ -43,9 +46,12 @@ def test_translated_table_keeps_its_name_and_replaces_its_literals() -> None:
     assert table.without_calls.search(f"a{stray}", 0, ended=True)[2] is None
 
 
-def test_prompt_style_adds_no_markers() -> None:
-    family = Family(name="one", prompt=PromptStyle(writer="<call>"))
-    assert set(family.markers()) == {"one", ""}
+def test_only_literals_that_are_searched_for_are_markers_and_are_translated() -> None:
+    syntax = TaggedCall(open=("<c>",), key_open=("<",), key_close=(">",), key_pattern="p", value_close=("</{key}>",))
+    family = Family(name="one", calls=(syntax,), forced="f", prompt=PromptStyle(writer="w"))
+    assert set(family.markers()) == {"<c>", "<", ">", "</"}
+    translated = family.translated(lambda literal: literal.replace("key", "?").replace("p", "?").upper())
+    assert translated == replace(family, calls=(replace(syntax, open=("<C>",)),))
     assert family.translated(lambda _literal: "x").prompt == family.prompt
 
 

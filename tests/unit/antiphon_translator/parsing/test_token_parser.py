@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.segments import Arguments, Dropped, Reasoning, Segment, Text
 from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS, TokenParser, TokenSyntax
@@ -9,6 +11,7 @@ from tests.support.tool_calls.parsing import call
 from tests.support.tool_calls.vocabularies import vocabulary
 
 MARKERS = ("<tool_call>", "</tool_call>", "<think>", "</think>", "<|im_end|>")
+DSML_CALL = '<\uff5cDSML\uff5cinvoke name="f"></\uff5cDSML\uff5cinvoke>'
 CALL = '<tool_call>\n{"name": "f", "arguments": %s}\n</tool_call>'
 
 
@@ -38,6 +41,35 @@ def test_only_control_tokens_are_markers_and_their_spelling_is_text() -> None:
 def test_control_tokens_within_texts_are_shown_as_spelt() -> None:
     ids = tokenizer().encode("<think>so <tool_call></think>") + tokenizer().encode(CALL % '{"x": "<think>"}')
     assert parsed(ids) == [Reasoning("so <tool_call>"), *call("f", '{"x": "<think>"}')]
+
+
+@pytest.mark.parametrize(
+    ("family", "token", "text", "model_id"),
+    [
+        ("kimi_k2", "<name>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}", "functions.f:0"),
+        ("kimi_k2", "<id>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}", "functions.f:0"),
+        ("kimi_k2", "functions", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}", "functions.f:0"),
+        ("deepseek_v4", "<key>", DSML_CALL, None),
+        ("deepseek_v4", "<string>", DSML_CALL, None),
+        ("hermes", "name", CALL % "{}", None),
+    ],
+)
+def test_added_token_that_only_patterns_and_words_of_the_table_spell_is_text(
+    family: str, token: str, text: str, model_id: str | None
+) -> None:
+    tags = (marker for marker in families.load(family).markers() if marker.startswith("<"))
+    known = vocabulary("", (*tags, token)).tokenizer
+    parser = TokenParser(TokenSyntax(families.load(family), known), schemas={"f": {}})
+    found = [*parser.feed(known.encode(text)), *parser.finish(cut_off=False)]
+    assert joined(found) == call("f", "{}", model_id=model_id)
+
+
+def test_added_token_that_spells_a_placeholder_of_the_table_is_text() -> None:
+    known = vocabulary("", (*families.load("minimax_m3").markers(), "{key}", "key")).tokenizer
+    parser = TokenParser(TokenSyntax(families.load("minimax_m3"), known), schemas={"f": {}})
+    tag = "]<]minimax[>["
+    text = f'{tag}<tool_call>{tag}<invoke name="f">{tag}<x>{{key}}{tag}</x>{tag}</invoke>{tag}</tool_call>'
+    assert joined([*parser.feed(known.encode(text)), *parser.finish(cut_off=False)]) == call("f", '{"x": "{key}"}')
 
 
 def test_stray_closing_tokens_are_left_out() -> None:

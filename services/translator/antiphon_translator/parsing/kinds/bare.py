@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from antiphon_translator.parsing.alphabet import plain
 from antiphon_translator.parsing.cursor import Reader
 from antiphon_translator.parsing.kinds.json_call import JsonCall
 from antiphon_translator.parsing.kinds.python_call import PythonCall
@@ -17,7 +18,7 @@ from antiphon_translator.parsing.reading import Reading
 class BareJson:
     """Objects like `{"name": ..., "parameters": {...}}`, with `;` or `,` between, or an array of them."""
 
-    argument_keys: tuple[str, ...] = ("parameters", "arguments")
+    argument_keys: tuple[str, ...] = plain(("parameters", "arguments"))
 
     def read(self, reading: Reading) -> Reader[None]:
         yield from JsonCall(argument_keys=self.argument_keys, is_bare=True).read(reading)

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 
 from antiphon_translator.parsing import surrogate_escapes
+from antiphon_translator.parsing.alphabet import plain
 from antiphon_translator.parsing.cursor import Malformed, Reader, discard
 from antiphon_translator.parsing.reading import Reading
 
@@ -23,8 +24,8 @@ class JsonCall:
     close: tuple[str, ...] = ()
     section_open: tuple[str, ...] = ()
     section_close: tuple[str, ...] = ()
-    name_keys: tuple[str, ...] = ("name",)
-    argument_keys: tuple[str, ...] = ("arguments", "parameters")
+    name_keys: tuple[str, ...] = plain(("name",))
+    argument_keys: tuple[str, ...] = plain(("arguments", "parameters"))
     name_is_key: bool = False
     """Whether calls are written as `{NAME: {...}}`."""
     heading: tuple[str, ...] = ()

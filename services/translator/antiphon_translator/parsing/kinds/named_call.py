@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from antiphon_translator.parsing.alphabet import plain
 from antiphon_translator.parsing.cursor import Malformed, Reader
 from antiphon_translator.parsing.reading import Reading
 
@@ -23,7 +24,7 @@ class NamedCall:
     section_open: tuple[str, ...] = ()
     section_close: tuple[str, ...] = ()
     name_open: tuple[str, ...] = ()
-    name_pattern: str = r"(?P<name>.*)"
+    name_pattern: str = plain(r"(?P<name>.*)")
     id_open: tuple[str, ...] = ()
     """Markers between the name and the id of the call."""
 

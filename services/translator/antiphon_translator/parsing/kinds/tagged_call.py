@@ -16,6 +16,7 @@ from functools import cached_property
 from antiphon_core.jsons import Object
 from antiphon_core.limits import JSON_DEPTH_MAX
 from antiphon_translator.parsing import values
+from antiphon_translator.parsing.alphabet import PLACEHOLDER, plain
 from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
 from antiphon_translator.parsing.kinds.tagged_value import ValueEnds, WithoutNewlines, next_tags
 from antiphon_translator.parsing.markers import Markers
@@ -39,7 +40,7 @@ class TaggedCall:
     """Literals that end both the name and the call, so that the call has no arguments."""
     key_open: tuple[str, ...]
     key_close: tuple[str, ...]
-    key_pattern: str = r"\s*[\"']?(?P<key>[^\"'\n]*?)[\"']?\s*"
+    key_pattern: str = plain(r"\s*[\"']?(?P<key>[^\"'\n]*?)[\"']?\s*")
     value_open: tuple[str, ...] = ()
     value_close: tuple[str, ...]
     """Closers of a value; `{key}` in them stands for the key."""
@@ -198,7 +199,7 @@ class TaggedCall:
             text = yield from self._whole_value(reading, self._value_ends(key, ()))
             return values.as_json(text, types)
         members: list[tuple[str, str]] = []
-        closers = tuple(each.replace("{key}", key) for each in self.value_close)
+        closers = tuple(each.replace(PLACEHOLDER, key) for each in self.value_close)
         while True:
             yield from reading.cursor.spaces()
             if (yield from reading.cursor.one_of(closers)):
@@ -216,7 +217,7 @@ class TaggedCall:
 
     def _value_ends(self, key: str, missing: Iterable[str]) -> ValueEnds:
         """The texts that end the value of a key. `missing`: the parameters whose tags may come next."""
-        closers = tuple(each.replace("{key}", key) for each in self.value_close)
+        closers = tuple(each.replace(PLACEHOLDER, key) for each in self.value_close)
         return ValueEnds(
             closers,
             (*self.key_open, *self._ends),
