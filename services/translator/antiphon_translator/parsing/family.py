@@ -50,6 +50,9 @@ class Family:
     calls: tuple[CallSyntax, ...] = ()
     ignored: tuple[str, ...] = ()
     call_ends_reasoning: bool = False
+    heading: tuple[str, ...] = ()
+    """Text between an opener of reasoning and the reasoning. Some servers leave it without the opener at the beginning
+    of an output whose reasoning is empty."""
     carried: tuple[str, ...] = ()
     """Endings of a prompt that the parser reads as if the model had written them."""
     forced: str = plain("")
@@ -96,6 +99,11 @@ class Family:
     @cached_property
     def reasoning_close(self) -> frozenset[str]:
         return frozenset(closer for _, closer in self.reasoning)
+
+    @cached_property
+    def empty_reasoning(self) -> tuple[str, ...]:
+        """Empty reasoning without its opener."""
+        return tuple(f"{heading}{closer}" for heading in self.heading for closer in self.reasoning_close)
 
     @cached_property
     def openers(self) -> dict[str, tuple[CallSyntax, ...]]:

@@ -73,6 +73,7 @@ class OutputParser:
             yield from family.grammar.read(self._reading, prompt_tail)
             return
         if not self._in_reasoning:
+            yield from self._cursor.one_of(family.empty_reasoning)
             yield from self._read_bare()
         while (marker := (yield from self._read_run())) is not None:
             if marker in family.openers and self._has_tools:

@@ -30,6 +30,7 @@ _UNIONS = ("anyOf", "oneOf", "allOf")
 _ELEMENT = "item"  # the tag of an array's elements
 _WRAPPERS = ("arguments", "parameters", "params", "args", "input")
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each text
+_NOT_JSON = ("NaN", "Infinity", "nan", "inf")
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -42,6 +43,11 @@ def member(schema: Object, key: str) -> Object:
             return dict(properties[key])
     items = [each["items"] for each in _alternatives(schema) if isinstance(each.get("items"), Mapping)]
     return dict(items[0]) if items and key == _ELEMENT else {}
+
+
+def element(schema: Object) -> Object:
+    """The schema of the elements of an array; empty if there is none."""
+    return member(schema, _ELEMENT)
 
 
 def types_of(schema: Object) -> frozenset[str]:
@@ -76,6 +82,28 @@ def as_json(text: str, types: frozenset[str], *, is_json: bool = False) -> str:
     if kind == "string" and types and "string" not in types:
         return word
     return _python(word, types) or string(text)
+
+
+def word_as_json(word: str, types: frozenset[str]) -> str | None:
+    """The JSON of a word without quotes in a notation whose strings have quotes: a number, a word of JSON or Python, or
+    else a string. A number where only a string may be is a string. None: the word is a number that JSON does not
+    have."""
+    spelt = _PYTHON_WORDS.get(word, word)
+    kind = _kind_of(spelt)
+    if kind is None:
+        return None if word.lstrip("-") in _NOT_JSON and "string" not in types else string(word)
+    return string(word) if types == STRING and kind != "null" else spelt
+
+
+def text_of_literal(written: str) -> str | None:
+    """The text of a string with its quotes, as JSON or Python writes it; None if it is neither. A line break in it is
+    a part of the text."""
+    source = surrogate_escapes.replaced(written)
+    try:
+        text = json.loads(source, strict=False)
+    except (ValueError, RecursionError):
+        text = _python_value(source.replace("\r", "\\r").replace("\n", "\\n"))
+    return text if isinstance(text, str) else None
 
 
 def may_be_wrapper(schema: Object, key: str) -> bool:
@@ -162,3 +190,12 @@ def _python(word: str, types: frozenset[str]) -> str | None:
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return None
     return None
+
+
+def _python_value(source: str) -> Any:
+    """The value of a Python literal; None for other texts. A lone surrogate, which is a control token (alphabet.py), is
+    read as an escape: Python's parser rejects the character."""
+    try:
+        return python_syntax.literal(source.encode("utf-8", "backslashreplace").decode("utf-8"))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None

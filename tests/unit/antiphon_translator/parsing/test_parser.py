@@ -2,14 +2,26 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon_core.jsons import Object
 from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing import families
+from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Dropped, Reasoning, Text
+from tests.support.tool_calls.outcomes import joined
 from tests.support.tool_calls.parsing import call, parsed
 
 QWEN = "<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>"
 CALL = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("tools", [None, {"f": {}}])
+def test_empty_reasoning_without_its_opener_is_left_out_at_the_beginning(tools: dict[str, Object] | None) -> None:
+    family = Family(name="one", reasoning=(("<t>thought\n", "</t>"),), heading=("thought\n",))
+    for text, shown in (("thought\n</t>Hi", "Hi"), ("thought\nHi", "thought\nHi"), ("A thought\n</t>", "A thought\n")):
+        parser = OutputParser(family, schemas=tools)
+        segments = [segment for character in text for segment in parser.feed(character)]
+        assert joined([*segments, *parser.finish()]) == [Text(shown)]
 
 
 def test_reasoning_text_and_calls_are_parsed_in_order() -> None:

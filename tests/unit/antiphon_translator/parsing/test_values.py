@@ -117,3 +117,40 @@ def test_collected_members_make_an_array_or_an_object(
 def test_joined_string_parts_equal_the_whole_string() -> None:
     text = 'a "b" \\ \n ☃'
     assert values.string(text) == '"' + "".join(map(values.string_part, text)) + '"'
+
+
+@pytest.mark.parametrize(
+    ("word", "types", "written"),
+    [
+        ("1.50", values.ANYTHING, "1.50"),
+        ("True", values.ANYTHING, "true"),
+        ("None", values.STRING, "null"),
+        ("7", values.STRING, '"7"'),
+        ("true", values.STRING, '"true"'),
+        ("one two", values.ANYTHING, '"one two"'),
+        ("NaN", values.ANYTHING, None),
+        ("-Infinity", frozenset({"number"}), None),
+        ("NaN", values.STRING, '"NaN"'),
+    ],
+)
+def test_word_becomes_json(word: str, types: frozenset[str], written: str | None) -> None:
+    assert values.word_as_json(word, types) == written
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (r'"a\n\"\u00e9"', 'a\n"é'),
+        ('"a\nb"', "a\nb"),
+        (r"'it\'s'", "it's"),
+        ("'a\r\nb'", "a\r\nb"),
+        ("'a\ud800b'", "a\ud800b"),
+        (r'"\ud83d"', "\ufffd"),
+        ('"a', None),
+        (r'"\x"', None),
+        ("'a' 'b", None),
+        ("1", None),
+    ],
+)
+def test_text_of_a_literal_is_decoded(written: str, text: str | None) -> None:
+    assert values.text_of_literal(written) == text

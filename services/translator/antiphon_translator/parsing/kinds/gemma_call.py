@@ -1,6 +1,7 @@
 """Calls as Gemma 4 and FunctionGemma write them: `call:NAME{key:<|"|>text<|"|>,other:[1,{a:true}]}`.
 
-Keys have no quotes, and strings stand between markers. The arguments are converted to JSON while they stream.
+Models also write `:NAME{...}` and `call:NAME(...)`, and leave markers out between calls (vLLM issue 54256). The opening
+marker may be missing at the beginning of an answer and behind another call, where only an offered tool is called.
 """
 
 from __future__ import annotations
@@ -9,16 +10,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from antiphon_core.limits import JSON_DEPTH_MAX
-from antiphon_translator.parsing import values
-from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
+from antiphon_translator.parsing.cursor import Malformed, Reader
+from antiphon_translator.parsing.kinds.gemma_value import GemmaValue
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
 
-_WORD_ENDS = (",", "}", "]")
+_PREFIX = "call"
+_BRACKETS = {"{": "}", "(": ")"}
 
 
 @dataclass(frozen=True)
 class GemmaCall:
+    """As the `bare` syntax of a family, it reads calls whose opening marker is missing."""
+
     open: tuple[str, ...]
     close: tuple[str, ...]
     quote: str
@@ -26,92 +30,84 @@ class GemmaCall:
     section_close: tuple[str, ...] = ()
 
     def read(self, reading: Reading) -> Reader[None]:
+        yield from self._call(reading)
+        while (yield from self._is_next_call(reading)):
+            yield from self._call(reading)
+
+    def _call(self, reading: Reading) -> Reader[None]:
+        name = yield from self._name(reading)
+        bracket = yield from reading.cursor.one_of(_BRACKETS)
+        if bracket is None:
+            yield from self._require_end(reading, name)
+        reading.begin_call(name)
+        if bracket is None:
+            reading.out.arguments("{}")
+        else:
+            yield from self._arguments(reading, name, _BRACKETS[bracket])
+        reading.out.end_call()
+
+    def _name(self, reading: Reading) -> Reader[str]:
         cursor = reading.cursor
         yield from cursor.spaces()
-        if not (yield from cursor.literal("call:")):
+        yield from cursor.literal(_PREFIX)
+        if not (yield from cursor.literal(":")):
             raise Malformed
         yield from cursor.spaces()
         name = yield from cursor.word()
         yield from cursor.spaces()
-        if not (yield from cursor.literal("{")):
+        return name
+
+    def _require_end(self, reading: Reading, name: str) -> Reader[None]:
+        """Raises Malformed unless the closer follows a name without arguments. Any word may stand between two markers,
+        so the tool must be one that was offered."""
+        is_end = yield from reading.cursor.comes_next(self.close)
+        if not is_end or reading.cursor.is_at_end or not reading.is_offered(name):
             raise Malformed
-        reading.begin_call(name)
-        yield from self._object(reading, JSON_DEPTH_MAX)
-        reading.out.end_call()
 
-    def _object(self, reading: Reading, depth: int) -> Reader[None]:
-        """Reads an object from behind its opening brace, and moves behind its closing one."""
-        reading.out.arguments("{")
-        separator = ""
-        while (yield from self._has_more(reading, "}")):
-            key: list[str] = []
-            if (yield from reading.cursor.literal(self.quote)):
-                yield from self._to(Markers((self.quote,)), key.append, reading)
-                yield from self._to(self._key_end, reading.out.drop, reading)
-            else:
-                yield from self._to(self._key_end, key.append, reading)
-            reading.out.arguments(f"{separator}{values.string(''.join(key).strip())}: ")
-            separator = ", "
-            yield from self._value(reading, depth)
-        reading.out.arguments("}")
-
-    def _list(self, reading: Reading, depth: int) -> Reader[None]:
-        reading.out.arguments("[")
-        separator = ""
-        while (yield from self._has_more(reading, "]")):
-            reading.out.arguments(separator)
-            separator = ", "
-            yield from self._value(reading, depth)
-        reading.out.arguments("]")
-
-    def _value(self, reading: Reading, depth: int) -> Reader[None]:
-        """Reads a value that is nested at most `depth` levels deep. Malformed: it is deeper."""
-        cursor, out = reading.cursor, reading.out
-        if not depth:
-            raise Malformed
-        yield from cursor.spaces()
-        if (yield from cursor.literal(self.quote)):
-            out.arguments('"')
-            yield from self._to(Markers((self.quote,)), lambda part: out.arguments(values.string_part(part)), reading)
-            out.arguments('"')
-        elif (yield from cursor.literal("{")):
-            yield from self._object(reading, depth - 1)
-        elif (yield from cursor.literal("[")):
-            yield from self._list(reading, depth - 1)
-        else:
-            yield from self._word(reading)
-
-    def _word(self, reading: Reading) -> Reader[None]:
-        written: list[str] = []
-        end = yield from reading.cursor.until(self._word_end, written.append)
-        reading.cursor.back(end or "")
-        if end not in _WORD_ENDS:
-            raise Malformed
-        reading.out.arguments(values.as_json("".join(written).strip(), values.ANYTHING))
-
-    def _has_more(self, reading: Reading, end: str) -> Reader[bool]:
-        """Whether another element comes. Moves behind the comma before the element, or behind the end. Malformed: the
-        text has ended, or another bracket comes."""
-        cursor = reading.cursor
-        yield from cursor.spaces()
-        while (yield from cursor.literal(",")):
+    def _arguments(self, reading: Reading, name: str, closer: str) -> Reader[None]:
+        """Reads the arguments behind their opening bracket. If they cannot be read, the rest of the call is emitted as
+        it is written, up to the next marker of a call."""
+        cursor, schema = reading.cursor, reading.schemas.get(name, {})
+        try:
             yield from cursor.spaces()
-        if (yield from cursor.literal(end)):
+            is_wrapped = yield from cursor.literal("{")
+            yield from self._value.members(reading, "}" if is_wrapped else closer, schema, JSON_DEPTH_MAX)
+            yield from cursor.spaces()
+            if is_wrapped and not (yield from cursor.literal(closer)):
+                raise Malformed
+        except Malformed:
+            cursor.back((yield from cursor.until(self._ends, reading.out.arguments)) or "")
+            raise
+
+    def _is_next_call(self, reading: Reading) -> Reader[bool]:
+        """Whether a call without an opening marker follows, and is of a tool that was offered. Moves to the call."""
+        cursor = reading.cursor
+        cursor.mark()
+        try:
+            yield from cursor.spaces()
+            while (yield from cursor.one_of(self.close)) is not None:
+                yield from cursor.spaces()
+            start = cursor.position
+            is_call = (yield from cursor.literal(_PREFIX)) and reading.is_offered((yield from self._name(reading)))
+            is_call = is_call and (yield from cursor.peek()) in _BRACKETS
+            cursor.rewind()
+            cursor.unmark()
+            if is_call:
+                yield from cursor.take(start - cursor.position)
+        except Malformed:
+            cursor.rewind()
+            cursor.unmark()
             return False
-        if (yield from cursor.peek()) in ("", "}", "]"):  # the wrong bracket would never be passed: an endless loop
-            raise Malformed
-        return True
-
-    def _to(self, markers: Markers, emit: Emit, reading: Reading) -> Reader[None]:
-        found = yield from reading.cursor.until(markers, emit)
-        if found is None or found in self.open or found in self.close:
-            reading.cursor.back(found or "")
-            raise Malformed
+        return is_call
 
     @cached_property
-    def _key_end(self) -> Markers:
-        return Markers((":", *self.open, *self.close))
+    def _value(self) -> GemmaValue:
+        return GemmaValue(self.quote, self._end_markers)
 
     @cached_property
-    def _word_end(self) -> Markers:
-        return Markers((*_WORD_ENDS, *self.open, *self.close))
+    def _ends(self) -> Markers:
+        return Markers(self._end_markers)
+
+    @property
+    def _end_markers(self) -> tuple[str, ...]:
+        return (*self.open, *self.close, *self.section_open, *self.section_close)

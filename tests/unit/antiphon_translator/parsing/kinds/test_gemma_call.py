@@ -6,7 +6,9 @@ from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
 from antiphon_translator.parsing.segments import CallBegin, CallEnd, Dropped, Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
-FAMILY = family_of(GemmaCall(open=("<c>",), close=("</c>",), quote="''"))
+SYNTAX = GemmaCall(open=("<c>",), close=("</c>",), quote="''")
+FAMILY = family_of(SYNTAX)
+BARE = family_of(SYNTAX, bare=SYNTAX)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,34 @@ FAMILY = family_of(GemmaCall(open=("<c>",), close=("</c>",), quote="''"))
 )
 def test_gemma_calls_are_parsed(text: str, segments: list[Segment]) -> None:
     assert parsed(FAMILY, f"<c>{text}</c>") == segments
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("<c>:f{a:1}</c>", call("f", '{"a": 1}')),
+        ("<c>call:f(a:1)</c>", call("f", '{"a": 1}')),
+        ('<c>call:f({"a": 1})</c>', call("f", '{"a": 1}')),
+        ("<c>call:f{{a:1}}</c>", call("f", '{"a": 1}')),
+        ("<c>call:f()</c>", call("f", "{}")),
+        ("<c>call:f</c>", call("f", "{}")),
+        ("<c>call:f(a:1}</c>", call("f", '{"a": 1}', is_complete=False)),
+        ("<c>call:f-g{a:1}</c>", call("f-g", '{"a": 1}')),
+    ],
+)
+def test_call_with_another_prefix_or_bracket_is_parsed(text: str, segments: list[Segment]) -> None:
+    assert parsed(FAMILY, text) == segments
+
+
+@pytest.mark.parametrize("start", ["<c>call:f{}</c>", "call:f{}</c>", "call:f{}"])
+def test_call_of_an_offered_tool_needs_no_opener_behind_another_call(start: str) -> None:
+    assert parsed(BARE, f"{start}\ncall:f{{a:1}}</c>Hi") == [*call("f", "{}"), *call("f", '{"a": 1}'), Text("Hi")]
+    assert parsed(BARE, f"{start}call:g{{a:1}} is none") == [*call("f", "{}"), Text("call:g{a:1} is none")]
+
+
+@pytest.mark.parametrize("text", ["call:g{}", "call: me later", "call:f", "I call:f{}", "f{}"])
+def test_text_that_looks_like_a_call_without_an_opener_stays_text(text: str) -> None:
+    assert parsed(BARE, text) == [Text(text)]
 
 
 def test_malformed_gemma_call_is_text_or_dropped_at_the_end() -> None:
