@@ -1,8 +1,8 @@
 """Calls as JSON: `{"name": ..., "arguments": {...}}`, alone, several in a row or in an array.
 
 Once the name is known, the arguments stream as the model writes them. Keys may come in any order: arguments before the
-name are held back until the name comes. Some models write the arguments as a string that holds JSON; its content is
-taken then. The closing brackets of a call may be missing, because the arguments are complete without them.
+name are held back until the name comes. The closing brackets of a call may be missing, because the arguments are
+complete without them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from antiphon_translator.parsing import surrogate_escapes
 from antiphon_translator.parsing.alphabet import plain
 from antiphon_translator.parsing.cursor import Malformed, Reader, discard
+from antiphon_translator.parsing.kinds import json_arguments
 from antiphon_translator.parsing.reading import Reading
 
 _OTHER_KEYS = ("type", "id", "tool_call_id", "index")
@@ -94,9 +94,11 @@ class JsonCall:
                 reading.out.drop(early)
             raise Malformed
         if not reading.out.in_call:
-            arguments = _unwrapped(reading, early)
+            arguments = "{}" if early is None else json_arguments.unwrapped(early)
+            if arguments is None and self.is_bare:
+                raise Malformed
             reading.begin_call(name)
-            reading.out.arguments(arguments)
+            reading.out.arguments(early or "" if arguments is None else arguments)
         reading.out.end_call()
 
     def _may_have(self, key: str, reading: Reading) -> bool:
@@ -123,11 +125,10 @@ class JsonCall:
 def _named_by_key(reading: Reading) -> Reader[None]:
     while (name := (yield from _next_key(reading))) is not None:
         yield from reading.cursor.spaces()
-        if (yield from reading.cursor.peek()) != "{":
+        if (yield from reading.cursor.peek()) != "{" and not reading.is_offered(name):
             raise Malformed
         reading.begin_call(name)
-        if not (yield from reading.cursor.json_value(reading.out.arguments)):
-            raise Malformed
+        yield from json_arguments.read(reading)
         reading.out.end_call()
 
 
@@ -160,18 +161,3 @@ def _string(reading: Reading) -> Reader[str]:
     if not isinstance(value, str):
         raise Malformed
     return value
-
-
-def _unwrapped(reading: Reading, arguments: str | None) -> str:
-    """Arguments as the JSON of an object: `{}` for none, and the content of a string that holds an object."""
-    if arguments is None:
-        return "{}"
-    try:
-        value = json.loads(surrogate_escapes.replaced(arguments))
-    except (ValueError, RecursionError) as error:
-        if not reading.cursor.is_marked:
-            reading.out.drop(arguments)
-        raise Malformed from error
-    if value is None:
-        return "{}"
-    return value if isinstance(value, str) and value.lstrip().startswith("{") else arguments

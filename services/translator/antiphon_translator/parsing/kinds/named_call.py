@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from antiphon_translator.parsing.alphabet import plain
 from antiphon_translator.parsing.cursor import Malformed, Reader
+from antiphon_translator.parsing.kinds import json_arguments
 from antiphon_translator.parsing.reading import Reading
 
 
@@ -32,16 +33,17 @@ class NamedCall:
         cursor = reading.cursor
         name, model_id, is_marked = yield from self._name(reading)
         yield from cursor.spaces()
-        if (yield from cursor.peek()) == "{":
-            reading.begin_call(name, model_id)
-            if not (yield from cursor.json_value(reading.out.arguments)):
-                raise Malformed
+        is_object = (yield from cursor.peek()) == "{"
+        is_empty = is_marked and not is_object
+        is_empty = is_empty and (yield from cursor.comes_next((*self.close, *self.section_close)))
+        if not (is_object or is_empty or (is_marked and reading.is_offered(name))):
+            raise Malformed
+        reading.begin_call(name, model_id)
+        if not is_empty:
+            yield from json_arguments.read(reading)
+        elif cursor.is_at_end:
+            raise Malformed
         else:
-            is_whole = is_marked and (yield from cursor.comes_next((*self.close, *self.section_close)))
-            if is_whole or (is_marked and reading.is_offered(name)):
-                reading.begin_call(name, model_id)
-            if not is_whole or cursor.is_at_end:
-                raise Malformed
             reading.out.arguments("{}")
         reading.out.end_call()
 

@@ -20,6 +20,10 @@ DEEP = "[" * 20_000
         ('{"name": "f", "arguments": null}', call("f", "{}")),
         ('{"name": "f", "arguments": "{\\"x\\": 1}"}', call("f", '{"x": 1}')),
         (r'{"name": "f", "arguments": "{\"x\": \"a\ud83d\"}"}', call("f", '{"x": "a\ufffd"}')),
+        ('{"name": "f", "arguments": "\\"{}\\""}', call("f", "{}")),
+        ('{"name": "f", "arguments": ""}', call("f", "{}")),
+        ('{"name": "f", "arguments": "x"}', call("f", '"x"', is_complete=False)),
+        ('{"name": "f", "arguments": oops}', call("f", "oops", is_complete=False)),
         ('{"name": "f", "arguments": [1]}', call("f", "[1]", is_complete=False)),
         ('{"name": "f", "arguments": {bad}}', call("f", "{bad}", is_complete=False)),
         ('[{"name": "f"}, {"name": "g"}]', [*call("f", "{}"), *call("g", "{}")]),
@@ -52,12 +56,16 @@ def test_missing_brackets_at_the_end_do_not_merge_calls() -> None:
 def test_deeply_nested_arguments_do_not_break_the_parser() -> None:
     first = parsed(FAMILY, '<c>{"name": "f", "arguments": {"x": ' + DEEP)[0]
     assert first == CallBegin("f")
-    assert parsed(FAMILY, '<c>{"arguments": ' + DEEP + "]" * len(DEEP) + ', "name": "f"}')[0] != CallBegin("f")
+    deep = DEEP + "]" * len(DEEP)
+    assert parsed(FAMILY, f'<c>{{"arguments": {deep}, "name": "f"}}') == call("f", deep, is_complete=False)
 
 
 def test_call_with_its_name_as_key_is_parsed() -> None:
     family = family_of(JsonCall(open=("<c>",), close=("</c>",), name_is_key=True))
     assert parsed(family, '<c>[{"f": {"x": 1}}, {"g": {}}]</c>') == [*call("f", '{"x": 1}'), *call("g", "{}")]
+    assert parsed(family, '<c>[{"f": "{}"}]</c>') == call("f", "{}")
+    assert parsed(family, '<c>{"f": [1]}</c>')[:-1] == call("f", "[1]", is_complete=False)
+    assert parsed(family, '<c>{"g": "{}"}</c> so') == [Text('<c>{"g": "{}"}</c> so')]
 
 
 def test_name_and_argument_keys_of_the_table_are_used() -> None:
