@@ -18,6 +18,7 @@ from functools import cached_property
 
 from antiphon_translator.parsing.alphabet import is_token
 from antiphon_translator.parsing.cursor import Emit, Reader
+from antiphon_translator.parsing.kinds import json_arguments
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.mention import is_mentioned
 from antiphon_translator.parsing.reading import Reading
@@ -92,9 +93,14 @@ class Harmony:
     def _call(self, reading: Reading, name: str) -> Reader[bool]:
         reading.begin_call(name)
         yield from reading.cursor.spaces()
-        if not is_token(self.message) and (yield from reading.cursor.peek()) == "{":
+        is_object = (yield from reading.cursor.peek()) == "{"
+        if is_object and not is_token(self.message):
             yield from reading.cursor.json_value(reading.out.arguments)  # its strings may spell markers
-        ended = (yield from reading.cursor.until(self._message_end, reading.out.arguments)) is None
+        held: list[str] = []
+        emit = reading.out.arguments if is_object else held.append
+        ended = (yield from reading.cursor.until(self._message_end, emit)) is None
+        written = "".join(held)
+        reading.out.arguments((written.strip() and json_arguments.unwrapped(written)) or written)
         if not reading.out.has_arguments and not (ended and reading.cursor.is_cut_off):
             reading.out.arguments("{}")
         reading.out.end_call()

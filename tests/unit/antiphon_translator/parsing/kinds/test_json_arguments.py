@@ -54,6 +54,7 @@ def test_arguments_that_hold_no_object_make_the_call_incomplete_with_their_text(
             None,
         ),
         ("mistral", "[TOOL_CALLS]f[ARGS]%", None),
+        ("gpt_oss", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>%<|call|>", None),
         ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": %}]', None),
         ("functionary31", "<function=f>%</function>", None),
         ("apertus", '<|tools_prefix|>[{"f": %}]<|tools_suffix|>', None),
