@@ -8,6 +8,7 @@ from antiphon_translator.parsing.segments import Dropped, Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 FAMILY = family_of(PythonCall(open=("<c>",), close=("</c>",)))
+BARE = family_of(bare=PythonCall())
 LINES = family_of(PythonCall(open=("<c>",), close=("</c>",), is_list=False))
 
 
@@ -28,12 +29,43 @@ def test_list_of_python_calls_is_parsed(text: str, segments: list[Segment]) -> N
     assert parsed(FAMILY, f"<c>{text}</c>") == segments
 
 
-@pytest.mark.parametrize("text", ["[1]", "f()", "[f(1)]", "[f(x=print())]", "[]", "[f(x=a)]"])
-def test_python_code_is_not_evaluated_and_stays_text(text: str) -> None:
+@pytest.mark.parametrize("text", ["[1]", "f()", "[]", "[g(1)]", "[f]", "[g(x=print())]"])
+def test_python_code_without_a_call_of_an_offered_tool_stays_text(text: str) -> None:
     assert parsed(FAMILY, f"<c>{text}</c> so") == [Text(f"<c>{text}</c> so")]
     assert parsed(FAMILY, f"<c>{text}</c>") == [Dropped(f"<c>{text}")]
-    long = f"[f(x='{'a' * GIVE_BACK_CHARS_MAX}', y=print())]"
+
+
+def test_long_python_code_without_a_call_of_an_offered_tool_is_dropped() -> None:
+    long = f"[g(x='{'a' * GIVE_BACK_CHARS_MAX}', y=print())]"
     assert parsed(FAMILY, f"<c>{long}</c> so") == [Dropped(long), Text("so")]
+
+
+@pytest.mark.parametrize("arguments", ["1", "x=print()", "x=a", "*a", "**{'x': 1}", "x=[*a]", "x=1, 2", "x={1}"])
+def test_arguments_that_are_no_named_literals_make_the_call_incomplete_with_their_text(arguments: str) -> None:
+    broken = call("f", arguments, is_complete=False)
+    assert parsed(FAMILY, f"<c>[f({arguments}), g(x=1)]</c> so") == [*broken, *call("g", '{"x": 1}'), Text("so")]
+    assert parsed(LINES, f"<c>g()\nf({arguments})</c>", schemas={"f": {}, "g": {}}) == [*call("g", "{}"), *broken]
+    assert parsed(BARE, f"[f({arguments})] so") == [Text(f"[f({arguments})] so")]
+
+
+def test_list_of_calls_without_its_end_keeps_the_calls() -> None:
+    assert parsed(FAMILY, "<c>[f(x=1), g(y=2</c>") == [*call("f", '{"x": 1}'), *call("g", "y=2", is_complete=False)]
+    assert parsed(FAMILY, "<c>[f(x=1)</c>so") == [*call("f", '{"x": 1}'), Text("so")]
+    assert parsed(FAMILY, "<c>[f(x='a", cut_off=True) == call("f", "x='a", is_complete=False)
+    assert parsed(BARE, "[f(x=1)") == [Text("[f(x=1)")]
+
+
+def test_bare_list_with_a_tool_that_was_not_offered_stays_text() -> None:
+    assert parsed(BARE, "[f(x=1), g(x=2)]") == [Text("[f(x=1), g(x=2)]")]
+
+
+@pytest.mark.parametrize("family", ["lfm2", "olmo3", "llama4"])
+def test_name_with_dashes_is_parsed(family: str) -> None:
+    opener, closer = {"lfm2": ("<|tool_call_start|>[", "]<|tool_call_end|>"), "llama4": ("[", "]")}.get(
+        family, ("<function_calls>\n", "\n</function_calls>")
+    )
+    text = f'{opener}get-weather(city="Rome"){closer}'
+    assert parsed(family, text, schemas={"get-weather": {}}) == call("get-weather", '{"city": "Rome"}')
 
 
 def test_python_calls_in_lines_are_parsed() -> None:
