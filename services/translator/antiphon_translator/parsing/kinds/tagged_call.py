@@ -41,6 +41,9 @@ class TaggedCall:
     key_open: tuple[str, ...]
     key_close: tuple[str, ...]
     key_pattern: str = plain(r"\s*[\"']?(?P<key>[^\"'\n]*?)[\"']?\s*")
+    type_open: tuple[str, ...] = ()
+    """Literals before the type of a value, which may stand between its key and the value: a word of JSON Schema."""
+    type_close: tuple[str, ...] = ()
     value_open: tuple[str, ...] = ()
     value_close: tuple[str, ...]
     """Closers of a value; `{key}` in them stands for the key."""
@@ -127,11 +130,24 @@ class TaggedCall:
         if found not in self.key_close or match is None:
             cursor.back(found or "")
             raise Malformed
+        string_mark = match.groupdict().get("string") or (yield from self._type_mark(reading))
         if self.value_open:
             yield from cursor.spaces()
             if (yield from cursor.one_of(self.value_open)) is None:
                 raise Malformed
-        return match["key"], match.groupdict().get("string") or ("false" if self.values_are_json else None)
+        return match["key"], string_mark
+
+    def _type_mark(self, reading: Reading) -> Reader[str | None]:
+        """Reads the type of a value, and returns the mark of a string or of JSON (`values.is_string`)."""
+        cursor = reading.cursor
+        if self.type_open:
+            yield from cursor.spaces()
+            if (yield from cursor.one_of(self.type_open)) is not None:
+                name = yield from cursor.word()
+                if (yield from cursor.one_of(self.type_close)) is None:
+                    raise Malformed
+                return "true" if name == "string" else "false"
+        return "false" if self.values_are_json else None
 
     def _value(
         self, reading: Reading, ends: ValueEnds, key: str, schema: Object, string_mark: str | None

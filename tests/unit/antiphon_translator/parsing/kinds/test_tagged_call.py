@@ -92,3 +92,10 @@ def test_string_mark_of_the_model_counts_only_where_the_schema_allows_it() -> No
 
 def test_closer_with_the_key_ends_the_value() -> None:
     assert read("<c f><s>a</n></s></c>", key_open=("<",), value_close=("</{key}>",)) == call("f", '{"s": "a</n>"}')
+
+
+def test_type_between_key_and_value_says_whether_the_value_is_a_string() -> None:
+    typed: dict[str, Any] = {"type_open": ("<t>",), "type_close": ("</t>",), "value_open": ("<v>",)}
+    text = "<c f><k x><t>string</t><v>1</k><k y>\n<t>integer</t>\n<v>1</k><k z><v>1</k><k n><t>string</t><v>1</k></c>"
+    assert read(text, **typed) == call("f", '{"x": "1", "y": 1, "z": 1, "n": 1}')
+    assert read("<c f><k x><t>string<v>1</k></c> so", **typed) == [Text("<c f><k x><t>string<v>1</k></c> so")]
