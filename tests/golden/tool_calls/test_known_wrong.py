@@ -29,7 +29,7 @@ def test_known_wrong_output_is_read_correctly_from_token_ids(vector: Vector) -> 
 
 
 def test_every_known_wrong_vector_has_a_source_and_a_family() -> None:
-    assert len(VECTORS) == 49
+    assert len(VECTORS) == 60
     assert {vector.family for vector in VECTORS} <= set(families.names())
     assert all(vector.source for vector in VECTORS)
     assert all(vector.markers for vector in VECTORS)
