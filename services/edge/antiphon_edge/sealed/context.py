@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from antiphon_core import events
+from antiphon_core.abandoned_calls import as_history
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import Ids
 from antiphon_core.items import normalise_input
@@ -66,7 +67,8 @@ def carried_items(
     if previous is None or is_stored(previous):
         return None
     context = _opened(previous, sealer, tenant)
-    return join_arrays([context, dumps(normalise_input(opened(previous.output_given, f"{FIELD}.output"), ids))])
+    output = dumps(normalise_input(opened(previous.output_given, f"{FIELD}.output"), ids))
+    return join_arrays([context, as_history(output, Status(previous.status or Status.COMPLETED))])
 
 
 def is_stored(previous: PreviousResponse) -> bool:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
+from antiphon_core.abandoned_calls import as_history
 from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.jsons import join_arrays
 from antiphon_core.limits import BODY_BYTES_MAX, SOCKET_LANES_ITEMS_MAX, SOCKET_WAITING_ITEMS_MAX
@@ -167,7 +168,8 @@ class Lanes:
         if final.status not in _GOOD:
             self._histories.forget(turn.create.previous_id, lane=turn.lane)
         elif not accepted.keep:
-            history = join_arrays([accepted.turn.history, accepted.turn.input, final.output_items])
+            output = as_history(final.output_items, final.status)
+            history = join_arrays([accepted.turn.history, accepted.turn.input, output])
             self._histories.remember(accepted.response_id, history, lane=turn.lane)
         turn.note_end()
 

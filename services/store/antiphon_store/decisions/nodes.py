@@ -17,6 +17,7 @@ from dataclasses import fields as fields_of
 from dataclasses import make_dataclass
 from typing import Any
 
+from antiphon_core.abandoned_calls import as_history
 from antiphon_core.errors import InternalError
 from antiphon_core.ids import item_tag, tree_tag
 from antiphon_core.jsons import loads
@@ -114,11 +115,19 @@ def item_ids(row: Row) -> list[str]:
 
 
 def joined_items(chain: ChainRows) -> bytes:
-    """All items of a chain as one JSON array. InternalError: bytes are not those that were written."""
+    """All items of a chain as one JSON array, with the calls of each response as later turns read them
+    (antiphon_core.abandoned_calls). InternalError: bytes are not those that were written."""
     for response_id, fields, items in zip(chain.ids, chain.fields, chain.items, strict=True):
         if fields["items_crc"] != packing.checksum(response_id, fields["input_bytes"], items):
             raise _damaged(response_id)
-    return packing.join(chain.items)
+    return packing.join(list(map(_history_of, chain.fields, chain.items)))
+
+
+def _history_of(fields: Mapping[str, Any], items: bytes) -> bytes:
+    if fields["status"] == Status.COMPLETED.value:
+        return items
+    given, output = packing.unpack(items, fields["input_bytes"])
+    return packing.pack(given, as_history(output, _STATUSES[fields["status"]]))[0]
 
 
 def _damaged(response_id: str) -> InternalError:

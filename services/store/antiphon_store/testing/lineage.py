@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound, ResponseNotFound
-from antiphon_core.jsons import join_arrays
-from antiphon_core.ports.store import Record
+from antiphon_core.jsons import dumps, join_arrays, loads
+from antiphon_core.ports.store import Record, Status
 from antiphon_store.testing.subject import Subject, content, draft
 
 
@@ -75,6 +75,18 @@ class LineageSuite:
         (fork,) = await subject.put_line(1, parent=bare)
         assert await subject.begin_after(fork) == joined([*trunk[:2], bare, fork])
         assert await subject.begin_after(bare) == joined(trunk[:2])
+
+    async def test_calls_of_a_response_that_did_not_complete_are_incomplete_in_a_history(
+        self, subject: Subject
+    ) -> None:
+        call = {"id": "fc_1", "type": "function_call", "call_id": "c", "status": "completed"}
+        for status in (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.INCOMPLETE):
+            root = draft(status=status, output_items=dumps([call]))
+            await subject.put(root)
+            read = "completed" if status is Status.COMPLETED else "incomplete"
+            given, seen = loads(root.input_items), loads(await subject.begin_after(root))
+            assert seen == [*given, call | {"status": read}]
+            assert (await subject.get(root)).output_items == root.output_items
 
     async def test_an_unknown_parent_is_not_found(self, subject: Subject) -> None:
         unknown = draft()

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 
 from antiphon_core import offload
+from antiphon_core.abandoned_calls import as_history
 from antiphon_core.ids import item_tag
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.lineage import LineageStore, ResolvedItem, ResolvedItems
@@ -87,7 +88,8 @@ class ItemLookups(RecordOperations):
 
 
 def _read_items(response_id: str, row: Row, item_ids: Collection[str]) -> Sequence[ResolvedItem]:
-    """The first item of each id in a response: in its input, else in its output."""
+    """The first item of each id in a response: in its input, else in its output, as later turns read it."""
     record = nodes.to_record(response_id, row)
-    by_id = {item["id"]: item for part in (record.output_items, record.input_items) for item in reversed(loads(part))}
+    parts = (as_history(record.output_items, record.status), record.input_items)
+    by_id = {item["id"]: item for part in parts for item in reversed(loads(part))}
     return [ResolvedItem(each, response_id, dumps(by_id[each])) for each in item_ids if each in by_id]

@@ -198,6 +198,15 @@ def test_unstored_response_is_continued_from_the_local_history() -> None:
     assert carried_by_next(lanes, previous_response_id="resp_1") is not None  # a fork
 
 
+def test_local_history_of_an_incomplete_response_has_its_calls_as_incomplete() -> None:
+    lanes = Lanes(running_max=2)
+    turn = begin_next(lanes)
+    call = {"type": "function_call", "call_id": "c", "status": "completed"}
+    lanes.end(turn, accepted_turn(), Final(Status.INCOMPLETE, b"{}", dumps([call])))
+    lanes.leave(turn)
+    assert loads(carried_by_next(lanes, previous_response_id="resp_1") or b"")[-1] == call | {"status": "incomplete"}
+
+
 def test_a_stored_response_is_left_to_the_store() -> None:
     lanes = lanes_after("resp_1", keep=True)
     assert carried_by_next(lanes, previous_response_id="resp_1") is None
