@@ -9,8 +9,8 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.body import Parameters
 from antiphon_core.request.extensions import Extensions
 from antiphon_translator.generation import Guide, GuideKind
-from antiphon_translator.schemas import schemas, structured
-from antiphon_translator.schemas.schema_outline import InvalidSchema
+from antiphon_translator.schemas import normal_form, schemas, structured
+from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline
 
 _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 
@@ -35,8 +35,8 @@ def of_request(parameters: Parameters, controls: frozenset[str]) -> Guide | None
 def of_extensions(given: Extensions) -> Guide | None:
     """The guide that the members of `nvext` ask for, if any."""
     if given.guided_json is not None:
-        _require_guidable(given.guided_json)
-        return Guide(GuideKind.JSON_SCHEMA, dumps(given.guided_json).decode())
+        outline = _guidable(given.guided_json)
+        return Guide(GuideKind.JSON_SCHEMA, dumps(normal_form.of(outline)).decode())
     if given.guided_regex is not None:
         return Guide(GuideKind.REGEX, given.guided_regex)
     if given.guided_grammar is not None:
@@ -46,9 +46,11 @@ def of_extensions(given: Extensions) -> Guide | None:
     return None
 
 
-def _require_guidable(schema: Object) -> None:
+def _guidable(schema: Object) -> Outline:
     try:
-        schemas.require_guidable(schemas.read(schema))
+        outline = schemas.read(schema)
+        schemas.require_guidable(outline)
+        return outline
     except InvalidSchema as flaw:
         message = f"Invalid schema for 'nvext.guided_json': {flaw}"
         raise InvalidRequest(message, field="nvext.guided_json", code="invalid_json_schema") from flaw

@@ -47,7 +47,7 @@ KEYWORDS: Mapping[str, About] = {
     **dict.fromkeys("contains contentSchema".split(), About.PART),
     **dict.fromkeys("$defs definitions".split(), About.NOTHING),
 }
-_BY_NAME = frozenset("properties patternProperties dependentSchemas dependencies $defs definitions".split())
+BY_NAME = frozenset("properties patternProperties dependentSchemas dependencies $defs definitions".split())
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 ANCHORS = ("$anchor", "$dynamicAnchor")
 
@@ -91,7 +91,7 @@ def _schemas_under(keyword: str, value: object) -> Iterator[tuple[Path, Any]]:
     found: Iterable[tuple[Path, Any]]
     if isinstance(value, list):
         found = [((str(index),), schema) for index, schema in enumerate(value)]
-    elif isinstance(value, dict) and keyword in _BY_NAME:
+    elif isinstance(value, dict) and keyword in BY_NAME:
         found = [((name,), schema) for name, schema in value.items()]
     else:
         found = [((), value)]
@@ -101,8 +101,8 @@ def _schemas_under(keyword: str, value: object) -> Iterator[tuple[Path, Any]]:
 class Outline:
     """All places of one schema, in the order in which they are written."""
 
-    def __init__(self, schema: Object) -> None:
-        """InvalidSchema: schemas are nested too deep."""
+    def __init__(self, schema: Object, *, depth_max: int = SCHEMA_DEPTH_MAX) -> None:
+        """InvalidSchema: schemas are nested deeper than `depth_max`."""
         self.schema = schema
         self.root = Place((), schema)
         self.places: dict[Path, Place] = {}
@@ -111,8 +111,8 @@ class Outline:
         waiting = [self.root]
         while waiting:
             place = waiting.pop()
-            if place.depth > SCHEMA_DEPTH_MAX:
-                raise InvalidSchema(place.path, f"schemas are nested deeper than {SCHEMA_DEPTH_MAX} levels.")
+            if place.depth > depth_max:
+                raise InvalidSchema(place.path, f"schemas are nested deeper than {depth_max} levels.")
             self._note(place)
             waiting.extend(reversed(self._within[place.path]))
 

@@ -23,7 +23,7 @@ from jsonschema_rs import ReferencingError, RegexOptions, Registry, ValidationEr
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object, dumps
-from antiphon_translator.schemas import pattern_cost
+from antiphon_translator.schemas import normal_form, pattern_cost
 from antiphon_translator.schemas.schema_outline import REFERENCES, InvalidSchema, Outline, Path, Place
 
 _NEWEST = "https://json-schema.org/draft/2020-12/schema"
@@ -48,8 +48,8 @@ _LINEAR = RegexOptions(size_limit=limits.SCHEMA_PATTERN_BYTES_MAX, dfa_size_limi
 
 
 def read(schema: Object) -> Outline:
-    """The outline of a schema. InvalidSchema: it is too long, nested too deep, no JSON schema, or refers to other
-    documents."""
+    """The outline of a schema. InvalidSchema: it is too long, nested too deep, no JSON schema, refers to other
+    documents, or matches no value."""
     require_size(_written_bytes(schema))
     outline = Outline(schema)
     require_schema(outline)
@@ -57,7 +57,7 @@ def read(schema: Object) -> Outline:
 
 
 def require_schema(outline: Outline) -> None:
-    """InvalidSchema: this is no JSON schema, or it refers to other documents."""
+    """InvalidSchema: this is no JSON schema, it refers to other documents, or no value matches it."""
     _require_metaschema(outline.schema | {"$schema": _draft(outline.schema)})
     for place in outline.places.values():
         for keyword in REFERENCES:
@@ -67,6 +67,7 @@ def require_schema(outline: Outline) -> None:
                     f"{keyword!r} must refer to a place in the schema itself, like '#/$defs/name'. Other documents are "
                     "not retrieved.",
                 )
+    normal_form.require_possible(outline)
 
 
 def require_guidable(outline: Outline) -> None:

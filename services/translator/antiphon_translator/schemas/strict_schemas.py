@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from antiphon_core.limits import SCHEMA_STRICT_DEPTH_MAX
-from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline, Path, Place
+from antiphon_translator.schemas.contradictions import KINDS, Flaw, types_of
+from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline, Place
 
 _NUMBERS = frozenset("minimum maximum exclusiveMinimum exclusiveMaximum".split())
 BY_TYPE: Mapping[str, frozenset[str]] = {
@@ -55,25 +55,6 @@ INSTEAD: Mapping[str, str] = {
 }
 """The advice for each keyword that has a replacement."""
 
-_BOUNDS = (
-    ("minimum", "maximum"),
-    ("exclusiveMinimum", "exclusiveMaximum"),
-    ("minLength", "maxLength"),
-    ("minItems", "maxItems"),
-)
-_KINDS: Mapping[str, Callable[[Any], bool]] = {
-    "object": lambda value: isinstance(value, dict),
-    "array": lambda value: isinstance(value, list),
-    "string": lambda value: isinstance(value, str),
-    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-    "integer": lambda value: isinstance(value, int | float) and not isinstance(value, bool) and value == int(value),
-    "boolean": lambda value: isinstance(value, bool),
-    "null": lambda value: value is None,
-}
-
-Flaw = tuple[Path, str]
-"""The path from a place to the flaw, and its description."""
-
 
 def require(outline: Outline) -> None:
     """InvalidSchema: the schema is not in the subset. `outline` has passed `schemas.require_guidable`."""
@@ -83,11 +64,6 @@ def require(outline: Outline) -> None:
                 raise InvalidSchema((*place.path, *path), message)
 
 
-def _types(place: Place) -> list[str]:
-    given = place.keywords.get("type", [])
-    return [given] if isinstance(given, str) else given
-
-
 def _decisive(place: Place) -> str | None:
     return next((keyword for keyword in DECISIVE if keyword in place.keywords), None)
 
@@ -95,7 +71,7 @@ def _decisive(place: Place) -> str | None:
 def _root(place: Place) -> Iterator[Flaw]:
     if place.path:
         return
-    if _types(place) != ["object"]:
+    if types_of(place) != ["object"]:
         yield (), f"the schema must have type 'object', but has type {place.keywords.get('type')!r}."
     if "anyOf" in place.keywords:
         yield ("anyOf",), "the schema itself must be an object, not one of several."
@@ -111,7 +87,7 @@ def _keywords(place: Place) -> Iterator[Flaw]:
     if decisive is not None:
         known = DECISIVE[decisive] | {decisive}
     else:
-        known = frozenset(["type"]).union(*(BY_TYPE[each] for each in _types(place)))
+        known = frozenset(["type"]).union(*(BY_TYPE[each] for each in types_of(place)))
     for keyword in place.keywords:
         if keyword not in known and keyword not in REMARKS and not keyword.startswith("x-"):
             beside = f" beside {decisive!r}" if decisive is not None else ""
@@ -120,12 +96,12 @@ def _keywords(place: Place) -> Iterator[Flaw]:
 
 
 def _says_something(place: Place) -> Iterator[Flaw]:
-    if isinstance(place.schema, dict) and _decisive(place) is None and not _types(place):
+    if isinstance(place.schema, dict) and _decisive(place) is None and not types_of(place):
         yield (), "the schema must have a 'type' key."
 
 
 def _object(place: Place) -> Iterator[Flaw]:
-    if "object" not in _types(place) or _decisive(place) is not None:
+    if "object" not in types_of(place) or _decisive(place) is not None:
         return
     if place.keywords.get("additionalProperties") is not False:
         yield (), "'additionalProperties' is required to be supplied and to be false."
@@ -145,7 +121,7 @@ def _object(place: Place) -> Iterator[Flaw]:
 
 
 def _array(place: Place) -> Iterator[Flaw]:
-    if "array" in _types(place) and _decisive(place) is None and "items" not in place.keywords:
+    if "array" in types_of(place) and _decisive(place) is None and "items" not in place.keywords:
         yield (), "the array schema must have 'items'."
 
 
@@ -160,10 +136,7 @@ def _string(place: Place) -> Iterator[Flaw]:
 
 
 def _bounds(place: Place) -> Iterator[Flaw]:
-    for low, high in _BOUNDS:
-        if place.keywords.get(low, 0) > place.keywords.get(high, float("inf")):
-            yield (low,), f"it is more than {high!r}: nothing could match."
-    if "integer" in _types(place):
+    if "integer" in types_of(place):
         for keyword in _NUMBERS:
             bound = place.keywords.get(keyword, 0)
             if bound != int(bound):
@@ -171,12 +144,10 @@ def _bounds(place: Place) -> Iterator[Flaw]:
 
 
 def _values(place: Place) -> Iterator[Flaw]:
-    if place.keywords.get("enum") == []:
-        yield ("enum",), "it must have at least one value."
     given = place.get("enum", list) + ([place.keywords["const"]] if "const" in place.keywords else [])
-    types = _types(place)
+    types = types_of(place)
     for value in given:
-        if types and not any(_KINDS[each](value) for each in types):
+        if types and not any(KINDS[each](value) for each in types):
             yield (), f"the value {value!r} is not of type {place.keywords['type']!r}."
 
 

@@ -6,19 +6,19 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
 from antiphon_core.request.text import JsonObject, JsonSchema, TextFormat
 from antiphon_translator.generation import Guide, GuideKind
-from antiphon_translator.schemas import schemas, strict_schemas
+from antiphon_translator.schemas import normal_form, schemas, strict_schemas
 from antiphon_translator.schemas.answer_check import AnswerCheck
-from antiphon_translator.schemas.schema_outline import InvalidSchema
+from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline
 
 _ANY_OBJECT = AnswerCheck(schemas.read({"type": "object"}))
 
 
 def guide(format: TextFormat | None) -> Guide | None:  # noqa: A002
-    """The guide for an answer in this format; None for plain text. The schema keeps the order of its properties,
-    because the model writes them in this order."""
+    """The guide for an answer in this format, which has passed `answer_check`; None for plain text. The properties
+    keep their order, because the model writes them in this order."""
     match format:
         case JsonSchema():
-            text = dumps(format.schema_).decode()
+            text = dumps(normal_form.of(Outline(format.schema_))).decode()
             strict = bool(format.strict)
             return Guide(GuideKind.JSON_SCHEMA, text, format.name, description=format.description, strict=strict)
         case JsonObject():

@@ -19,7 +19,7 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.prompt.tools import Tool, ToolSet
-from antiphon_translator.schemas import custom_formats, schemas
+from antiphon_translator.schemas import custom_formats, normal_form, schemas
 from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline, moved
 
 _ANY_OBJECT: Object = {"type": "object"}
@@ -104,7 +104,7 @@ def _is_held_to_schema(tool: Tool) -> bool:
 
 def _arguments(tool: Tool) -> Object:
     """The schema of a tool's arguments, which always are an object, even if the schema does not say so."""
-    return _ANY_OBJECT | tool.schema
+    return _ANY_OBJECT | normal_form.of(Outline(tool.schema))
 
 
 def _schema(schema: Object) -> Guide:

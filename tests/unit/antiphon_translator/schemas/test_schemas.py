@@ -108,7 +108,7 @@ def test_schema_that_can_guide_is_compiled(schema: Object) -> None:
         ({"$ref": "#/$defs/a"}, "$ref", "there is no schema at '#/$defs/a'"),
         ({"properties": {"a": {"$ref": "#nobody"}}}, "properties a $ref", "there is no schema at '#nobody'"),
         ({"$ref": "#/x", "x": STRING}, "$ref", "there is no schema at '#/x'"),
-        ({"$ref": "#"}, "", "only refers back to itself"),
+        ({"$ref": "#"}, "", "no finite value can match"),
         ({"$defs": {"a": {"$id": "http://x/", "type": "string"}}}, "$defs a $id", "not permitted within a schema"),
         (
             {"$schema": DRAFT_07, "properties": {"a": {"items": [STRING]}}},

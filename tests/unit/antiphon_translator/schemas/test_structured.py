@@ -71,7 +71,11 @@ def test_loose_schema_is_rejected_only_with_strict() -> None:
     ("given", "strict", "words"),
     [
         (SCHEMA | {"properties": {"z": {"type": "strnig"}}}, None, "In context=('properties', 'z', 'type'), "),
-        (SCHEMA | {"properties": {"z": {"pattern": "("}}}, None, "In context=('properties', 'z', 'pattern'), this is"),
+        (
+            SCHEMA | {"properties": {"z": {"pattern": "("}, "a": {}}},
+            None,
+            "In context=('properties', 'z', 'pattern'), this is",
+        ),
         ({"$ref": "file:///etc/passwd"}, None, "In context=('$ref',), '$ref' must refer to a place in the schema"),
         ({"type": "object"}, True, "In context=(), 'additionalProperties' is required to be supplied and to be false."),
         (SCHEMA | {"required": ["a"]}, True, "In context=(), 'required' is required to be supplied and to be an array"),

@@ -95,9 +95,10 @@ def test_references_of_each_tool_lead_to_its_own_definitions() -> None:
     assert (first, second, weather) == ({"$ref": "#/$defs/arguments_0"}, {"$ref": "#/$defs/arguments_1"}, SCHEMA)
     moved = guide["$defs"]["arguments_1"]
     assert [moved["properties"][name]["$ref"] for name in ("next", "of")] == [
-        "#/$defs/arguments_1",
+        "#/$defs/arguments_1/$defs/schema",
         "#/$defs/arguments_1/$defs/Kind",
     ]
+    assert moved["$defs"]["schema"]["properties"] == moved["properties"]
     assert (moved["$defs"]["Kind"], "$id" in moved) == ({"enum": ["a", {"$ref": "#"}]}, False)
 
 
