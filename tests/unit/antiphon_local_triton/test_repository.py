@@ -21,7 +21,16 @@ def test_settings_are_written_into_the_model_config(tmp_path: Path, gguf: Path) 
     assert 'key: "slots"            value: { string_value: "3" }' in config
     assert f'string_value: "{tmp_path}/a \\"quoted\\" ü.gguf"' in config
     assert sorted(path.name for path in (out / "tensorrt_llm" / "1").iterdir()) == [
-        *("guides.py", "llama_engine.py", "model.py", "sequences.py", "tensors.py"),
+        *(
+            "dead_ends.py",
+            "grammar_trial.py",
+            "grammars.py",
+            "guides.py",
+            "llama_engine.py",
+            "model.py",
+            "sequences.py",
+        ),
+        "tensors.py",
     ]
 
 

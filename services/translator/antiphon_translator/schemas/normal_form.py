@@ -4,6 +4,7 @@
     false: an optional property, a member         left out
     items false                                   maxItems
     allOf, keywords beside $ref, an anyOf of one  one schema (merging.py)
+    the bound 1.5 of an integer                   2
     $ref to the root, to an anchor, to any place  $ref to a definition
 
 Guides are made of the normal form. The client's schema stays as it is wherever the client or the model sees it. A
@@ -17,8 +18,9 @@ is not merged keeps its `allOf`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain, count
+from math import ceil, floor
 from typing import Any
 
 from antiphon_core.jsons import Object
@@ -247,6 +249,18 @@ def _tidy_enum(schema: Object) -> Object:
     return schema | {"enum": [value for value in schema["enum"] if any(KINDS[each](value) for each in types)]}
 
 
+def _tidy_bound(keyword: str, whole: Callable[[float], int]) -> Any:
+    """Converters of grammars read the bounds of integers digit by digit."""
+
+    def tidy(schema: Object) -> Object:
+        bound = schema[keyword]
+        if schema.get("type") != "integer" or not isinstance(bound, float):
+            return schema
+        return schema | {keyword: whole(bound)}
+
+    return tidy
+
+
 _TIDIES: Mapping[str, Any] = {
     "properties": _tidy_properties,
     **{keyword: _tidy_choice(keyword) for keyword in _CHOICES},
@@ -254,5 +268,9 @@ _TIDIES: Mapping[str, Any] = {
     "items": _tidy_items,
     "not": _tidy_not,
     "enum": _tidy_enum,
+    "minimum": _tidy_bound("minimum", ceil),
+    "maximum": _tidy_bound("maximum", floor),
+    "exclusiveMinimum": _tidy_bound("exclusiveMinimum", floor),
+    "exclusiveMaximum": _tidy_bound("exclusiveMaximum", ceil),
 }
 """The change to a schema with a keyword whose nested schemas are in normal form."""

@@ -65,6 +65,11 @@ def normal(schema: Object) -> Object:
             | {"$defs": {"x": STRING, "x-2": {"type": "null"}}},
         ),
         # values
+        ({"type": "integer", "minimum": 1.5, "maximum": 4.0}, {"type": "integer", "minimum": 2, "maximum": 4}),
+        (
+            {"type": "integer", "exclusiveMinimum": 1.5, "exclusiveMaximum": 4.5},
+            {"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 5},
+        ),
         (STRING | {"enum": ["a", None]}, STRING | {"enum": ["a"]}),
     ],
 )

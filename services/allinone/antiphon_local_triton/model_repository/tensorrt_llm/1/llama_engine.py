@@ -29,6 +29,9 @@ from sequences import RequestError, Sampling, Sequence
 
 PREFILL_TOKENS_PER_STEP = 64
 """The most prompt tokens decoded in one step. It bounds how long the prompt of a request delays other streams."""
+LEAST_BIAS_IN_GRAMMAR = -1e9
+"""The bias of a banned id beside a grammar. Where the grammar permits banned ids only, one of them is sampled. With
+minus infinity for all ids, llama.cpp would choose one that the grammar forbids, and end the process."""
 LAST = -1
 """The index of the logits of the last token in a batch."""
 
@@ -219,7 +222,8 @@ class LlamaEngine:
             chain.add_grammar(self._vocab, sampling.grammar, "root")
         for token in sequence.generated:
             chain.accept(token)
-        bias = [*sampling.bias, *((token, -inf) for token in banned)]
+        least = LEAST_BIAS_IN_GRAMMAR if sampling.grammar is not None else -inf
+        bias = [*((token, max(value, least)) for token, value in sampling.bias), *((token, least) for token in banned)]
         if bias:
             chain.add_logit_bias(self.vocab_size, bias)
         _add_choice(chain, sampling, drawn=len(sequence.generated))

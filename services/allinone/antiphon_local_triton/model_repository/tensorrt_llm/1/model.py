@@ -24,7 +24,7 @@ from functools import partial
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
-from guides import grammar_for
+from grammars import Grammars
 from llama_engine import LlamaEngine
 from sequences import RequestError, Sampling, Sequence
 from tensors import FINAL, finite, respond, scalar, send_error, tensor, values
@@ -40,8 +40,10 @@ class TritonPythonModel:
         def number(key):
             return int(parameters[key]["string_value"])
 
+        gguf = parameters["gguf_path"]["string_value"]
+        self.grammars = Grammars(gguf)
         self.engine = LlamaEngine(
-            parameters["gguf_path"]["string_value"],
+            gguf,
             context_length=number("context_length"),
             slots=number("slots"),
             threads=number("threads"),
@@ -57,6 +59,7 @@ class TritonPythonModel:
 
     def finalize(self):
         self.preparing.shutdown()
+        self.grammars.close()
         self.engine.close()
 
     def start(self, request, sender):
@@ -73,7 +76,7 @@ class TritonPythonModel:
             send_error(sender, f"the model failed: {error!r}", pb_utils.TritonError.INTERNAL)
 
     def generate(self, request, reply):
-        sequence = reply.sequence = read_sequence(request, reply)
+        sequence = reply.sequence = read_sequence(request, reply, self.grammars)
         self.running[reply.request_id] = reply
         try:
             self.engine.submit(sequence)
@@ -181,7 +184,7 @@ class Reply:
         return tensors
 
 
-def read_sequence(request, reply):
+def read_sequence(request, reply, grammars):
     for name in ("beam_width", "num_return_sequences"):
         if scalar(request, name, 1) != 1:
             raise RequestError(f"{name} other than 1 is not supported on llama.cpp")
@@ -190,7 +193,7 @@ def read_sequence(request, reply):
         tokens_max=scalar(request, "request_output_len", 0),
         end_id=scalar(request, "end_id", -1),
         stop_words=read_words(request, "stop_words_list"),
-        sampling=read_sampling(request),
+        sampling=read_sampling(request, grammars),
         want_log_probs=reply.log_probs_wanted or reply.top_log_probs > 0,
         top_log_probs=reply.top_log_probs,
         on_token=reply.on_token,
@@ -206,7 +209,7 @@ def read_top_log_probs(request):
     return wanted
 
 
-def read_sampling(request):
+def read_sampling(request, grammars):
     number = partial(finite, request)
     temperature, repetition_penalty = number("temperature", 1.0), number("repetition_penalty", 1.0)
     if temperature < 0 or repetition_penalty <= 0:
@@ -222,7 +225,7 @@ def read_sampling(request):
         min_tokens=scalar(request, "min_tokens", 0),
         bias=tuple((token, bias) for token, bias in enumerate(values(request, "embedding_bias")) if bias),
         bad_words=read_words(request, "bad_words_list"),
-        grammar=read_grammar(request),
+        grammar=read_grammar(request, grammars),
     )
 
 
@@ -255,8 +258,8 @@ def read_words(request, name):
     return tuple(tuple(ids[start:end]) for start, end in zip(starts, ends, strict=True) if end > start)
 
 
-def read_grammar(request):
+def read_grammar(request, grammars):
     guide_type = scalar(request, "guided_decoding_guide_type", b"").decode()
     if not guide_type:
         return None
-    return grammar_for(guide_type, scalar(request, "guided_decoding_guide", b"").decode())
+    return grammars.of(guide_type, scalar(request, "guided_decoding_guide", b"").decode())

@@ -1,0 +1,105 @@
+"""The grammars of guides, tried in a process of their own before the engine uses them (`grammar_trial.py`).
+
+The trial process is started with the first guide and kept. When it ends in a trial, that guide is rejected and the next
+one gets a new process: neither the server nor another request notices.
+"""
+
+import hashlib
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+from sequences import RequestError
+
+TIMEOUT_S = 60
+"""The most that a trial may take on a busy machine. Its processor time is limited in the process itself."""
+KEPT = 256
+REASON_CHARS = 300
+SCRIPT = Path(__file__).with_name("grammar_trial.py")
+
+
+class Grammars:
+    """Makes grammars of guides. Safe to use from several threads; trials run one after the other."""
+
+    def __init__(self, gguf: str) -> None:
+        self._gguf = gguf
+        self._lock = threading.Lock()
+        self._process: _TrialProcess | None = None
+        self._answers: OrderedDict[bytes, dict[str, str]] = OrderedDict()
+
+    def of(self, guide_type: str, guide: str) -> str:
+        """The grammar for a guide. Raises RequestError if there is none that the engine can use."""
+        key = hashlib.sha256(json.dumps([guide_type, guide]).encode()).digest()
+        with self._lock:
+            answer = self._answers.get(key)
+            if answer is None:
+                answer = self._answers[key] = self._tried(guide_type, guide)
+            self._answers.move_to_end(key)
+            if len(self._answers) > KEPT:
+                self._answers.popitem(last=False)
+        if "error" in answer:
+            raise RequestError(answer["error"])
+        return answer["grammar"]
+
+    def close(self) -> None:
+        with self._lock:
+            if self._process is not None:
+                self._process.end()
+                self._process = None
+
+    def _tried(self, guide_type: str, guide: str) -> dict[str, str]:
+        if self._process is None:
+            self._process = _TrialProcess(self._gguf)
+        answer = self._process.ask([guide_type, guide])
+        if answer is not None:
+            return answer
+        reason = self._process.end()
+        self._process = None
+        return {"error": f"guided_decoding_guide is not a valid {guide_type}: {reason}"}
+
+
+class _TrialProcess:
+    """One running trial process."""
+
+    def __init__(self, gguf: str) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
+        replies, written = os.pipe()
+        self._process = subprocess.Popen(  # noqa: S603 - the script beside this file
+            [f"{sys.prefix}/bin/python3", "-X", "utf8", str(SCRIPT), gguf, str(written)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            pass_fds=[written],
+            env={**os.environ, "GGML_NO_BACKTRACE": "1"},
+        )
+        os.close(written)
+        self._replies = os.fdopen(replies, "rb")
+
+    def ask(self, request: list[str]) -> dict[str, str] | None:
+        """The answer to a request; None if the process ended, or took too long."""
+        self._errors.seek(0)
+        self._errors.truncate()
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            return None
+        ready, _, _ = select.select([self._replies], [], [], TIMEOUT_S)
+        line = self._replies.readline() if ready else b""
+        return json.loads(line) if line.endswith(b"\n") else None
+
+    def end(self) -> str:
+        """Ends the process. Returns the reason for which it had ended, in the words of llama.cpp if there are any."""
+        self._process.kill()
+        status = self._process.wait()
+        self._errors.seek(0)
+        lines = [line.strip() for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
+        for file in (self._process.stdin, self._replies, self._errors):
+            file.close()
+        return lines[0][:REASON_CHARS] if lines else f"llama.cpp cannot use it (status {status})"
