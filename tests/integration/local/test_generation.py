@@ -133,6 +133,11 @@ async def test_a_length_limit_inside_a_character_cuts_between_ids(client: TokenC
             json.dumps(custom_formats.input_schema(DATE)),
             lambda text: re.fullmatch(DATE.definition, json.loads(text)["input"]) is not None,
         ),
+        (
+            "json_schema",  # `{}` is any value, not only an object: the model answers with a text
+            json.dumps({"type": "object", "properties": {"capital": {}}, "required": ["capital"]}),
+            lambda text: isinstance(json.loads(text)["capital"], str),
+        ),
         ("regex", "(Paris|Rome), [0-9]{4}", lambda text: text[:5] in ("Paris", "Rome,") and text[-4:].isdigit()),
         ("ebnf_grammar", 'root ::= "yes" | "no"', lambda text: text in ("yes", "no")),
     ],

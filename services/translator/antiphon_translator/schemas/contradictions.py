@@ -20,6 +20,7 @@ from fractions import Fraction
 from math import ceil, floor, inf
 from typing import Any, TypeGuard
 
+from antiphon_core.jsons import Object
 from antiphon_translator.schemas.schema_outline import REFERENCES, InvalidSchema, Outline, Path, Place
 
 KINDS: Mapping[str, Callable[[Any], bool]] = {
@@ -54,6 +55,11 @@ def require(outline: Outline) -> None:
             for path, message in rule(place):
                 raise InvalidSchema((*place.path, *path), message)
     _require_values(outline, judged)
+
+
+def contradicts_itself(schema: Object) -> bool:
+    """Whether keywords of a schema contradict each other. Schemas in it do not matter."""
+    return any(True for rule in _RULES for _ in rule(Place((), schema)))
 
 
 def is_never(schema: Any) -> bool:

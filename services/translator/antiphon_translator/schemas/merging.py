@@ -10,8 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from antiphon_core.jsons import Object, canonical
-from antiphon_translator.schemas.strict_schemas import REMARKS
+from antiphon_translator.schemas.schema_outline import KEYWORDS, REFERENCES
 
+_SCALARS = (
+    "type enum const multipleOf minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format "
+    "minItems maxItems uniqueItems minContains maxContains minProperties maxProperties required dependentRequired"
+)
+CONSTRAINTS = frozenset([*KEYWORDS, *REFERENCES, *_SCALARS.split()]) - {"$defs", "definitions", "contentSchema"}
+"""The keywords that constrain values. All others are remarks, also those of other vendors, such as `discriminator`."""
 _EXACT_MAX = 2**53
 _VALUES = frozenset(["const", "enum"])
 _NESTED_OBJECT = ("properties", "additionalProperties")
@@ -40,7 +46,7 @@ def merged(one: Object, other: Object) -> Object:
         one, other = _with_enum(one), _with_enum(other)
     both = one | {name: value for name, value in other.items() if name not in one}
     for name in [name for name in other if name in one and name not in _NESTED_OBJECT]:
-        if name not in REMARKS and one[name] != other[name]:
+        if name in CONSTRAINTS and one[name] != other[name]:
             both[name] = _together(name, one[name], other[name])
     return both | _object(one, other)
 
@@ -137,4 +143,4 @@ def _all(schemas: Iterable[Any]) -> Any:
 
 def has_constraints(schema: Object) -> bool:
     """Whether a schema has keywords that constrain values."""
-    return any(name not in REMARKS for name in schema)
+    return any(name in CONSTRAINTS for name in schema)

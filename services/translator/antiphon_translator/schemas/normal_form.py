@@ -4,6 +4,7 @@
     false: an optional property, a member         left out
     items false                                   maxItems
     allOf, keywords beside $ref, an anyOf of one  one schema (merging.py)
+    keywords beside anyOf and oneOf               within each member
     the bound 1.5 of an integer                   2
     $ref to the root, to an anchor, to any place  $ref to a definition
 
@@ -26,8 +27,8 @@ from typing import Any
 from antiphon_core.jsons import Object
 from antiphon_core.limits import SCHEMA_DEPTH_MAX
 from antiphon_translator.schemas import contradictions
-from antiphon_translator.schemas.contradictions import KINDS, is_never
-from antiphon_translator.schemas.merging import CannotMerge, has_constraints, merged
+from antiphon_translator.schemas.contradictions import KINDS, contradicts_itself, is_never
+from antiphon_translator.schemas.merging import CONSTRAINTS, CannotMerge, has_constraints, merged
 from antiphon_translator.schemas.schema_outline import ANCHORS, BY_NAME, KEYWORDS, REFERENCES, Outline, Path
 
 WORK_MAX = 64_000
@@ -140,8 +141,30 @@ class _Writer:
             except CannotMerge:
                 left.append(piece)
         if left:
-            own = own | {"allOf": [*own.get("allOf", []), *left]}
-        return own, seen
+            return own | {"allOf": [*own.get("allOf", []), *left]}, seen
+        return self._distributed(own, seen, depth)
+
+    def _distributed(self, own: Object, seen: frozenset[Path], depth: int) -> tuple[Object, frozenset[Path]]:
+        """A schema with its keywords beside an `anyOf` or a `oneOf` merged into each of the members, because grammars
+        read the members only. Members that contradict these keywords are left out."""
+        keyword = next((each for each in _CHOICES if isinstance(own.get(each), list)), "")
+        beside = {name: value for name, value in own.items() if name in CONSTRAINTS and name != keyword}
+        if not keyword or not beside:
+            return own, seen
+        members: list[Object] = []
+        for member in own[keyword]:
+            self._work += SCHEMA_WORK + len(beside.get("properties", ()))
+            piece, seen_within = self._piece(member, seen, depth)
+            try:
+                if self._work > WORK_MAX:
+                    raise CannotMerge
+                members.append(merged(beside, piece))
+            except CannotMerge:
+                return own, seen
+            seen |= seen_within
+        possible = [each for each in members if not contradicts_itself(each)] or members[:1]
+        remarks = {name: value for name, value in own.items() if name not in CONSTRAINTS}
+        return remarks | (possible[0] if len(possible) == 1 else {keyword: possible}), seen
 
     def _piece(self, part: Any, seen: frozenset[Path], depth: int) -> tuple[Object, frozenset[Path]]:
         """A schema that applies to the same value as another one, or the schema that it refers to, in flat form."""
@@ -169,6 +192,8 @@ def _parts(schema: Object) -> tuple[Object, list[Any]]:
         possible = [each for each in members if not is_never(each)] if isinstance(members, list) else []
         if len(possible) == 1:
             parts.append(possible[0])
+            taken.add(keyword)
+        elif keyword == "anyOf" and (True in possible or {} in possible):
             taken.add(keyword)
     return {name: value for name, value in schema.items() if name not in taken}, parts
 

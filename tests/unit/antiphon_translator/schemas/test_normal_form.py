@@ -44,6 +44,23 @@ def normal(schema: Object) -> Object:
             {"allOf": [{"properties": {"a": STRING}}, {"properties": {"a": {"minLength": 1}, "b": True}}]},
             {"properties": {"a": STRING | {"minLength": 1}, "b": {}}},
         ),
+        (
+            {"type": "object", "properties": {"a": STRING}, "anyOf": [{"required": ["a"]}, {"maxProperties": 0}]},
+            {
+                "anyOf": [
+                    {"type": "object", "properties": {"a": STRING}, "required": ["a"]},
+                    {"type": "object", "properties": {"a": STRING}, "maxProperties": 0},
+                ]
+            },
+        ),
+        (
+            {"type": "string", "oneOf": [{"type": "null"}, {"minLength": 1}], "title": "T"},
+            STRING | {"minLength": 1, "title": "T"},
+        ),
+        (
+            {"minimum": 5, "anyOf": [{"maximum": 1}, {"minimum": 9}, {"maximum": 7}], "type": "integer"},
+            {"anyOf": [{"type": "integer", "minimum": 9}, {"type": "integer", "minimum": 5, "maximum": 7}]},
+        ),
         # references
         (
             {"allOf": [{"$ref": "#/$defs/a"}], "title": "T", "$defs": {"a": STRING}},
@@ -83,6 +100,7 @@ def test_schema_is_written_in_keywords_that_grammars_read(schema: Object, expect
         {"type": "object", "properties": PAIR, "required": ["a", "b"], "additionalProperties": False},
         {"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {"k": {"$ref": "#/$defs/n"}}}}},
         {"anyOf": [STRING, {"type": "null"}], "$schema": "https://json-schema.org/draft/2020-12/schema"},
+        {"oneOf": [{"$ref": "#/$defs/x"}, {"type": "null"}], "discriminator": {}, "$defs": {"x": STRING}},
     ],
 )
 def test_schema_without_such_keywords_stays_as_it_was_written(schema: Object) -> None:
@@ -93,6 +111,7 @@ def test_schema_without_such_keywords_stays_as_it_was_written(schema: Object) ->
     ("schema", "path"),
     [
         ({"allOf": [STRING, {"type": "integer"}]}, "type"),
+        ({"properties": {"a": STRING | {"anyOf": [{"type": "null"}, {"type": "integer"}]}}}, "properties a type"),
         ({"properties": {"a": {"allOf": [{"minimum": 5}, {"maximum": 1}]}}}, "properties a minimum"),
         ({"$ref": "#/$defs/a", "maxLength": 1, "$defs": {"a": STRING | {"minLength": 2}}}, "minLength"),
         (

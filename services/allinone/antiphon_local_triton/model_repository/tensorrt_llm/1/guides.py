@@ -48,9 +48,31 @@ def _regex(guide: str) -> str:
 def _from_schema(schema: object) -> str:
     """The converter of llama.cpp trusts its input: a schema that it does not expect raises any error."""
     try:
-        return str(json_schema_to_grammar(schema))
+        return str(json_schema_to_grammar(_with_any_values(schema)))
     except Exception as error:
         raise RequestError(f"guided_decoding_guide cannot be used: {repr(error)[:300]}") from error
+
+
+_ANY_VALUE = {"description": "any value"}
+
+
+def _with_any_values(schema: object) -> object:
+    """The schema with each `{}` in it written in another way: the converter reads `{}` as an object."""
+    if not isinstance(schema, dict):
+        return schema
+    changed = dict(schema)
+    for keyword, nested in schema.items():
+        if keyword in ("items", "additionalProperties"):
+            changed[keyword] = _any_or(nested)
+        elif keyword in ("properties", "$defs") and isinstance(nested, dict):
+            changed[keyword] = {name: _any_or(each) for name, each in nested.items()}
+        elif keyword in ("prefixItems", "anyOf", "oneOf", "allOf") and isinstance(nested, list):
+            changed[keyword] = list(map(_any_or, nested))
+    return changed
+
+
+def _any_or(schema: object) -> object:
+    return _ANY_VALUE if schema == {} else _with_any_values(schema)
 
 
 _COMPILERS: dict[str, Callable[[str], str]] = {
