@@ -36,7 +36,7 @@ from antiphon_core.request.tools import (
 )
 from antiphon_core.request.tools import Tool as DeclaredTool
 from antiphon_translator.prompt.client_tools import CLIENT_TOOLS, ClientTool
-from antiphon_translator.schemas import custom_formats, tool_schemas
+from antiphon_translator.schemas import boolean_schemas, custom_formats, tool_schemas
 from antiphon_translator.schemas.schema_budget import SchemaBudget
 
 _SEPARATOR = "__"
@@ -172,7 +172,8 @@ def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
         grammar = declared.format if isinstance(declared.format, GrammarInput) else None
         schema = custom_formats.input_schema(declared.format)
         return replace(described, is_custom=True, grammar=grammar, parameters=schema)
-    return replace(described, parameters=declared.parameters, strict=declared.strict)
+    parameters = boolean_schemas.written_out(declared.parameters) if declared.parameters is not None else None
+    return replace(described, parameters=parameters, strict=declared.strict)
 
 
 def _client_tool(declared: ShellTool | PlainClientTool) -> Tool:

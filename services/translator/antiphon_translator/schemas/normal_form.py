@@ -8,8 +8,8 @@
     the bound 1.5 of an integer                   2
     $ref to the root, to an anchor, to any place  $ref to a definition
 
-Guides are made of the normal form. The client's schema stays as it is wherever the client or the model sees it. A
-schema without any of these is its own normal form, as it was written.
+Guides are made of the normal form. Wherever the client or the model sees a schema, it is not in normal form. A schema
+without any of these is its own normal form, as it was written.
 
 A reference with other keywords beside it is replaced by what it refers to, once on each way down, so that recursion
 ends. Merging stops when WORK_MAX is spent: a few hundred bytes of references could be written out to gigabytes. What
@@ -27,6 +27,7 @@ from typing import Any
 from antiphon_core.jsons import Object
 from antiphon_core.limits import SCHEMA_DEPTH_MAX
 from antiphon_translator.schemas import contradictions
+from antiphon_translator.schemas.boolean_schemas import NEVER, PERMISSIONS
 from antiphon_translator.schemas.contradictions import KINDS, contradicts_itself, is_never
 from antiphon_translator.schemas.merging import CONSTRAINTS, CannotMerge, has_constraints, merged
 from antiphon_translator.schemas.schema_outline import ANCHORS, BY_NAME, KEYWORDS, REFERENCES, Outline, Path
@@ -43,9 +44,6 @@ _DEFINITIONS = ("$defs", "definitions")
 _OF_ROOTS = ("$id", "$schema")
 _NAMING = frozenset([*_DEFINITIONS, *ANCHORS, *_OF_ROOTS])
 _CHOICES = ("anyOf", "oneOf")
-_PERMISSIONS = frozenset("additionalProperties unevaluatedProperties unevaluatedItems additionalItems".split())
-"""Keywords of which engines read `true` and `false` themselves."""
-_NEVER: Object = {"not": {}}
 
 
 def of(outline: Outline) -> Object:
@@ -83,9 +81,9 @@ class _Writer:
         return kept | root | ({"$defs": definitions} if definitions else {})
 
     def _schema(self, schema: Any, seen: frozenset[Path], depth: int) -> Object:
-        """The normal form of one schema; _NEVER if nothing matches it."""
+        """The normal form of one schema; NEVER if nothing matches it."""
         if isinstance(schema, bool):
-            return {} if schema else _NEVER
+            return {} if schema else NEVER
         if seen:
             self._work += SCHEMA_WORK
         flat, seen = self._flat(schema, seen, depth)
@@ -94,7 +92,7 @@ class _Writer:
     def _keyword(self, keyword: str, value: Any, seen: frozenset[Path], depth: int) -> Any:
         if keyword == "$ref":
             return self._reference(value)
-        if keyword not in KEYWORDS or (keyword in _PERMISSIONS and isinstance(value, bool)):
+        if keyword not in KEYWORDS or (keyword in PERMISSIONS and isinstance(value, bool)):
             return value
         if isinstance(value, list):
             return [self._nested(each, seen, depth) for each in value]
@@ -169,7 +167,7 @@ class _Writer:
     def _piece(self, part: Any, seen: frozenset[Path], depth: int) -> tuple[Object, frozenset[Path]]:
         """A schema that applies to the same value as another one, or the schema that it refers to, in flat form."""
         if is_never(part):
-            return _NEVER, seen
+            return NEVER, seen
         if not isinstance(part, dict):
             return {}, seen
         if set(part) == {"$ref"}:
@@ -199,14 +197,14 @@ def _parts(schema: Object) -> tuple[Object, list[Any]]:
 
 
 def _with_written_types(schema: Any) -> Any:
-    """A condition in which schemas without any type are _NEVER. Elsewhere such a schema is a contradiction, which is
+    """A condition in which schemas without any type are NEVER. Elsewhere such a schema is a contradiction, which is
     reported as it is."""
     if isinstance(schema, list):
         return list(map(_with_written_types, schema))
     if not isinstance(schema, dict):
         return schema
     is_empty = schema.get("type") == []
-    return _NEVER if is_empty else {name: _with_written_types(each) for name, each in schema.items()}
+    return NEVER if is_empty else {name: _with_written_types(each) for name, each in schema.items()}
 
 
 def _tidied(schema: Object) -> Object:
@@ -214,7 +212,7 @@ def _tidied(schema: Object) -> Object:
     for keyword, tidy in _TIDIES.items():
         if keyword in schema:
             schema = tidy(schema)
-    return _NEVER if is_never(schema) else schema
+    return NEVER if is_never(schema) else schema
 
 
 def _without(schema: Object, keyword: str) -> Object:
@@ -232,7 +230,7 @@ def _tidy_choice(keyword: str) -> Any:
     def tidy(schema: Object) -> Object:
         possible = [each for each in schema[keyword] if not is_never(each)]
         if not possible:
-            return _NEVER
+            return NEVER
         if keyword == "anyOf" and not all(map(has_constraints, possible)):
             return _without(schema, keyword)
         return schema | {keyword: possible}

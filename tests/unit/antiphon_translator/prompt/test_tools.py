@@ -41,6 +41,11 @@ def test_function_is_shown_as_declared() -> None:
     }
 
 
+def test_boolean_property_is_shown_as_an_object() -> None:
+    (tool,) = offered(WEATHER | {"parameters": {"type": "object", "properties": {"city": True}}, "strict": None}).shown
+    assert tool.as_function()["function"]["parameters"]["properties"] == {"city": {}}
+
+
 def test_custom_tool_is_shown_as_a_function_of_one_string() -> None:
     (tool,) = offered(EXEC).shown
     assert tool.is_custom
