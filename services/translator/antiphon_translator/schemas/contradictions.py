@@ -14,6 +14,7 @@ keywords contradict each other for the type that they are about, as in `{"minimu
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -40,6 +41,12 @@ _SIZES: Mapping[str, tuple[str, str]] = {
     "object": ("minProperties", "maxProperties"),
 }
 _NUMBERS = ("number", "integer")
+_LIMITS: Mapping[str, Callable[[float, float], bool]] = {
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
+}
 CONDITIONS = ("not", "if")
 """The keywords whose schemas need not match anything."""
 
@@ -97,7 +104,7 @@ def _is_about(place: Place, *kinds: str) -> bool:
 def _sizes(place: Place) -> Iterator[Flaw]:
     for kind, (least, most) in _SIZES.items():
         if _is_about(place, kind) and _number(place, least, 0) > _number(place, most, inf):
-            yield (least,), f"it is more than {most!r}, so nothing can match. Swap the two, or leave one out."
+            yield (least,), f"{least!r} is more than {most!r}, so nothing can match. Swap the two, or leave one out."
 
 
 def _numbers(place: Place) -> Iterator[Flaw]:
@@ -107,15 +114,14 @@ def _numbers(place: Place) -> Iterator[Flaw]:
     for low, is_low_excluded, low_name in lows:
         for high, is_high_excluded, high_name in highs:
             if low > high or (low == high and (is_low_excluded or is_high_excluded)):
-                message = f"together with {high_name!r} it leaves no number, so nothing can match. Widen the bounds."
+                message = f"{low_name!r} and {high_name!r} leave no number, so nothing can match. Widen the bounds."
                 yield (low_name,), message
     step = _step(place)
     if lows and highs and step > 0 and not _has_multiple(lows, highs, step):
         what = "integer" if "multipleOf" not in place.keywords else "multiple"
-        yield (
-            (lows[0][2],),
-            f"there is no {what} between it and {highs[0][2]!r}, so nothing can match. Widen the bounds.",
-        )
+        low_name, high_name = lows[0][2], highs[0][2]
+        message = f"there is no {what} between {low_name!r} and {high_name!r}, so nothing can match. Widen the bounds."
+        yield (low_name,), message
 
 
 _Bound = tuple[float, bool, str]
@@ -154,15 +160,31 @@ def _types(place: Place) -> Iterator[Flaw]:
 
 
 def _values(place: Place) -> Iterator[Flaw]:
-    keywords, types = place.keywords, types_of(place)
+    keywords = place.keywords
     if keywords.get("enum") == []:
-        yield ("enum",), "it has no values, so nothing can match. Name at least one, or leave it out."
+        yield ("enum",), "'enum' has no values, so nothing can match. Name at least one, or leave out 'enum'."
     if "const" in keywords and "enum" in keywords and keywords["const"] not in keywords["enum"]:
-        yield ("const",), "it is not one of the values of 'enum', so nothing can match."
+        yield ("const",), "'const' is not one of the values of 'enum', so nothing can match. Leave one of them out."
     keyword = "const" if "const" in keywords else "enum"
     values = [keywords["const"]] if keyword == "const" else place.get("enum", list)
-    if types and values and not any(KINDS[each](value) for value in values for each in types):
-        yield (keyword,), f"it has no value of type {keywords['type']!r}, so nothing can match."
+    if values and not any(is_permitted(place, value) for value in values):
+        message = f"{keyword!r} has no value that the type and the bounds beside it permit, so nothing can match."
+        yield (keyword,), f"{message} Change one of them."
+
+
+def is_permitted(place: Place, value: Any) -> bool:
+    """Whether a value has a type that a schema names, and is within its bounds."""
+    types = types_of(place)
+    if types and not any(KINDS[each](value) for each in types):
+        return False
+    if _is_number(value):
+        return all(
+            holds(value, place.keywords[keyword])
+            for keyword, holds in _LIMITS.items()
+            if _is_number(place.keywords.get(keyword))
+        )
+    bounds = next((_SIZES[kind] for kind in _SIZES if KINDS[kind](value)), None)
+    return bounds is None or _number(place, bounds[0], 0) <= len(value) <= _number(place, bounds[1], inf)
 
 
 def _names(place: Place) -> Iterator[Flaw]:
@@ -170,7 +192,10 @@ def _names(place: Place) -> Iterator[Flaw]:
         return
     required = {each for each in place.get("required", list) if isinstance(each, str)}
     if len(required) > _number(place, "maxProperties", inf):
-        yield ("maxProperties",), f"it is less than the {len(required)} required properties, so nothing can match."
+        yield (
+            ("maxProperties",),
+            f"{len(required)} properties are required, so nothing can match. Permit more, or require less.",
+        )
     if place.keywords.get("additionalProperties") is not False or place.get("patternProperties", dict):
         return
     properties = place.get("properties", dict)
@@ -179,7 +204,9 @@ def _names(place: Place) -> Iterator[Flaw]:
             message = f"{name!r} is required, but neither in 'properties' nor permitted by 'additionalProperties'."
             yield ("required",), f"{message} Describe it in 'properties', or do not require it."
     if _number(place, "minProperties", 0) > len(properties):
-        message = "it is more than the number of 'properties', and others are not permitted, so nothing can match."
+        message = (
+            f"only {len(properties)} properties are permitted, so nothing can match. Permit more, or require less."
+        )
         yield ("minProperties",), message
 
 
@@ -210,9 +237,9 @@ def _require_values(outline: Outline, judged: Sequence[Place]) -> None:
     for place in lost:
         for group in _needs(outline, place):
             if all(is_never(outline.places[path].schema) for path in group):
-                message = f"nothing can match it, but the schema at {place.path!r} needs a value for it."
-                raise InvalidSchema(group[0], f"{message} Do not require it, or describe its values.")
-    message = "no finite value can match this schema: each one needs another one within it. Make a reference optional."
+                message = f"nothing can match this schema, but the one at {place.path!r} needs a value of it."
+                raise InvalidSchema(group[0], f"{message} Do not require the value, or describe it.")
+    message = "no finite value can match this schema: each value needs another one within. Make a reference optional."
     raise InvalidSchema(lost[0].path, message)
 
 

@@ -28,9 +28,9 @@ from antiphon_core.jsons import Object
 from antiphon_core.limits import SCHEMA_DEPTH_MAX
 from antiphon_translator.schemas import contradictions
 from antiphon_translator.schemas.boolean_schemas import NEVER, PERMISSIONS
-from antiphon_translator.schemas.contradictions import KINDS, contradicts_itself, is_never
+from antiphon_translator.schemas.contradictions import contradicts_itself, is_never, is_permitted
 from antiphon_translator.schemas.merging import CONSTRAINTS, CannotMerge, has_constraints, merged
-from antiphon_translator.schemas.schema_outline import ANCHORS, BY_NAME, KEYWORDS, REFERENCES, Outline, Path
+from antiphon_translator.schemas.schema_outline import ANCHORS, BY_NAME, KEYWORDS, REFERENCES, Outline, Path, Place
 
 WORK_MAX = 64_000
 """The keywords and names that are written before merging stops: 100 ms, which block the process."""
@@ -264,12 +264,10 @@ def _tidy_not(schema: Object) -> Object:
 
 
 def _tidy_enum(schema: Object) -> Object:
-    """Grammars read no `type` beside an `enum`."""
-    given = schema.get("type")
-    types = [given] if isinstance(given, str) else given
-    if not types or not isinstance(schema["enum"], list):
-        return schema
-    return schema | {"enum": [value for value in schema["enum"] if any(KINDS[each](value) for each in types)]}
+    """Grammars read neither a `type` nor bounds beside an `enum`."""
+    place = Place((), schema)
+    permitted = [value for value in place.get("enum", list) if is_permitted(place, value)]
+    return schema | {"enum": permitted} if permitted != schema["enum"] else schema
 
 
 def _tidy_bound(keyword: str, whole: Callable[[float], int]) -> Any:

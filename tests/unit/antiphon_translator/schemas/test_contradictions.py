@@ -43,6 +43,8 @@ X = "properties x"
         (of({"const": 1, "enum": [2, 3]}), f"{X} const"),
         (of(INTEGER | {"const": "a"}), f"{X} const"),
         (of({"type": ["string", "null"], "enum": [1, True]}), f"{X} enum"),
+        (of({"enum": [1, 2], "minimum": 5}), f"{X} enum"),
+        (of({"const": "abc", "maxLength": 2}), f"{X} const"),
         (of({"type": []}), f"{X} type"),
         # names
         (of(ANY, required=["x", "y"]), "required"),
@@ -83,6 +85,7 @@ def test_schema_that_nothing_matches_is_rejected_with_its_path(schema: Object, p
         of(INTEGER | {"const": 1.0, "enum": [1]}),
         of(STRING | {"enum": ["a", None]}),
         of({"const": 1e30, "enum": [1e30]}),
+        of({"enum": ["abc", None, 7], "minimum": 5, "maxLength": 1}),
         {"properties": {"x": False}},
         {"type": "object", "properties": {"x": {"not": {}}}, "additionalProperties": False},
         of({"anyOf": [False, STRING]}),

@@ -88,6 +88,7 @@ def normal(schema: Object) -> Object:
             {"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 5},
         ),
         (STRING | {"enum": ["a", None]}, STRING | {"enum": ["a"]}),
+        ({"enum": [1, 7, "abc"], "minimum": 5, "maxLength": 2}, {"enum": [7], "minimum": 5, "maxLength": 2}),
     ],
 )
 def test_schema_is_written_in_keywords_that_grammars_read(schema: Object, expected: Object) -> None:
