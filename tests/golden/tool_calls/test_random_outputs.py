@@ -18,7 +18,7 @@ from tests.support.volume import volume
 SAMPLE = volume(4_000, 200_000)
 FAMILIES = families.names()
 # These begin a call, or a header, without any marker.
-_CALLS_OF_TEXT = {"llama3", "llama4", "xlam", "gpt_oss", "kimi_k3"}
+_CALLS_OF_TEXT = {"llama3", "llama4", "xlam", "gpt_oss", "kimi_k3", "sarashina"}
 
 
 def test_sample_of_random_outputs_breaks_no_parser_rule() -> None:

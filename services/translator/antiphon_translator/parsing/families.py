@@ -19,6 +19,7 @@ from antiphon_translator.parsing.kinds.bare import BareJson, BarePython
 from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
 from antiphon_translator.parsing.kinds.harmony import Harmony
 from antiphon_translator.parsing.kinds.json_call import JsonCall
+from antiphon_translator.parsing.kinds.literal_call import LiteralCall
 from antiphon_translator.parsing.kinds.named_call import NamedCall
 from antiphon_translator.parsing.kinds.python_call import PythonCall
 from antiphon_translator.parsing.kinds.tagged_call import TaggedCall
@@ -32,6 +33,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "named": NamedCall,
     "tagged": TaggedCall,
     "python": PythonCall,
+    "literal": LiteralCall,
     "gemma": GemmaCall,
     "bare_json": BareJson,
     "bare_python": BarePython,

@@ -68,16 +68,28 @@ def _behind_first_head(source: str) -> str:
 def _as_json(arguments: str) -> str | None:
     """The JSON of named arguments; None: they are something else."""
     keys: list[str] = []
-    spelt = _MISWRITTEN.sub(_as_python, surrogate_escapes.replaced(_with_plain_keys(arguments, keys)))
-    # A control token within a string is a lone surrogate (alphabet.py): Python reads it as an escape.
-    readable = spelt.encode("utf-8", "backslashreplace").decode("utf-8")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "\d" in a string is a SyntaxWarning, which helps nobody here
-            call = python_syntax.expression(f"f({readable}\n)").body
+        call = _tree(f"f({_with_plain_keys(arguments, keys)}\n)")
         return json.dumps(_members(call, keys), ensure_ascii=False, allow_nan=False)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
+
+
+def value_of(source: str) -> Any:
+    """The value of a literal; None if the source is none."""
+    try:
+        return _value(_tree(source))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def _tree(source: str) -> ast.expr:
+    spelt = _MISWRITTEN.sub(_as_python, surrogate_escapes.replaced(source))
+    # A control token within a string is a lone surrogate (alphabet.py): Python reads it as an escape.
+    readable = spelt.encode("utf-8", "backslashreplace").decode("utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "\d" in a string is a SyntaxWarning, which helps nobody here
+        return python_syntax.expression(readable).body
 
 
 def _with_plain_keys(arguments: str, keys: list[str]) -> str:
