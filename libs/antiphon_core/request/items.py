@@ -28,6 +28,8 @@ from antiphon_core.request.errors import TAG
 from antiphon_core.request.models import Exact, ItemId, Open, json_kind
 
 REFERENCE = "item_reference"
+MODEL_CALL_ID = "model_call_id"
+"""The member of a call item with the id that the model gave the call, where a prompt needs it."""
 LOCAL_OUTPUT = "local_shell_call_output"
 
 HIDDEN_TYPES = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")

@@ -23,11 +23,17 @@ _SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call that the model made. `name` is the tool's name as the prompt shows it to the model."""
+    """A tool call that the model made. `name` is the tool's name as the prompt shows it to the model. `model_id` is the
+    id that the prompt shows in place of `id`: the model's own, or one in its form (prompt/rounds.py)."""
 
     id: str
     name: str
     arguments: Object
+    model_id: str = ""
+
+    @property
+    def prompt_id(self) -> str:
+        return self.model_id or self.id
 
 
 @dataclass(frozen=True, slots=True)

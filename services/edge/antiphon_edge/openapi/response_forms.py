@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Status
+from antiphon_core.request.items import MODEL_CALL_ID
 from antiphon_edge.openapi.forms import (
     ANY_OBJECT,
     BOOLEAN,
@@ -28,6 +29,7 @@ _ITEM_STATUS = one_of(["in_progress", "completed", "incomplete"])
 _SECONDS = doc(INTEGER, "Unix time in seconds.")
 _CALL_ID = doc(STRING, "The id that the output of the call must repeat.")
 _NAMESPACE = doc(STRING, "The namespace of the tool.")
+_MODEL_CALL_ID = doc(STRING, "The id that the model gave the call, where its next prompt needs it.")
 _ASYNC = doc(BOOLEAN, "Whether the conversation may continue before the output is sent.")
 _NEXT_CURSOR = "The `cursor` for the next page; null if there is none."
 _METADATA = doc(mapping(STRING), "The metadata of the request.")
@@ -102,7 +104,7 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "name": STRING,
             "arguments": doc(STRING, "The JSON that the model wrote."),
         },
-        {"namespace": _NAMESPACE, "async": _ASYNC},
+        {"namespace": _NAMESPACE, "async": _ASYNC, MODEL_CALL_ID: _MODEL_CALL_ID},
     ),
     "OutputCustomToolCall": record(
         {
@@ -112,7 +114,7 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "name": STRING,
             "input": doc(STRING, "The text that the model wrote."),
         },
-        {"status": _ITEM_STATUS, "namespace": _NAMESPACE, "async": _ASYNC},
+        {"status": _ITEM_STATUS, "namespace": _NAMESPACE, "async": _ASYNC, MODEL_CALL_ID: _MODEL_CALL_ID},
     ),
     "OutputShellCall": _client_call("shell_call", "action", "The commands to run."),
     "OutputLocalShellCall": _client_call("local_shell_call", "action", "The command to run."),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
+from antiphon_core.request.items import MODEL_CALL_ID
 from antiphon_translator.logprobs import requested as logprobs
 from antiphon_translator.output.client_call import ClientCall
 from antiphon_translator.output.custom_input import CustomInput
@@ -78,8 +79,8 @@ class Assembly:
                 case Reasoning() | Refusal():
                     kind = REFUSAL if isinstance(segment, Refusal) else self._reasoning
                     self._write(kind, Append(segment.text))
-                case CallBegin(name):
-                    self._begin_call(name)
+                case CallBegin(name, model_id):
+                    self._begin_call(name, model_id)
                 case Arguments(text):
                     self._add_arguments(text)
                 case CallEnd(is_complete):
@@ -116,7 +117,7 @@ class Assembly:
         self._kind = kind
         self.is_empty = False
 
-    def _begin_call(self, name: str) -> None:
+    def _begin_call(self, name: str, model_id: str | None) -> None:
         self.close()
         tool = self._tools.called(name)
         self._drops_call = self._is_unwanted(tool)
@@ -128,7 +129,7 @@ class Assembly:
             self.is_empty = False
             return
         self._unwrap = CustomInput() if tool.is_custom else None
-        self._open(CUSTOM_TOOL_CALL if tool.is_custom else FUNCTION_CALL, self._members(tool))
+        self._open(CUSTOM_TOOL_CALL if tool.is_custom else FUNCTION_CALL, self._members(tool, name, model_id))
 
     def _is_unwanted(self, tool: Tool) -> bool:
         """Whether a call must not become an item: a second one, or one that tool_choice rules out."""
@@ -139,10 +140,13 @@ class Assembly:
             log.warning("the model called %s, which the tool choice rules out", tool.shown_as)
         return ruled_out
 
-    def _members(self, tool: Tool) -> Object:
+    def _members(self, tool: Tool, name: str, model_id: str | None) -> Object:
+        """The members of a call. An id that the model wrote is kept if it has the tool's name: prompts of such models
+        need it (Kimi), while all other ids mean nothing."""
+        kept = {MODEL_CALL_ID: model_id} if model_id is not None and name in model_id else {}
         namespace = {"namespace": tool.namespace} if tool.namespace is not None else {}
         asynchronous = {"async": True} if tool.is_async else {}
-        return {"call_id": self._call_id(), "name": tool.name, **namespace, **asynchronous}
+        return {"call_id": self._call_id(), "name": tool.name, **namespace, **asynchronous, **kept}
 
     def _call_id(self) -> str:
         return f"call_{self._ids.hex(CALL_ID_DIGITS)}"

@@ -31,9 +31,11 @@ class Bare(Protocol):
 @dataclass(frozen=True, slots=True)
 class PromptStyle:
     """The parts of a family's prompts that its chat template does not write. `writer` names the code that writes
-    prompts in place of a chat template (templates/)."""
+    prompts in place of a chat template (templates/). `call_id` is the form of the ids of calls in prompts, where the
+    model was trained on one: NAME stands for the tool, INDEX for the number of the call in the conversation, from 0."""
 
     writer: str = ""
+    call_id: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.items import is_extension
 from antiphon_core.jsons import Object, kind, parse_object
-from antiphon_core.request.items import LOCAL_OUTPUT
+from antiphon_core.request.items import LOCAL_OUTPUT, MODEL_CALL_ID
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.turn_media import TurnMedia
@@ -46,13 +46,16 @@ def build(
     tools: Sequence[Object] = (),
     media: TurnMedia | None = None,
     known: ReadHistory = NOTHING_READ,
+    id_form: str = "",
 ) -> tuple[Conversation, ReadHistory]:
     """The conversation of one turn, and its history as it was read, without `text` and `declared`. `history` are the
     items of the history behind the `known` ones, `given` those of the turn's input. `media` reads images and files.
+    `id_form` is that of the model's call ids (rounds.py).
 
     InvalidRequest: an item or a part cannot be shown to the model, with its path; or the conversation is empty.
     """
-    draft = _Draft.behind(known, media or TurnMedia(), _answered([*history, *given]))
+    rounds = Rounds(known.messages.messages, known.rounds, id_form=id_form)
+    draft = _Draft(rounds, media or TurnMedia(), {*known.answered, *_answered([*history, *given])})
     draft.read(history, "history", known.items)
     read = draft.so_far(known, _answered(history), known.items + len(history))
     draft.read(given, "input", 0)
@@ -95,11 +98,6 @@ class _Draft:
     media: TurnMedia
     answered: Collection[str] = ()
     is_whole: bool = True
-
-    @classmethod
-    def behind(cls, known: ReadHistory, media: TurnMedia, answered: Collection[str]) -> _Draft:
-        """A draft that continues a history that was read before."""
-        return cls(Rounds(known.messages.messages, known.rounds), media, {*known.answered, *answered})
 
     def read(self, items: Sequence[Any], where: str, first: int) -> None:
         """Reads items, which are in the member `where` from index `first` on."""
@@ -167,8 +165,12 @@ def _read_function_call(draft: _Draft, item: Object, path: str) -> None:
     if _is_void(draft, item):
         return
     arguments = _arguments(_text(item, "arguments", path))
-    call = Call(_text(item, "call_id", path), _called_name(item, path), arguments)
+    call = Call(_text(item, "call_id", path), _called_name(item, path), arguments, _model_id(item, path))
     draft.rounds.add_call(call, path, is_async=item.get("async") is True)
+
+
+def _model_id(item: Object, path: str) -> str:
+    return _text(item, MODEL_CALL_ID, path) if MODEL_CALL_ID in item else ""
 
 
 def _is_void(draft: _Draft, item: Object) -> bool:
@@ -183,7 +185,7 @@ def _read_custom_call(draft: _Draft, item: Object, path: str) -> None:
     if _is_void(draft, item):
         return
     arguments = {"input": _text(item, "input", path)}
-    call = Call(_text(item, "call_id", path), _called_name(item, path), arguments)
+    call = Call(_text(item, "call_id", path), _called_name(item, path), arguments, _model_id(item, path))
     draft.rounds.add_call(call, path, is_async=item.get("async") is True)
 
 

@@ -9,12 +9,13 @@ other order, and templates lose a result somewhere else. The items of a request 
 * The results of a round are in the order of its calls: templates without ids tell them apart by their order.
 * A second output of a call joins the first. Behind its round it is a note in a user message, so that no text is lost.
 * An asynchronous call without an output has the result PENDING. Its output is such a note, too.
+* Calls and results have the ids that the model knows: those that it wrote, or ids in the form of its family.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from antiphon_translator.conversation import Call, Image, Message
 
@@ -50,8 +51,12 @@ NO_ROUNDS = RoundsState()
 class Rounds:
     """Places messages, each with its *origin*: the path of the item with which it begins."""
 
-    def __init__(self, messages: tuple[Message, ...] = (), state: RoundsState = NO_ROUNDS) -> None:
-        """Continues a conversation that was read before, whose messages are without origins here."""
+    def __init__(
+        self, messages: tuple[Message, ...] = (), state: RoundsState = NO_ROUNDS, *, id_form: str = ""
+    ) -> None:
+        """Continues a conversation that was read before, whose messages are without origins here. `id_form` is the form
+        of ids that the model was trained on, with NAME and INDEX (family.py); empty if it takes any ids."""
+        self._id_form = id_form
         self._known = len(messages)
         self._messages: list[Message | None] = list(messages)
         self._origins = [""] * len(messages)
@@ -125,6 +130,9 @@ class Rounds:
 
     def add_call(self, call: Call, origin: str, *, is_async: bool = False) -> None:
         spoken = self._begin(origin) if self._open is None or self._results else self._open
+        if self._id_form and not call.model_id:
+            index = str(len(self._called))
+            call = replace(call, model_id=self._id_form.replace("NAME", call.name).replace("INDEX", index))
         self._open = spoken._replace(calls=(*spoken.calls, call))
         self._due[call.id] += 1
         self._called[call.id] = call
@@ -143,7 +151,7 @@ class Rounds:
         result = Message("tool", parts, call_id=call_id, name=call.name)
         if places := self._kept.get(call_id):
             place = places.popleft()
-            self._messages[place], self._origins[place] = result, origin
+            self._messages[place], self._origins[place] = self._with_prompt_ids(result), origin
         elif self._due[call_id]:
             self._due[call_id] -= 1
             self._results.setdefault(call_id, []).append((result, origin))
@@ -152,7 +160,7 @@ class Rounds:
             given[-1] = last._replace(parts=(*last.parts, *parts)), begun
         else:
             note = LATE_OUTPUT_NOTE if call_id in self._pending else FURTHER_OUTPUT_NOTE
-            self.say(Message("user", (note.format(call_id=call_id, name=call.name), *parts)), origin)
+            self.say(Message("user", (note.format(call_id=call.prompt_id, name=call.name), *parts)), origin)
         return True
 
     def _spoken(self, origin: str) -> Message:
@@ -198,6 +206,12 @@ class Rounds:
             self._kept.setdefault(call.id, deque()).append(len(self._messages))
             self._place(None, "")
 
+    def _with_prompt_ids(self, message: Message) -> Message:
+        if not message.calls and not message.call_id:
+            return message
+        calls = tuple(replace(call, id=call.prompt_id) for call in message.calls)
+        return message._replace(calls=calls, call_id=self._called[message.call_id].prompt_id if message.call_id else "")
+
     def _place(self, message: Message | None, origin: str) -> None:
-        self._messages.append(message)
+        self._messages.append(message and self._with_prompt_ids(message))
         self._origins.append(origin)

@@ -159,8 +159,9 @@ class Roles:
     def _with_call_ids(self, message: Message) -> Message:
         if self.long_call_ids or not (message.calls or message.call_id):
             return message
-        calls = tuple(replace(call, id=short_id(call.id)) for call in message.calls)
-        return message._replace(calls=calls, call_id=short_id(message.call_id) if message.call_id else "")
+        calls = tuple(replace(call, id=_short_unless_named(call.id, call.name)) for call in message.calls)
+        call_id = _short_unless_named(message.call_id, message.name) if message.call_id else ""
+        return message._replace(calls=calls, call_id=call_id)
 
 
 def _letter(message: Message) -> str:
@@ -226,6 +227,11 @@ def _marked(message: Message) -> Message:
     """A user message with the text of an instruction, marked with its role."""
     name = f"{message.role}_message"
     return Message("user", (f"<{name}>\n{message.text}\n</{name}>",))
+
+
+def _short_unless_named(call_id: str, name: str) -> str:
+    """The id as nine letters and digits, unless it has the name of the tool: then the model wrote it in this form."""
+    return call_id if name in call_id else short_id(call_id)
 
 
 def short_id(call_id: str) -> str:

@@ -99,6 +99,12 @@ def test_scored_and_plain_text_make_one_message() -> None:
     assert (part["text"], part["logprobs"]) == ("axx", [shown | {"top_logprobs": [other]}] * 2)
 
 
+@pytest.mark.parametrize(("model_id", "kept"), [("functions.f:3", "functions.f:3"), ("call_1", None), (None, None)])
+def test_id_of_the_model_is_kept_if_it_has_the_name_of_the_tool(model_id: str | None, kept: str | None) -> None:
+    (item,) = Assembled().take(CallBegin("f", model_id), Arguments("{}"), CallEnd(is_complete=True))
+    assert (item.get("model_call_id"), item["call_id"][:5]) == (kept, "call_")
+
+
 def test_call_ids_are_unique() -> None:
     output = Assembled().take(*call("f", "{}"), *call("f", "{}"))
     assert len({item["call_id"] for item in output}) == len({item["id"] for item in output}) == 2
