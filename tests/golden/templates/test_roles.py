@@ -21,15 +21,37 @@ from tests.support.volume import volume
 
 KNOWN = {
     "Mistral-Small-3.2-24B-Instruct-2506": ("system", "tool", "empty"),
-    "Qwen3.5-4B": ("system", "user_runs", "assistant_runs", "tool", "user_after_tool", "empty", "long_call_ids"),
+    "Qwen3.5-4B": (
+        *("system", "user_runs", "assistant_runs", "text_with_calls"),
+        *("tool", "user_after_tool", "empty", "long_call_ids"),
+    ),
     "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": (
-        *("system", "user_runs", "assistant_runs", "tool", "user_after_tool", "empty", "long_call_ids"),
+        *(
+            "system",
+            "user_runs",
+            "assistant_runs",
+            "text_with_calls",
+            "tool",
+            "user_after_tool",
+            "empty",
+            "long_call_ids",
+        ),
     ),
     "openai-gpt-oss-120b": (
-        *("system", "developer", "user_runs", "assistant_runs", "tool", "user_after_tool", "empty", "long_call_ids"),
+        *(
+            "system",
+            "developer",
+            "user_runs",
+            "assistant_runs",
+            "text_with_calls",
+            "tool",
+            "user_after_tool",
+            "empty",
+            "long_call_ids",
+        ),
     ),
     "Qwen-Qwen3-0.6B": (
-        *("system", "several_system", "late_system", "user_runs", "assistant_runs"),
+        *("system", "several_system", "late_system", "user_runs", "assistant_runs", "text_with_calls"),
         *("tool", "user_after_tool", "empty", "long_call_ids"),
     ),
 }

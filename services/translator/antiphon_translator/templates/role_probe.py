@@ -45,6 +45,7 @@ def of(render: Render) -> Roles:
         late_system=all(_shows_late(render, other) for other in others),
         user_runs=_shows(render, _ASK, _ASK_MORE) and _shows(render, _ASK, _ANSWER, _ASK_MORE, _LAST),
         assistant_runs=_shows(render, _ASK, _ANSWER, _ANSWER_MORE, _LAST),
+        text_with_calls=bool(call_id) and _ANSWER.text in (_rendered(render, *_called(call_id, _ANSWER.text)) or ""),
         tool=bool(call_id),
         user_after_tool=_shows(render, *_called(call_id or _LONG), _LAST),
         empty=all(_shows(render, *chat) for chat in _with_empty_messages()),
@@ -71,8 +72,8 @@ def _shows_late(render: Render, late: Message) -> bool:
     )
 
 
-def _called(call_id: str) -> tuple[Message, ...]:
-    calling = Message("assistant", (), calls=(Call(call_id, "f", {}),))
+def _called(call_id: str, *texts: str) -> tuple[Message, ...]:
+    calling = Message("assistant", texts, calls=(Call(call_id, "f", {}),))
     return _ASK, calling, Message("tool", ("hotel8",), call_id=call_id, name="f")
 
 

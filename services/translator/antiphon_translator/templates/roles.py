@@ -10,6 +10,8 @@ rendered here or by a server of chat completions. Its rules, in this order:
   marked (`<developer_message>...</developer_message>`) and becomes part of the adjacent user message: the next one,
   else the one before, else a user message of its own.
 * Adjacent user messages become one, and so do assistant messages, where the template requires that they alternate.
+* The text before a call becomes a message of its own where the template would leave it out and reads adjacent messages
+  of the assistant.
 * An empty assistant message is left out where the template rejects it. Ids of calls get the form that it requires.
 
 A message that no rule can make readable raises InvalidRequest: without it the model would answer another conversation.
@@ -49,6 +51,8 @@ class Roles:
     """Two adjacent user messages."""
     assistant_runs: bool = False
     """Two adjacent assistant messages."""
+    text_with_calls: bool = True
+    """The text of a message that has calls, too."""
     tool: bool = True
     """The result of a call."""
     user_after_tool: bool = True
@@ -79,7 +83,7 @@ class Roles:
         if not adapted:
             raise _unreadable("This model's chat template reads no message without text, and the input has no other.")
         self._check_tools(adapted)
-        shown = conversation.with_messages(tuple(map(self._with_call_ids, adapted)))
+        shown = conversation.with_messages(tuple(map(self._with_call_ids, self._with_texts_apart(adapted))))
         # An empty message that the model was to continue may be gone: the model must not continue the user's.
         return replace(shown, continues_last=shown.continues_last and adapted[-1].role == "assistant")
 
@@ -137,6 +141,15 @@ class Roles:
                 alternating.append(message)
         return alternating
 
+    def _with_texts_apart(self, messages: Iterable[Message]) -> Iterator[Message]:
+        """Makes two messages of one with text and calls, if only that shows the text."""
+        for message in messages:
+            if message.calls and message.parts and self.assistant_runs and not self.text_with_calls:
+                yield message._replace(calls=())
+                yield message._replace(parts=(), reasoning="")
+            else:
+                yield message
+
     def _is_run(self, before: Message, message: Message) -> bool:
         if before.role != message.role:
             return False
@@ -165,9 +178,10 @@ class Roles:
 
 
 def _letter(message: Message) -> str:
-    """The kind of a message as a letter: s, d, u, a, t by its role, c with calls, U and A without text."""
+    """The kind of a message as a letter: s, d, u, a, t by its role, c with calls, C with calls and text, U and A
+    without text."""
     if message.calls:
-        return "c"
+        return "C" if message.parts else "c"
     letter = message.role[0]
     return letter.upper() if letter in "ua" and _is_empty(message) else letter
 
@@ -182,11 +196,12 @@ def _unread(roles: Roles) -> re.Pattern[str]:
         "developer": "d",
         "late_system": "(?<=[^sd])[sd]",
         "user_runs": "[uU][uU]",
-        "assistant_runs": "[aA][aAc]",
+        "assistant_runs": "[aA][aAcC]",
+        "text_with_calls": "C",
         "tool": "t",
         "user_after_tool": "t[uU]",
         "empty": "[UA]",
-        "long_call_ids": "[ct]",
+        "long_call_ids": "[cCt]",
     }
     return re.compile(
         "|".join([neighbours, *(letters for name, letters in lacking.items() if not getattr(roles, name))])

@@ -94,6 +94,21 @@ def test_chat_that_cannot_be_rewritten_is_rejected(lacking: str, chat: tuple[Mes
     assert caught.value.field == "input"
 
 
+def test_text_before_a_call_is_a_message_of_its_own_where_only_that_shows_it() -> None:
+    said = CALLING._replace(parts=("Let me look.",), reasoning="Hm.")
+    chat = Conversation((USER, said, RESULT))
+    assert ALL.adapt(chat) is chat
+    apart = replace(ALL, text_with_calls=False)
+    assert apart.adapt(chat).messages == (
+        USER,
+        Message("assistant", ("Let me look.",), "Hm."),
+        CALLING._replace(reasoning=""),
+        RESULT,
+    )
+    assert replace(apart, assistant_runs=False).adapt(chat).messages == chat.messages
+    assert apart.adapt(plain := Conversation((USER, CALLING, RESULT))) is plain
+
+
 def test_late_instruction_behind_a_tool_result_is_rejected_without_user_after_tool() -> None:
     roles = replace(ALL, late_system=False, user_after_tool=False)
     with pytest.raises(InvalidRequest, match="between the result"):

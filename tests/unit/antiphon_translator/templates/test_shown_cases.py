@@ -17,7 +17,10 @@ def test_template_that_shows_everything_has_no_findings() -> None:
 
 
 def test_case_that_is_distorted_or_rejected_is_named() -> None:
-    no_text_with_calls = "{% if not m.tool_calls %}{{ m.content }}{% endif %}" + CALLS
+    no_runs = (
+        "{% if loop.previtem is defined and loop.previtem.role == m.role == 'assistant' %}{{ raise_exception('') }}"
+    )
+    no_text_with_calls = no_runs + "{% endif %}{% if not m.tool_calls %}{{ m.content }}{% endif %}" + CALLS
     assert found(no_text_with_calls) == [Finding("a call behind a text", "the model reads nothing of 'foxtrot'", True)]
     one_call = "{% if (m.tool_calls or []) | length > 1 %}{{ raise_exception('one call') }}{% endif %}{{ m.content }}"
     (rejected,) = found(one_call + CALLS)
