@@ -19,8 +19,9 @@ async def test_ids_of_other_origin_get_the_form_that_kimi_was_trained_on() -> No
     async with by_tokens("moonshotai-Kimi-K2") as system:
         await system.ask(HISTORY)
         (prompt,) = system.prompts()
-    for index, name in enumerate("abc"):
-        assert f"Return of functions.{name}:{index}\\nResult {name}" in prompt
+    for call_id in ("functions.a:0", "functions.b:1", "functions.c:0"):  # this template counts them in each message
+        assert f"<|tool_call_begin|>{call_id}<|tool_call_argument_begin|>" in prompt
+        assert f"Return of {call_id}\\nResult {call_id[10]}" in prompt
 
 
 async def test_id_that_a_model_wrote_comes_back_to_it_and_others_do_not() -> None:

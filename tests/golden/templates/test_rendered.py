@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_core.jsons import Object
 from antiphon_translator.parsing import families
-from antiphon_translator.prompt import conversation_items
+from antiphon_translator.prompt import call_ids, conversation_items
 from antiphon_translator.templates import role_probe
 from antiphon_translator.templates.jinja import JinjaTemplate
 
@@ -52,9 +52,9 @@ ITEMS: list[Object] = [
 def rendered(path: Path) -> str:
     source = path.read_text("utf-8")
     template = JinjaTemplate(source, special_tokens=SPECIAL_TOKENS)
-    id_form = families.load(families.detect(source, ())).prompt.call_id
+    ids = call_ids.of(families.load(families.detect(source, ())).prompt.call_id, template.render)
     conversation, _ = conversation_items.build(
-        instructions="You are brief.", history=[], given=ITEMS, tools=TOOLS, id_form=id_form
+        instructions="You are brief.", history=[], given=ITEMS, tools=TOOLS, ids=ids
     )
     return template.render(role_probe.of(template.render).adapt(conversation), now_s=1_700_000_000)
 

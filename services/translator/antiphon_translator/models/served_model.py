@@ -16,6 +16,8 @@ from antiphon_translator.models.unseen_model import UnseenTemplate
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.prompt import call_ids
+from antiphon_translator.prompt.call_ids import CallIds
 from antiphon_translator.prompt.prompt import ChatTemplate, PromptEncoder
 from antiphon_translator.prompt.read_history import HistoryCache
 from antiphon_translator.templates import role_probe
@@ -57,6 +59,8 @@ class ServedModel:
     """The text that a server with the model's tokenizer puts before a prompt that it encodes by itself."""
     lora: str | None = None
     """The LoRA adapter to run it with."""
+    call_ids: CallIds = call_ids.ANY
+    """The ids of calls in its prompts."""
     sight: Sight = Sight.REFUSE
     """The treatment of images, if its engine takes any."""
     image_tokens: int = 0
@@ -99,6 +103,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         shows_reasoning=profile.reasoning_summary == "verbatim",
         added_beginning=facts.added_beginning,
         lora=profile.lora,
+        call_ids=call_ids.of(family.prompt.call_id, template.render),
         sight=_sight(profile, template),
         image_tokens=profile.image_tokens,
         histories=HistoryCache(prompt_cache_bytes),

@@ -22,7 +22,8 @@ from antiphon_core.request.items import LOCAL_OUTPUT, MODEL_CALL_ID
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.turn_media import TurnMedia
-from antiphon_translator.prompt import client_tools
+from antiphon_translator.prompt import call_ids, client_tools
+from antiphon_translator.prompt.call_ids import CallIds
 from antiphon_translator.prompt.read_history import NOTHING_READ, ReadHistory
 from antiphon_translator.prompt.rounds import Parts, Rounds
 from antiphon_translator.prompt.tools import shown_name
@@ -46,15 +47,15 @@ def build(
     tools: Sequence[Object] = (),
     media: TurnMedia | None = None,
     known: ReadHistory = NOTHING_READ,
-    id_form: str = "",
+    ids: CallIds = call_ids.ANY,
 ) -> tuple[Conversation, ReadHistory]:
     """The conversation of one turn, and its history as it was read, without `text` and `declared`. `history` are the
     items of the history behind the `known` ones, `given` those of the turn's input. `media` reads images and files.
-    `id_form` is that of the model's call ids (rounds.py).
+    `ids` are those of calls in the model's prompts.
 
     InvalidRequest: an item or a part cannot be shown to the model, with its path; or the conversation is empty.
     """
-    rounds = Rounds(known.messages.messages, known.rounds, id_form=id_form)
+    rounds = Rounds(known.messages.messages, known.rounds, ids=ids)
     draft = _Draft(rounds, media or TurnMedia(), {*known.answered, *_answered([*history, *given])})
     draft.read(history, "history", known.items)
     read = draft.so_far(known, _answered(history), known.items + len(history))

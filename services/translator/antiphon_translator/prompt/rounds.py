@@ -18,6 +18,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
 from antiphon_translator.conversation import Call, Image, Message
+from antiphon_translator.prompt import call_ids
+from antiphon_translator.prompt.call_ids import CallIds
 
 PENDING = '{"status": "pending"}'
 """The result of an asynchronous call, as a model is shown it, while the conversation goes on without its output."""
@@ -52,11 +54,10 @@ class Rounds:
     """Places messages, each with its *origin*: the path of the item with which it begins."""
 
     def __init__(
-        self, messages: tuple[Message, ...] = (), state: RoundsState = NO_ROUNDS, *, id_form: str = ""
+        self, messages: tuple[Message, ...] = (), state: RoundsState = NO_ROUNDS, *, ids: CallIds = call_ids.ANY
     ) -> None:
-        """Continues a conversation that was read before, whose messages are without origins here. `id_form` is the form
-        of ids that the model was trained on, with NAME and INDEX (family.py); empty if it takes any ids."""
-        self._id_form = id_form
+        """Continues a conversation that was read before, whose messages are without origins here."""
+        self._ids = ids
         self._known = len(messages)
         self._messages: list[Message | None] = list(messages)
         self._origins = [""] * len(messages)
@@ -130,9 +131,9 @@ class Rounds:
 
     def add_call(self, call: Call, origin: str, *, is_async: bool = False) -> None:
         spoken = self._begin(origin) if self._open is None or self._results else self._open
-        if self._id_form and not call.model_id:
-            index = str(len(self._called))
-            call = replace(call, model_id=self._id_form.replace("NAME", call.name).replace("INDEX", index))
+        model_id = self._ids.of(call, number=len(self._called), place=len(spoken.calls))
+        if model_id != call.model_id:
+            call = replace(call, model_id=model_id)
         self._open = spoken._replace(calls=(*spoken.calls, call))
         self._due[call.id] += 1
         self._called[call.id] = call

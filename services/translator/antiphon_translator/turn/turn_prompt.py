@@ -159,7 +159,7 @@ class _TurnItems:
             tools=[tool.as_function() for tool in self.tools.shown],
             media=media,
             known=self.known,
-            id_form=model.syntax.literal.prompt.call_id,
+            ids=model.call_ids,
         )
         if read.items > self.known.items:
             text = turn.history.rstrip()[:-1]
