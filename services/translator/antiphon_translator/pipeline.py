@@ -80,7 +80,9 @@ class TurnPipeline:
     @property
     def done(self) -> bool:
         """Whether nothing more is wanted from this generation: the engine can be stopped."""
-        return self._output.finish is not None or (self.has_enough and not self._output.reads_to_the_end)
+        if self._output.finish is not None:
+            return True
+        return self._plan.has_one_call and self.has_enough and not self._output.reads_to_the_end
 
     @property
     def has_enough(self) -> bool:
@@ -138,7 +140,7 @@ class TurnPipeline:
             if self.done:
                 break
             segments = self._output.take(chunk)
-            if not self.has_enough:
+            if not (self._plan.has_one_call and self.has_enough):
                 self._assembly.take(segments)
             if self._sends_ids and isinstance(chunk, TokenChunk):
                 self._unsent_ids += chunk.ids
