@@ -94,12 +94,11 @@ HELLO, MORE = delta(content="Hello"), delta(content=" more")
 @pytest.mark.parametrize(
     "script",
     [
-        [HELLO, ENDED, MORE, COUNTED, DONE],
         [HELLO, ENDED, COUNTED, DONE, MORE],
         [HELLO, ENDED, COUNTED, DONE, *[MORE] * DELTAS, Ending.SILENCE],
         [OTHER, HELLO, OTHER, ENDED, COUNTED, DONE],
     ],
-    ids=["behind the finish reason", "behind the end", "endlessly behind the end", "of another choice"],
+    ids=["behind the end", "endlessly behind the end", "of another choice"],
 )
 async def test_text_behind_the_end_or_of_another_choice_is_left_out(script: list[bytes | Ending]) -> None:
     async with chatting() as (service, fake):
@@ -107,6 +106,16 @@ async def test_text_behind_the_end_or_of_another_choice_is_left_out(script: list
         status, body, text = await ran(service)
     assert (status, text) == (Status.COMPLETED, "Hello")
     assert body["usage"]["output_tokens"] == USAGE["completion_tokens"]
+
+
+async def test_text_behind_the_finish_reason_is_read_up_to_the_limit() -> None:
+    async with chatting() as (service, fake):
+        fake.script = [HELLO, ENDED, MORE, COUNTED, DONE]
+        assert (await ran(service))[2] == "Hello more"
+        fake.script = [HELLO, ENDED, *[MORE] * DELTAS, Ending.SILENCE]
+        status, _, text = await ran(service, max_output_tokens=TOKENS)
+    assert status is Status.INCOMPLETE
+    assert text.count("more") <= 20 * TOKENS
 
 
 async def test_text_engines_are_stopped_at_max_output_tokens() -> None:

@@ -92,7 +92,7 @@ def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     more = {**said, "nullable": st.booleans(), "examples": st.lists(TEXTS, max_size=2)}
     return st.one_of(
         st.fixed_dictionaries({"type": st.sampled_from(["string", "integer", "boolean"])}, optional=more),
-        st.fixed_dictionaries({"type": st.just("string"), "enum": st.lists(TEXTS, max_size=3)}, optional=more),
+        st.fixed_dictionaries({"type": st.just("string"), "enum": st.lists(TEXTS, min_size=1, max_size=3)}, optional=more),
         st.fixed_dictionaries({"type": TYPES}, optional=more),
         st.fixed_dictionaries({"type": st.just("array"), "items": inner}, optional=more),
         st.fixed_dictionaries({"oneOf": st.lists(inner, min_size=1, max_size=3)}, optional=more),

@@ -159,7 +159,7 @@ KITCHEN_SINK = function(
             "reference": {"$ref": "#/$defs/Thing"},
             "free": {},
             "untyped_enum": {"enum": ["p", "q"], "default": "p"},
-            "enum_of_numbers": {"type": "string", "enum": [1, 2]},
+            "enum_of_numbers": {"type": "string", "enum": [1, "2"]},
             "ünïcode": {"type": "string", "description": "naïve ☃", "default": 'say "hi"'},
         },
         "required": ["string", "nested"],

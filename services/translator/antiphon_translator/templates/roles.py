@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, reduce
 from itertools import groupby
@@ -83,7 +83,7 @@ class Roles:
         if not adapted:
             raise _unreadable("This model's chat template reads no message without text, and the input has no other.")
         self._check_tools(adapted)
-        shown = conversation.with_messages(tuple(map(self._with_call_ids, self._with_texts_apart(adapted))))
+        shown = conversation.with_messages(self._with_call_ids(tuple(self._with_texts_apart(adapted))))
         # An empty message that the model was to continue may be gone: the model must not continue the user's.
         return replace(shown, continues_last=shown.continues_last and adapted[-1].role == "assistant")
 
@@ -169,12 +169,12 @@ class Roles:
                 )
             before = message.role
 
-    def _with_call_ids(self, message: Message) -> Message:
-        if self.long_call_ids or not (message.calls or message.call_id):
-            return message
-        calls = tuple(replace(call, id=_short_unless_named(call.id, call.name)) for call in message.calls)
-        call_id = _short_unless_named(message.call_id, message.name) if message.call_id else ""
-        return message._replace(calls=calls, call_id=call_id)
+    def _with_call_ids(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Gives calls the ids that the template takes, but for those that have the form of the model already."""
+        if self.long_call_ids:
+            return messages
+        own = {call.id for message in messages for call in message.calls if call.model_id}
+        return tuple(_with_short_ids(message, own) for message in messages)
 
 
 def _letter(message: Message) -> str:
@@ -244,9 +244,12 @@ def _marked(message: Message) -> Message:
     return Message("user", (f"<{name}>\n{message.text}\n</{name}>",))
 
 
-def _short_unless_named(call_id: str, name: str) -> str:
-    """The id as nine letters and digits, unless it has the name of the tool: then the model wrote it in this form."""
-    return call_id if name in call_id else short_id(call_id)
+def _with_short_ids(message: Message, own: Collection[str]) -> Message:
+    if not (message.calls or message.call_id):
+        return message
+    calls = tuple(call if call.id in own else replace(call, id=short_id(call.id)) for call in message.calls)
+    is_short = not message.call_id or message.call_id in own
+    return message._replace(calls=calls, call_id=message.call_id if is_short else short_id(message.call_id))
 
 
 def short_id(call_id: str) -> str:
