@@ -183,7 +183,7 @@ console-libraries: node_modules/.installed  ## copy the libraries of the console
 goldens: $(VENV)/.installed-dev node_modules/.installed  ## ask other implementations again what they make of our cases
 	$(BIN)/python -m tests.golden.harmony.record
 
-fuzz: $(VENV)/.installed-dev    ## parse a million random outputs with the parsers of all model families
+fuzz: $(VENV)/.installed-dev    ## parse 20,000 random outputs of each model family
 	$(BIN)/python -m tests.golden.tool_calls.fuzz $(ARGS)
 
 schemathesis: $(VENV)/.installed-dev  ## ask a scripted system 10,000 requests that its OpenAPI document suggests

@@ -252,6 +252,13 @@ ENGINE_UNREAD = counter(
     targets=[TRANSLATOR],
     labels=("model", "part"),
 )
+UNREAD_OUTPUT = counter(
+    "antiphon_unread_output_total",
+    "Outputs that began a call and could not be read as one, by what became of them: an incomplete call (call), a text "
+    "(text), or nothing, because they were noise between the markers of calls (noise) or markers alone (markers).",
+    targets=[TRANSLATOR],
+    labels=("family", "cause"),
+)
 ENGINE_UP = gauge(
     "antiphon_engine_endpoint_up",
     "1 if generations are sent to this endpoint, 0 while it is evicted because of failures.",

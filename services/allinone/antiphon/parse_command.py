@@ -68,7 +68,7 @@ def parsed(options: argparse.Namespace, offered: ToolSet, chunks: Sequence[Any])
     ids = SequentialIds()
     machine = ResponseMachine(response.skeleton({"model": "model"}, response_id="resp_1", created_at=0), ids)
     machine.send(Begin())
-    assembly = Assembly(machine, offered, ids)
+    assembly = Assembly(machine, offered, ids, family=options.family)
     parser = _parser(options, offered)
     for number, chunk in enumerate(chunks):
         assembly.take(parser.feed(_checked(chunk, number, of_ids=options.tokenizer is not None)))

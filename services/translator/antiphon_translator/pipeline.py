@@ -65,7 +65,12 @@ class TurnPipeline:
         self._plan = plan
         self._machine = ResponseMachine(plan.skeleton, ids)
         self._assembly = Assembly(
-            self._machine, plan.prompt.tools, ids, one_call=plan.has_one_call, summary=plan.has_summary
+            self._machine,
+            plan.prompt.tools,
+            ids,
+            family=plan.model.syntax.literal.name,
+            one_call=plan.has_one_call,
+            summary=plan.has_summary,
         )
         self._output = guided_output.output_of(plan)
         self._resume = resume

@@ -9,7 +9,7 @@ from functools import cache
 from antiphon_core.jsons import Object
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Arguments, Dropped, Reasoning, Text
+from antiphon_translator.parsing.segments import Arguments, Reasoning, Text, Unread
 from tests.support.tool_calls.vectors import Vector, all_vectors
 
 LETTERS_MIN = 3  # a text needs so many letters to be recognised
@@ -93,4 +93,4 @@ def _told(given: Sample) -> tuple[bool, int] | None:
     told = [each.text for each in segments if isinstance(each, _KINDS[given.part])]
     if "".join(told).count(LINE.strip()) < TRIED_CHARS // len(LINE):
         return None
-    return not any(isinstance(each, Dropped) for each in segments), len(told)
+    return not any(isinstance(each, Unread) for each in segments), len(told)

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_translator.generation import TokenLogprob
 from antiphon_translator.output.scored_output import Scores
-from antiphon_translator.parsing.segments import Dropped, ScoredText, ScoredToken, Segment, Text
+from antiphon_translator.parsing.segments import ScoredText, ScoredToken, Segment, Text, Unread
 from antiphon_translator.parsing.token_parser import TokenParser
 from tests.golden.tool_calls.test_vectors import from_ids
 from tests.support.tool_calls.outcomes import cuts, joined
@@ -42,7 +42,7 @@ def texts(segments: Iterable[Segment]) -> list[tuple[str, list[ScoredToken]]]:
         if isinstance(segment, ScoredText):
             text, tokens = found.pop() if isinstance(last, ScoredText) else ("", [])
             found.append((text + segment.text, [*tokens, *segment.tokens]))
-        last = last if isinstance(segment, Dropped) else segment  # dropped text ends no text
+        last = last if isinstance(segment, Unread) else segment  # a note ends no text
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Dropped, Segment
+from antiphon_translator.parsing.segments import Segment, Unread
 from antiphon_translator.parsing.token_parser import TokenParser
 from tests.support.tool_calls.outcomes import Outcome, cuts, joined
 from tests.support.tool_calls.vectors import Vector, all_vectors, fixtures, suite
@@ -62,8 +62,8 @@ def test_vector_is_read_as_expected_from_token_ids_for_any_cut(vector: Vector) -
 
 
 @pytest.mark.parametrize("vector", [*suite("families"), *suite("public_suite")], ids=lambda vector: vector.id)
-def test_well_formed_vector_has_no_dropped_text(vector: Vector) -> None:
-    assert not [each for each in from_text(vector, [[vector.raw]]) if isinstance(each, Dropped)]
+def test_well_formed_vector_is_read_completely(vector: Vector) -> None:
+    assert not [each for each in from_text(vector, [[vector.raw]]) if isinstance(each, Unread)]
 
 
 def test_token_ids_of_a_vector_decode_to_its_text() -> None:

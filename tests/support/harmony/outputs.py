@@ -16,10 +16,10 @@ from antiphon_translator.parsing.segments import (
     Break,
     CallBegin,
     CallEnd,
-    Dropped,
     Reasoning,
     Segment,
     Text,
+    Unread,
 )
 from tests.support.harmony.conversations import Said
 
@@ -141,19 +141,22 @@ MALFORMED = (
         "constraint-alone",
         f"{_THOUGHT}<|channel|>commentary to=functions.get_weather <|constrain|>json",
         "a header that never ends is an error there",
-        (THOUGHT,),
+        (
+            THOUGHT,
+            cut_call("get_weather", "assistant<|channel|>commentary to=functions.get_weather <|constrain|>json"),
+        ),
     ),
     Output(
         "answer-in-the-header",
         f"{_THOUGHT}<|channel|>final Hello",
         "a header that never ends is an error there",
-        (THOUGHT,),
+        (THOUGHT, said("Hello")),
     ),
     Output(
         "stray-text-between",
         f"<|channel|>analysis<|message|>a<|end|>stray{_NEXT}<|channel|>final<|message|>b",
         "only a start is allowed behind an end",
-        (reasoning("a"), said("b")),
+        (reasoning("a"), said("stray"), said("b")),
     ),
     Output(
         "stray-text-behind",
@@ -183,13 +186,13 @@ MALFORMED = (
         "start-in-a-header",
         f"<|channel|>??<|end|>{_NEXT}<|channel|>analysis<|message|>Hm",
         "the header is taken for one",
-        (reasoning("Hm"),),
+        (said("??"), reasoning("Hm")),
     ),
     Output(
         "text-in-a-header",
         f"<|channel|>commentary?commentary?We need it.<|end|>{_NEXT}<|channel|>analysis<|message|>Hm",
         "the header is taken for one",
-        (reasoning("Hm"),),
+        (said("commentary?commentary?We need it."), reasoning("Hm")),
     ),
     Output(
         "too-many-words-in-a-header",
@@ -262,7 +265,7 @@ def parts_of(segments: Iterable[Segment]) -> list[Part]:
                 parts[-1] = Part("call", parts[-1].text + text, parts[-1].name)
             case CallEnd(is_complete):
                 parts[-1] = parts[-1] if is_complete else cut_call(parts[-1].name, parts[-1].text)
-            case Dropped():
+            case Unread():
                 continue
         is_new = isinstance(segment, Break | CallEnd)
     return _stripped(parts)

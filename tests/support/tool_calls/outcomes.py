@@ -14,7 +14,6 @@ from antiphon_translator.parsing.segments import (
     Break,
     CallBegin,
     CallEnd,
-    Dropped,
     Reasoning,
     Segment,
     Text,
@@ -32,7 +31,7 @@ def joined(segments: Iterable[Segment]) -> list[Segment]:
     whole: list[Segment] = []
     for segment in segments:
         last = whole[-1] if whole else None
-        if isinstance(segment, Text | Reasoning | Arguments | Dropped) and type(last) is type(segment):
+        if isinstance(segment, Text | Reasoning | Arguments) and type(last) is type(segment):
             whole[-1] = type(segment)(last.text + segment.text)
         else:
             whole.append(segment)

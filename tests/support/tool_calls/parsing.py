@@ -7,7 +7,7 @@ from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Bare, Family, Grammar
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.reading import CallSyntax
-from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Segment
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Segment, Unread
 from tests.support.tool_calls.outcomes import cuts, joined
 
 
@@ -23,7 +23,26 @@ def parsed(
     tail: str = "",
     cut_off: bool = False,
 ) -> list[Segment]:
-    """Parses a text, and requires equal segments however the text is cut."""
+    """Parses a text into its segments without the notes of what is unread, and requires equal segments however the text
+    is cut."""
+    segments = parsed_with_notes(family, text, schemas=schemas, tail=tail, cut_off=cut_off)
+    return joined(each for each in segments if not isinstance(each, Unread))
+
+
+def notes(family: Family | str, text: str, *, schemas: dict[str, Object] | None = None, tail: str = "") -> list[str]:
+    """The causes of what is unread in a text."""
+    segments = parsed_with_notes(family, text, schemas=schemas, tail=tail)
+    return [each.cause for each in segments if isinstance(each, Unread)]
+
+
+def parsed_with_notes(
+    family: Family | str,
+    text: str,
+    *,
+    schemas: dict[str, Object] | None = None,
+    tail: str = "",
+    cut_off: bool = False,
+) -> list[Segment]:
     table = families.load(family) if isinstance(family, str) else family
     results = []
     for pieces in cuts(text, at_random=3):

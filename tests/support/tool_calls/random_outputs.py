@@ -17,7 +17,7 @@ from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.reading import is_name
-from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Dropped, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
 from tests.support.tool_calls.outcomes import joined
 from tests.support.tool_calls.vectors import all_vectors
 
@@ -43,6 +43,11 @@ SETTINGS = (
     *("\n```xml\n%\n```\n", "```\n%f\n%\n", '{"name": "f", "arguments": {"x": "a % b"}}', '{"x": "%"}', "x\n%\n%"),
     *("I could write % here, but no.", "\n%\n", "%%", "% f\n", "%\n{", "%f{", "\r\n  %", "a\r\n%\r\n"),
 )
+HEADERS = {
+    "gpt_oss": re.compile(r"<\|\w+\|>|to=[\w.-]*|assistant|analysis|commentary|final|json|[<|]"),
+    "kimi_k3": re.compile(r"(?:<\|(?:open|close)\|>|[\ud800-\udfff])\s*\w*(?:\s+\w+(?:=\"[^\"]*\"?)?)*"),
+}
+"""The words of headers and tags, in families whose grammar has them."""
 LONG = "so many words " * (GIVE_BACK_CHARS_MAX // 12)
 LEFTOVER_CHARS_MAX = 100  # longer ones cost time and find nothing new
 
@@ -123,11 +128,23 @@ def check(family: Family, output: str, pieces: Sequence[str], *, tail: str = "")
             case Text() | Reasoning():
                 assert not in_call, (family.name, output)
     assert not in_call, (family.name, output)
+    assert is_shown(whole) or not has_words(family, output), (family.name, output)
+
+
+def is_shown(segments: Iterable[Segment]) -> bool:
+    """Whether a client sees something of an output: text, reasoning or a call."""
+    return any(isinstance(each, Text | Reasoning | CallBegin) for each in segments)
+
+
+def has_words(family: Family, output: str) -> bool:
+    """Whether an output has more than white space, markers, and the words of the tags and headers of its family."""
+    header = HEADERS.get(family.name)
+    return not family.markup.is_all_of(header.sub("", output) if header is not None else output)
 
 
 def told(segments: Iterable[Segment]) -> str:
     """Returns all text that was shown or counted as dropped, without white space."""
-    return "".join("".join(each.text.split()) for each in segments if isinstance(each, Text | Reasoning | Dropped))
+    return "".join("".join(each.text.split()) for each in segments if isinstance(each, Text | Reasoning))
 
 
 def pieces_of(output: str, chance: random.Random) -> list[str]:

@@ -81,6 +81,11 @@ class ChunkReader:
         segments = self._take_segments()
         return ChatChunk(segments=segments) if segments else None
 
+    @property
+    def _is_cut_off(self) -> bool:
+        """Whether the server said that it ended the answer before the model was done."""
+        return self._finish not in (None, FinishReason.STOP)
+
     def note_done(self) -> None:
         self._has_ended = True
 
@@ -88,6 +93,7 @@ class ChunkReader:
         """Returns the last chunk: what was held back, the finish reason and the usage."""
         if self._finish is None:
             self._unread.note("finish_reason", None)
+        self._output.is_cut_off = self._is_cut_off
         for kind, halves in self._halves.items():
             self._take_text(kind, halves.feed("", is_last=True))
         self._end_front()
@@ -204,7 +210,7 @@ class ChunkReader:
         call, self._front = self._front, None
         if call is None:
             return
-        rest = call.take_rest(is_cut_off=self._finish not in (None, FinishReason.STOP))
+        rest = call.take_rest(is_cut_off=self._is_cut_off)
         if call.name:
             self._begin(call)
             self._output.arguments(rest)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.request.items import MODEL_CALL_ID
+from antiphon_core.telemetry import metrics
 from antiphon_translator.logprobs import requested as logprobs
 from antiphon_translator.output.client_call import ClientCall
 from antiphon_translator.output.custom_input import CustomInput
@@ -30,12 +31,12 @@ from antiphon_translator.parsing.segments import (
     Break,
     CallBegin,
     CallEnd,
-    Dropped,
     Reasoning,
     Refusal,
     ScoredText,
     Segment,
     Text,
+    Unread,
 )
 from antiphon_translator.prompt.tools import Tool, ToolSet
 
@@ -45,18 +46,27 @@ CALL_ID_DIGITS = 24
 
 
 class Assembly:
-    """Assembles the items of one response. `calls` is the number of calls so far, `is_empty` whether no item was
-    begun."""
+    """Assembles the items of one response. `calls` is the number of calls so far that are not incomplete, `is_empty`
+    whether no item was begun."""
 
     def __init__(
-        self, machine: ResponseMachine, tools: ToolSet, ids: Ids, *, one_call: bool = False, summary: bool = False
+        self,
+        machine: ResponseMachine,
+        tools: ToolSet,
+        ids: Ids,
+        *,
+        family: str,
+        one_call: bool = False,
+        summary: bool = False,
     ) -> None:
-        """With `one_call`, only the first call becomes an item; with `summary`, reasoning is sent as its summary."""
+        """`family` is the name of the model's family. With `one_call`, only the first complete call becomes an item;
+        with `summary`, reasoning is sent as its summary."""
         self.calls = 0
         self.is_empty = True
         self._machine = machine
         self._tools = tools
         self._ids = ids
+        self._family = family
         self._one_call = one_call
         self._reasoning = REASONING_SUMMARY if summary else REASONING
         self._kind: ItemKind | None = None
@@ -85,8 +95,8 @@ class Assembly:
                     self._add_arguments(text)
                 case CallEnd(is_complete):
                     self._end_call(is_complete=is_complete)
-                case Dropped(text):
-                    log.warning("the model wrote a call that cannot be read: %d characters dropped", len(text))
+                case Unread(cause, length):
+                    self._note_unread(cause, length)
                 case Break(phase):
                     self.close()
                     self._phase = phase
@@ -162,10 +172,18 @@ class Assembly:
         if text:
             self._machine.send(Append(text))
 
+    def _note_unread(self, cause: str, length: int) -> None:
+        metrics.UNREAD_OUTPUT.of(self._family, cause).add()
+        log.warning(
+            "%d characters of the output could not be read as a call of a %s model: %s", length, self._family, cause
+        )
+
     def _end_call(self, *, is_complete: bool) -> None:
         if self._drops_call:
             self._drops_call = False
             return
+        if not is_complete:
+            self.calls -= 1
         if self._client_call is not None:
             call, self._client_call = self._client_call, None
             kind, members, is_whole = call.item()

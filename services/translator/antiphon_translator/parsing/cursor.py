@@ -84,10 +84,7 @@ class Cursor:
         same with ten nested readers as with one."""
         is_ready = self._is_ready
         if is_ready is not None and not is_ready():
-            if self._mark is None or not self._is_too_far():
-                return False
-            if self._is_mark_loose:
-                self._mark = None
+            if self._is_mark_loose or not self._is_too_far():
                 return False
             self._is_given_up = True
         return next(reader, self) is self
@@ -203,29 +200,36 @@ class Cursor:
 
     @property
     def is_marked(self) -> bool:
-        return self._mark is not None
+        """Whether there is a mark to `rewind` to: not one that was loosened and is too far behind."""
+        return self._mark is not None and not (self._is_mark_loose and self._is_too_far())
+
+    @property
+    def text_behind_mark(self) -> str:
+        """The text between the mark and the cursor; empty without a mark."""
+        return self._text[self._mark : self._at] if self._mark is not None else ""
 
     def mark(self) -> None:
         """Marks the position to which `rewind` returns, until `unmark`. There is one mark at a time.
 
         A reader that waits more than GIVE_BACK_CHARS_MAX behind the mark gets Malformed."""
         self._mark = self._at
+        self._is_mark_loose = False
 
     def unmark(self) -> None:
-        """Removes the mark: the text behind it cannot be read again. Malformed: the mark is too far behind."""
-        if self._is_too_far():
+        """Removes the mark: the text behind it cannot be read again. Malformed: the mark is too far behind, and was not
+        loosened."""
+        if self._is_too_far() and not self._is_mark_loose:
             raise Malformed
         self._mark = None
 
     def loosen_mark(self) -> None:
-        """Lets a mark that is too far behind be removed, instead of raising Malformed, until `tighten_mark`."""
+        """Lets a reader go on however far the mark is behind: for text that is needed as a whole. Such text is never
+        read again, so that no output is read more than a few times."""
         self._is_mark_loose = True
 
-    def tighten_mark(self) -> None:
-        """Ends `loosen_mark`. Removes the mark if it is too far behind."""
-        self._is_mark_loose = False
-        if self._is_too_far():
-            self._mark = None
+    def forget_mark(self) -> None:
+        """Removes the mark, however far it is behind."""
+        self._mark = None
 
     def rewind(self) -> None:
         """Moves back to the mark, and keeps the mark."""
@@ -236,13 +240,15 @@ class Cursor:
         """Moves back over text that was read last, within the same step."""
         self._at -= len(text)
 
+    def forth(self, text: str) -> None:
+        """Moves over text again that `back` moved back over, within the same step."""
+        self._at += len(text)
+
     # ---- waiting ----
 
     def _wait(self, is_ready: Callable[[], bool]) -> Reader[None]:
-        if self._is_too_far():
-            if not self._is_mark_loose:
-                raise Malformed
-            self._mark = None
+        if self._is_too_far() and not self._is_mark_loose:
+            raise Malformed
         self._is_ready = is_ready
         yield
         self._is_ready = None

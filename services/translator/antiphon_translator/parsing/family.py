@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from antiphon_translator.parsing.alphabet import PLACEHOLDER, PLAIN, is_plain, is_token, plain
 from antiphon_translator.parsing.cursor import Reader
 from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.markup import Markup
 from antiphon_translator.parsing.reading import CallSyntax, Reading
 
 _PLAIN_TAG = re.compile(r"</\w+>")
@@ -170,6 +171,15 @@ class Family:
         return self.reasoning_close.union(self.stray)
 
     @cached_property
+    def markup(self) -> Markup:
+        """The markup of calls, without which a call that cannot be read is shown."""
+        sections = (each for call in self.calls for each in call.section_close)
+        closers = (each for call in self.calls for each in call.close)
+        grammar = filter(_is_markup, _literals(self.grammar))
+        around = (*self._boundaries, *self.openers, *closers, *sections, *grammar)
+        return Markup(around, filter(_is_markup, self.markers()))
+
+    @cached_property
     def _boundaries(self) -> tuple[str, ...]:
         return (*self.reasoning_open, *self.reasoning_close, *self.ignored)
 
@@ -181,6 +191,11 @@ class Family:
         """A copy of the table whose literals went through `encode` (alphabet.py)."""
         table: Family = _translated(self, encode)
         return table
+
+
+def _is_markup(literal: str) -> bool:
+    """Whether a literal is markup, rather than a key of JSON or a word."""
+    return bool(literal) and not literal.isidentifier()
 
 
 def _literals(value: Any) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 An opener begins a call only if the text behind it has the syntax of one. Until that is known the text is held back, up
 to GIVE_BACK_CHARS_MAX of it. If it is no call, the opener becomes text, and the text behind it is read again, so that
-every other marker in it keeps its meaning.
+every other marker in it keeps its meaning. If it is certainly a call, and cannot be read, it is shown as an incomplete
+call or as text (`Reading.show_unread`): nothing that a model writes vanishes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class OutputParser:
         self._has_tools = schemas is not None
         self._in_reasoning = family.begins_in_reasoning(prompt_tail)
         self._cursor, self._out = (Cursor(), Output()) if watch is None else traced(watch)
-        self._reading = Reading(self._cursor, self._out, schemas or {})
+        self._reading = Reading(self._cursor, self._out, schemas or {}, family.markup)
         self._cursor.begin_with(next(filter(prompt_tail.endswith, family.carried), ""))
         self._steps = self._read(prompt_tail)
         self._shown_openers = 0
@@ -61,6 +62,7 @@ class OutputParser:
         """Ends the output and returns the last segments. A call that is still open becomes incomplete. `cut_off`: the
         output ended before the model was done."""
         self._cursor.finish(cut_off=cut_off)
+        self._out.is_cut_off = cut_off
         self._cursor.step(self._steps)
         self._out.finish()
         return self._out.take()
@@ -123,6 +125,7 @@ class OutputParser:
         if self._family.bare is None or not self._has_tools:
             return
         self._reading.takes_offered_only = True
+        self._reading.name = None
         self._cursor.mark()
         try:
             yield from self._family.bare.read(self._reading)
@@ -131,14 +134,15 @@ class OutputParser:
                 self._cursor.rewind()
                 self._cursor.unmark()
             else:
-                yield from self._skip_broken_call(self._family.calls)
+                yield from self._end_broken_call(self._family.calls)
 
     def _read_calls(self, opener: str) -> Reader[None]:
-        """Reads the calls behind an opener; if there are none, the opener is text or dropped (`_give_back`)."""
+        """Reads the calls behind an opener; if there are none, the opener is text or markup (`_give_back`)."""
         before = self._cursor.behind(opener)
         in_prose = mention.follows_a_word(before) or mention.follows_a_quote(before)
         self._reading.takes_offered_only = self._in_reasoning or in_prose
         was_cut_off = False
+        self._reading.name = None
         self._cursor.mark()
         for syntax in self._family.openers[opener]:
             try:
@@ -149,7 +153,7 @@ class OutputParser:
                     self._cursor.rewind()
                     self._reading.noise.clear()
                     continue
-                yield from self._skip_broken_call([syntax])
+                yield from self._end_broken_call([syntax], opener)
             yield from self._behind_calls(syntax, in_section=opener not in syntax.open)
             return
         yield from self._give_back(opener, before, was_cut_off=was_cut_off)
@@ -166,8 +170,8 @@ class OutputParser:
 
     def _give_back(self, opener: str, before: str, *, was_cut_off: bool) -> Reader[None]:
         """Handles an opener without a call, with the cursor marked behind it. The opener becomes text. Outside of
-        reasoning and sentences it is dropped instead, with the text of its call, if the output ended within the call,
-        or if only the next call or the end of the output follows a call that cannot be read."""
+        reasoning and sentences it is certainly that of a call, if the output ended within the call, or if only the
+        next call or the end of the output follows a call that cannot be read: then the call is shown as unread."""
         behind = yield from self._cursor.peek(mention.AHEAD_CHARS)
         is_text = self._in_reasoning or self._shown_openers > 0 or mention.is_mention(before, behind)
         is_text = is_text or mention.follows_a_word(before) or mention.follows_a_quote(before)
@@ -175,22 +179,24 @@ class OutputParser:
         if not is_text and opener in self._family.ignored:
             self._cursor.unmark()
         elif not is_text and was_cut_off and not opener.isidentifier():
-            self._cursor.unmark()
-            self._out.drop(opener)
-            yield from self._cursor.until(_NOTHING, self._out.drop)
-        elif is_text or not (yield from self._drop_to(self._ends(self._family.openers[opener]), opener, is_last=True)):
+            self._cursor.forget_mark()
+            written = [opener]
+            yield from self._cursor.until(_NOTHING, written.append)
+            self._reading.show_unread("".join(written))
+        elif is_text or not (yield from self._unread(self._ends(self._family.openers[opener]), opener, is_last=True)):
             self._cursor.unmark()
             self._emit(opener)
             self._shown_openers += 1
 
     def _behind_calls(self, syntax: CallSyntax, *, in_section: bool) -> Reader[None]:
         """Reads the closers behind a call, and the further calls of its section. Noise between the calls of a section
-        is dropped; noise that no call and no closer of the section follows is text."""
+        is left out; noise that no call and no closer of the section follows is text."""
         self._in_reasoning = self._reading.takes_offered_only = False
         while True:
             yield from self._closers([syntax], with_sections=not in_section)
             if not in_section:
                 return
+            self._reading.name = None
             self._cursor.mark()
             try:
                 found = yield from self._cursor.until(self._family.ends_of_noise, self._reading.noise.append)
@@ -204,10 +210,10 @@ class OutputParser:
             except Malformed:
                 self._reading.noise.clear()
                 if not self._cursor.is_marked:
-                    yield from self._skip_broken_call([syntax])
+                    yield from self._end_broken_call([syntax])
                     continue
                 self._cursor.rewind()
-                if not (yield from self._drop_to(self._ends([syntax]), "")):
+                if not (yield from self._unread(self._ends([syntax]), "")):
                     self._cursor.unmark()
                     return
 
@@ -238,26 +244,49 @@ class OutputParser:
             self._cursor.rewind()
             self._cursor.unmark()
 
-    def _skip_broken_call(self, syntaxes: Sequence[CallSyntax]) -> Reader[None]:
-        """Drops the rest of a call that could not be read to its end, up to its closer or to the next call. If neither
-        comes, the rest is read as text."""
-        if self._out.in_call:
-            self._out.break_call()
+    def _end_broken_call(self, syntaxes: Sequence[CallSyntax], opener: str = "") -> Reader[None]:
+        """Ends a call that could not be read to its end. The rest up to its closer or to the next call becomes a part
+        of it; if neither comes, the rest is read as text."""
+        held = self._cursor.text_behind_mark  # of a call that is too long to be read again
+        written = [opener, held] if held else []
         self._cursor.mark()
-        if not (yield from self._drop_to(self._ends(syntaxes).union(self._family.openers), "")):
-            self._cursor.unmark()
+        end = yield from self._read_to(self._ends(syntaxes).union(self._family.openers), written)
+        text = "".join(written)
+        if self._out.in_call:
+            self._out.arguments(text if text.strip() else "")
+            self._out.break_call()
+        elif text.strip():
+            self._reading.show_unread(text)
+        self._cursor.unmark()
+        yield from self._pass(end)
 
     @staticmethod
     def _ends(syntaxes: Iterable[CallSyntax]) -> set[str]:
         return {end for syntax in syntaxes for end in (*syntax.close, *syntax.section_close)}
 
-    def _drop_to(self, ends: Set[str], opener: str, *, is_last: bool = False) -> Reader[bool]:
-        """Drops an opener and the text up to the first of `ends`; a closer is dropped, too. Returns False and goes back
-        to the mark if another marker comes first or, with `is_last`, if text follows."""
-        family, dropped = self._family, [opener]
+    def _unread(self, ends: Set[str], opener: str, *, is_last: bool = False) -> Reader[bool]:
+        """Shows an opener and the text up to the first of `ends` as unread. Returns False and goes back to the mark if
+        another marker comes first or, with `is_last`, if text follows."""
+        written = [opener]
+        end = yield from self._read_to(ends, written, opener, is_last=is_last)
+        if end is None:
+            return False
+        text = "".join(written)
+        if text.strip():
+            self._reading.show_unread(text)
+        self._cursor.unmark()
+        yield from self._pass(end)
+        return True
+
+    def _read_to(
+        self, ends: Set[str], written: list[str], opener: str = "", *, is_last: bool = False
+    ) -> Reader[str | None]:
+        """Appends the text up to the first of `ends`, and returns that end; the cursor stands before it. Returns None
+        and goes back to the mark if another marker comes first or, with `is_last`, if text follows."""
+        family, read = self._family, list[str]()
         try:
             markers = family.ends_of_section(opener) if opener else family.ends_of_calls
-            found = (yield from self._cursor.until(markers, dropped.append)) if ends else None
+            found = (yield from self._cursor.until(markers, read.append)) if ends else None
             if found is None or found not in ends:
                 raise Malformed
             if is_last and not (yield from self._cursor.comes_next((*ends, *family.openers, *family.ignored))):
@@ -265,9 +294,12 @@ class OutputParser:
             self._cursor.unmark()
         except Malformed:
             self._cursor.rewind()
-            return False
-        if found in family.openers:
-            self._cursor.back(found)
-        if any(dropped):
-            self._out.drop("".join(dropped))
-        return True
+            return None
+        self._cursor.back(found)
+        written += read
+        return found
+
+    def _pass(self, end: str | None) -> Reader[None]:
+        """Moves behind the closer at which a call ended. The opener of the next call is read later."""
+        if end is not None and end not in self._family.openers:
+            yield from self._cursor.literal(end)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from antiphon_core.jsons import Object
 from antiphon_translator.parsing.cursor import Cursor, Malformed, Reader
+from antiphon_translator.parsing.markup import Markup
 from antiphon_translator.parsing.segments import Output
 
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`=|,;\ud800-\udfff]*[^\W_][^\s<>{}\[\]()\"'`=|,;\ud800-\udfff]*")
@@ -21,18 +22,48 @@ class Reading:
     cursor: Cursor
     out: Output
     schemas: Mapping[str, Object] = field(default_factory=dict)
+    markup: Markup = field(default_factory=lambda: Markup((), ()))
     takes_offered_only: bool = False
     """Whether only tools that were offered can be called: in reasoning, in prose, and in calls without a marker."""
     noise: list[str] = field(default_factory=list)
     """The text read since the beginning of a section or its last call, held back until the next call is certain."""
+    name: str | None = None
+    """The name of the tool in the call that is being tried, once it is read."""
 
     def commit(self) -> None:
-        """Drops the noise before a call and removes the mark, because it is certain now that a call is being read.
+        """Leaves out the noise before a call and removes the mark, because it is certain now that a call is being read.
         Malformed: the mark is too far behind."""
         self.cursor.unmark()
-        if self.noise:
-            self.out.drop("".join(self.noise))
-            self.noise.clear()
+        noise = "".join(self.noise)
+        if noise.strip():
+            self.out.unread("noise", len(noise))
+        self.noise.clear()
+
+    def note_name(self, name: str, *, is_certain: bool = True) -> None:
+        """Keeps the name of the call that is being tried: if the call cannot be read, it is shown as an incomplete call
+        of that name. `is_certain`: the name stands where only a name does; any other word has to be that of a tool
+        that was offered."""
+        if self.is_offered(name) or (is_certain and self.can_call(name)):
+            self.name = name
+
+    def show_unread(self, text: str) -> None:
+        """Shows the text right before the cursor, which began as a call and is none: as an incomplete call if its name
+        is known, else as text, without the markup around it. The arguments of such a call are all of its text, with
+        its opener, so that no client takes them for arguments that it can run."""
+        name, self.name = self.name, None
+        self.noise.clear()
+        if name is not None:
+            self.out.begin_call(name)
+            self.out.arguments(text)
+            self.out.break_call()
+        elif self.markup.is_all_of(text):
+            self.out.unread("markers", len(text))
+        else:
+            _, body, behind = self.markup.parts(text)
+            self.cursor.back(behind)  # the cursor must stand right behind a text when the text is emitted
+            self.out.text(body)
+            self.cursor.forth(behind)
+            self.out.unread("text", len(text))
 
     def begin_call(self, name: str, model_id: str | None = None) -> None:
         """Commits, and begins a call of this tool. Malformed: no such tool can be called here."""

@@ -2,7 +2,7 @@
 
     text, reasoning      as the model wrote it, without outer white space next to reasoning and calls
     a call               its name, its arguments piece by piece, its end
-    dropped              text that is not part of the output, such as a call that could not be read
+    unread               a note that output which began as a call could not be read as one
 
 If log probabilities are wanted, texts come with the tokens that wrote them, as `ScoredText`.
 
@@ -12,7 +12,7 @@ The pieces of a call's arguments, joined, are JSON, as the model wrote it or as 
 from __future__ import annotations
 
 import json
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from antiphon_core.values import value
 
@@ -63,11 +63,17 @@ class Break:
     phase: str | None = None
 
 
-@value
-class Dropped:
-    """Text that is neither an answer nor a readable call. It is logged, and never sent to a client."""
+UnreadCause = Literal["call", "text", "noise", "markers"]
+"""The fate of output that could not be read as a call: an incomplete `call`, a `text`, or nothing, because it was
+`noise` between the markers of readable calls, or `markers` with nothing between them."""
 
-    text: str
+
+@value
+class Unread:
+    """A note that `length` characters of the output could not be read as a call. It is logged and counted."""
+
+    cause: UnreadCause
+    length: int
 
 
 @value
@@ -95,13 +101,13 @@ class ScoredText:
     tokens: tuple[ScoredToken, ...]
 
 
-Segment = Text | Reasoning | Refusal | CallBegin | Arguments | CallEnd | Break | Dropped | ScoredText
+Segment = Text | Reasoning | Refusal | CallBegin | Arguments | CallEnd | Break | Unread | ScoredText
 
 
 class TextRun:
     """A run of text of one kind. The white space at its end is held back until more text of the run follows."""
 
-    def __init__(self, segment: type[Text | Reasoning | Dropped], *, keeps_leading: bool) -> None:
+    def __init__(self, segment: type[Text | Reasoning], *, keeps_leading: bool) -> None:
         self._segment = segment
         self._held: list[str] = []
         self._keeps_leading = keeps_leading
@@ -135,12 +141,13 @@ class Output:
         self._segments: list[Segment] = []
         self._text = TextRun(Text, keeps_leading=True)
         self._reasoning = TextRun(Reasoning, keeps_leading=False)
-        self._dropped = TextRun(Dropped, keeps_leading=False)
         self._run: TextRun | None = None
         """The run that was written last; None if something else followed it."""
         self._arguments: list[str] = []
         self.in_call = False
         self.in_reasoning = False
+        self.is_cut_off = False
+        """Whether the output has ended before the model was done."""
 
     def take(self) -> list[Segment]:
         segments, self._segments = self._segments, []
@@ -167,10 +174,11 @@ class Output:
         self._end_runs()
         self._segments.append(Break(phase))
 
-    def drop(self, text: str) -> None:
-        """Adds a `Dropped` segment: text that is not part of the output."""
-        self._run = None
-        self._dropped.add(text, self._segments)
+    def unread(self, cause: UnreadCause, length: int) -> None:
+        """Notes that this many characters of the output could not be read as a call. Of an output that was cut off,
+        the rest is not noted: the model was not done with it."""
+        if not self.is_cut_off:
+            self._segments.append(Unread(cause, length))
 
     def begin_call(self, name: str, model_id: str | None = None) -> None:
         self._leave_call()
@@ -190,10 +198,14 @@ class Output:
 
     def end_call(self) -> None:
         """Ends the call. It is complete if its arguments are a JSON object."""
-        self._end_call(is_complete=_is_object("".join(self._arguments)))
+        if _is_object("".join(self._arguments)):
+            self._end_call(is_complete=True)
+        else:
+            self.break_call()
 
     def break_call(self) -> None:
-        """Ends the call as incomplete."""
+        """Ends the call as incomplete, and notes that it could not be read."""
+        self.unread("call", sum(map(len, self._arguments)))
         self._end_call(is_complete=False)
 
     def finish(self) -> None:
@@ -210,14 +222,12 @@ class Output:
         self._leave_call()
         self.in_reasoning = run is self._reasoning
         other.end()
-        self._dropped.end()
         self._run = run
 
     def _end_runs(self) -> None:
         self._run = None
         self._text.end()
         self._reasoning.end()
-        self._dropped.end()
 
     def _end_call(self, *, is_complete: bool) -> None:
         self.in_call = False

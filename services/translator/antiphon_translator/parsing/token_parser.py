@@ -13,7 +13,7 @@ from antiphon_core.jsons import Object
 from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Arguments, CallBegin, Dropped, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, Segment, Text
 from antiphon_translator.parsing.stop_texts import StopTexts
 from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokenizer.tokens import Detokenizer, ModelTokenizer
@@ -107,7 +107,7 @@ class TokenParser:
 
 def _decoded(segment: Segment, alphabet: Alphabet) -> Segment:
     match segment:
-        case Text(text) | Reasoning(text) | Dropped(text):
+        case Text(text) | Reasoning(text):
             return _changed(segment, text, alphabet.decode)
         case Arguments(text):
             return _changed(segment, text, alphabet.decode_json)
@@ -117,6 +117,6 @@ def _decoded(segment: Segment, alphabet: Alphabet) -> Segment:
             return segment
 
 
-def _changed(segment: Text | Reasoning | Dropped | Arguments, text: str, change: Callable[[str], str]) -> Segment:
+def _changed(segment: Text | Reasoning | Arguments, text: str, change: Callable[[str], str]) -> Segment:
     """The segment with its text changed; the same object for ASCII text, which has no control token."""
     return segment if text.isascii() else replace(segment, text=change(text))

@@ -9,6 +9,7 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.body import Parameters
+from antiphon_core.telemetry import metrics
 from antiphon_translator.output.assembly import Assembly
 from antiphon_translator.output.machine import Begin, ResponseMachine
 from antiphon_translator.parsing.segments import (
@@ -23,6 +24,7 @@ from antiphon_translator.parsing.segments import (
     ScoredToken,
     Segment,
     Text,
+    Unread,
 )
 from antiphon_translator.prompt import tools
 from antiphon_translator.prompt.tools import ToolSet
@@ -45,7 +47,7 @@ class Assembled:
         ids = RandomIds()
         self.machine = ResponseMachine(response.skeleton({"model": "m"}, response_id="resp_1", created_at=0), ids)
         self.machine.send(Begin())
-        self.assembly = Assembly(self.machine, offered or tool_set(), ids, **options)
+        self.assembly = Assembly(self.machine, offered or tool_set(), ids, family="hermes", **options)
 
     def take(self, *segments: Segment) -> list[Object]:
         """Returns the output items and checks that the events fold to them."""
@@ -141,6 +143,24 @@ def test_without_parallel_calls_the_assembly_stops_after_one_call() -> None:
     assembled.assembly.take(call("f", "{}"))
     assert assembled.assembly.has_enough
     assert len(assembled.take(*call("f", "{}"))) == 1
+
+
+def test_incomplete_call_is_not_the_one_call_of_a_turn() -> None:
+    assembled = Assembled(one_call=True)
+    assembled.assembly.take(call("f", "<c>f", is_complete=False))
+    assert not assembled.assembly.has_enough
+    output = assembled.take(*call("f", "{}"), *call("f", "{}"))
+    assert [item["status"] for item in output] == ["incomplete", "completed"]
+
+
+def test_unread_output_is_counted_and_logged_without_its_content(caplog: pytest.LogCaptureFixture) -> None:
+    counted = metrics.UNREAD_OUTPUT.of("hermes", "text")
+    before = counted.value
+    (item,) = Assembled().take(Text("secret"), Unread("text", 6), Text(" words"))
+    assert item["content"][0]["text"] == "secret words"
+    assert counted.value == before + 1
+    assert "6 characters" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_with_parallel_calls_the_assembly_does_not_stop_after_a_call() -> None:

@@ -7,9 +7,9 @@ from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Dropped, Reasoning, Text
+from antiphon_translator.parsing.segments import Reasoning, Segment, Text
 from tests.support.tool_calls.outcomes import joined
-from tests.support.tool_calls.parsing import call, parsed
+from tests.support.tool_calls.parsing import call, notes, parsed, parsed_with_notes
 
 QWEN = "<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>"
 CALL = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
@@ -89,9 +89,9 @@ def test_stray_closers_are_not_shown(closer: str) -> None:
     assert parsed("minimax_m2", "Hi</minimax:tool_call>\n") == [Text("Hi\n")]
 
 
-def test_call_cut_off_before_its_name_is_dropped() -> None:
-    cut = '<tool_call>\n{"name": "f'
-    assert parsed("hermes", "Look:\n" + cut) == [Text("Look:"), Dropped(cut), Text("\n")]
+def test_call_cut_off_before_its_name_is_text() -> None:
+    cut = '{"name": "f'
+    assert parsed("hermes", "Look:\n<tool_call>\n" + cut) == [Text("Look:\n" + cut)]
     assert parsed("phi4_mini", "I use functools") == [Text("I use functools")]
 
 
@@ -104,11 +104,53 @@ def test_call_cut_off_in_its_arguments_is_incomplete() -> None:
     assert parsed("hermes", bad) == [*call("f", "{x}", is_complete=False), Text("Hi")]
 
 
-def test_noise_in_a_section_of_calls_is_reported_as_dropped() -> None:
+def test_noise_in_a_section_of_calls_is_left_out_and_noted() -> None:
     begin, end = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
     one = "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
-    found = parsed("kimi_k2", f"{begin} noise {one}\n{end}Hi")
-    assert found == [Dropped("noise"), *call("f", "{}", model_id="functions.f:0"), Text("Hi")]
+    text = f"{begin} noise {one}\n{end}Hi"
+    assert parsed("kimi_k2", text) == [*call("f", "{}", model_id="functions.f:0"), Text("Hi")]
+    assert notes("kimi_k2", text) == ["noise"]
+
+
+@pytest.mark.parametrize(
+    ("family", "text", "segments"),
+    [
+        ("glm", "<tool_call>f<arg_key>x</tool_call>", call("f", "<tool_call>f<arg_key>x", is_complete=False)),
+        ("glm", "<tool_call>say what?</tool_call>", [Text("say what?")]),
+        (
+            "hermes",
+            '<tool_call>{"name": "g", 1}</tool_call>',
+            call("g", '<tool_call>{"name": "g", 1}', is_complete=False),
+        ),
+        ("hermes", f"{CALL}\n<tool_call>no call</tool_call>", [*call("f", '{"x": 1}'), Text("no call")]),
+        (
+            "minimax_m2",
+            '<minimax:tool_call><invoke name="f">so</invoke><invoke name="f"></invoke></minimax:tool_call>',
+            [*call("f", '<minimax:tool_call><invoke name="f">so', is_complete=False), *call("f", "{}")],
+        ),
+        (
+            "minimax_m2",
+            '<minimax:tool_call><invoke name="f"></invoke><invoke name="f">so</invoke></minimax:tool_call>',
+            [*call("f", "{}"), *call("f", '<invoke name="f">so', is_complete=False)],
+        ),
+        ("kimi_k2", "<|tool_calls_section_begin|>words<|tool_calls_section_end|>", [Text("words")]),
+    ],
+)
+def test_call_that_cannot_be_read_is_incomplete_or_text(family: str, text: str, segments: list[Segment]) -> None:
+    assert parsed(family, text) == segments
+    assert notes(family, text) == ["text" if isinstance(segments[-1], Text) else "call"]
+
+
+@pytest.mark.parametrize("text", ["<tool_call>", "<tool_call></tool_call>", "<tool_call>\n\n</tool_call>\n"])
+def test_markers_alone_are_left_out_and_noted(text: str) -> None:
+    assert not [each for each in parsed("hermes", text) if isinstance(each, Text) and each.text.strip()]
+    assert notes("hermes", text) == ["markers"]
+
+
+def test_call_that_was_cut_off_at_the_length_limit_is_not_noted() -> None:
+    cut = '<tool_call>\n{"name": "f", "arguments": {"x": '
+    segments = parsed_with_notes("hermes", cut, cut_off=True)
+    assert segments == call("f", '{"x": ', is_complete=False)
 
 
 def test_in_reasoning_follows_the_reasoning_markers() -> None:

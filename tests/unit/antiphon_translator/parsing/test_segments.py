@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.parsing.segments import Arguments, Break, CallBegin, CallEnd, Dropped, Output, Reasoning, Text
+from antiphon_translator.parsing.segments import Arguments, Break, CallBegin, CallEnd, Output, Reasoning, Text, Unread
 
 
 def test_white_space_between_segments_is_left_out() -> None:
@@ -64,17 +64,23 @@ def test_call_without_an_end_is_incomplete() -> None:
         out.begin_call("f")
         out.arguments("{}")
         follow(out)
-        assert out.take()[:3] == [CallBegin("f"), Arguments("{}"), CallEnd(False)]
+        assert out.take()[:4] == [CallBegin("f"), Arguments("{}"), Unread("call", 2), CallEnd(False)]
 
 
-def test_dropped_text_is_reported_without_outer_white_space() -> None:
+def test_unread_note_does_not_end_a_text() -> None:
     out = Output()
     out.text("before ")
-    out.drop(" \n")
-    out.drop(" noise ")
-    out.drop("more\n")
+    out.unread("noise", 3)
     out.text("after")
-    assert out.take() == [Text("before"), Dropped("noise"), Dropped(" more"), Text(" after")]
+    assert out.take() == [Text("before"), Unread("noise", 3), Text(" after")]
+
+
+def test_rest_of_an_output_that_was_cut_off_is_not_unread() -> None:
+    out = Output()
+    out.begin_call("f")
+    out.is_cut_off = True
+    out.finish()
+    assert out.take() == [CallBegin("f"), CallEnd(False)]
 
 
 def test_break_has_the_phase_of_the_next_segment() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_translator.parsing import families
-from antiphon_translator.parsing.segments import Arguments, Dropped, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Arguments, Reasoning, Segment, Text, Unread
 from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS, TokenParser, TokenSyntax
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.support.tool_calls.outcomes import joined
@@ -76,11 +76,11 @@ def test_stray_closing_tokens_are_left_out() -> None:
     assert parsed(tokenizer().encode("Hi</tool_call> there<|im_end|>")) == [Text("Hi there")]
 
 
-def test_malformed_call_of_tokens_is_text_or_dropped_at_the_end() -> None:
+def test_malformed_call_of_tokens_is_text() -> None:
     text = "Look: <tool_call>nothing</tool_call> Hi"
     assert parsed(tokenizer().encode(text)) == [Text(text)]
     found = parsed(tokenizer().encode("Look:\n<tool_call>nothing</tool_call>"))
-    assert found == [Text("Look:"), Dropped("<tool_call>nothing"), Text("\n")]
+    assert found == [Text("Look:\nnothing"), Unread("text", 8)]
 
 
 def test_reasoning_opened_by_a_token_of_the_prompt_is_continued() -> None:
@@ -93,7 +93,7 @@ def test_reasoning_opened_by_a_token_of_the_prompt_is_continued() -> None:
 def test_internal_token_characters_never_reach_the_output() -> None:
     every = tokenizer().encode("".join(MARKERS) * 2 + CALL % '{"x": ["<think>"]}' + "<think>" + CALL % "{}")
     for segment in parsed(every):
-        if isinstance(segment, Text | Reasoning | Arguments | Dropped):
+        if isinstance(segment, Text | Reasoning | Arguments):
             segment.text.encode("utf-8")
 
 

@@ -55,6 +55,7 @@ class GemmaCall:
         yield from cursor.spaces()
         name = yield from cursor.word()
         yield from cursor.spaces()
+        reading.note_name(name, is_certain=False)
         return name
 
     def _require_end(self, reading: Reading, name: str) -> Reader[None]:

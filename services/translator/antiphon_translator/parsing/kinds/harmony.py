@@ -1,8 +1,9 @@
 """The output of gpt-oss: messages with a header, `<|channel|>commentary to=functions.f<|message|>...<|call|>`.
 
 https://cookbook.openai.com/articles/openai-harmony. Headers are malformed now and then, and the text behind such a
-header must not be lost: the last channel and the last recipient in a header count, wherever they are in it. A marker
-that a message only mentions does not end the message.
+header must not be lost: the last channel and the last recipient in a header count, wherever they are in it. Words in a
+header that no message follows are shown, and a call of its recipient is incomplete. A marker that a message only
+mentions does not end the message.
 
     to a function, any channel            a call
     analysis, or to another recipient     reasoning
@@ -26,6 +27,8 @@ from antiphon_translator.parsing.reading import Reading
 _NAMESPACE = "functions."
 _RECIPIENT = re.compile(r"to=([\w.-]+)")
 _ROLE = re.compile(r"\s*(?:assistant|analysis|commentary|final)?\s*(?:to=\S*)?\s*")
+_ROLE_ONLY = re.compile(r"\s*(?:assistant)?\s*(?:to=\S*)?\s*")
+_HEADER_WORDS = r"\s|(?:assistant|analysis|commentary|final|json|to=[\w.-]*)(?![^\s<\ud800-\udfff])"
 _NOBODY = ("", "assistant")
 _ROLE_PARTS = ("to=", "assistant")
 
@@ -49,9 +52,7 @@ class Harmony:
             written = yield from self._header(reading)
             if written is None:
                 return
-            stray, _, header = (header + written).rpartition(self.start)
-            reading.out.drop(stray)
-            ended = yield from self._message(reading, header)
+            ended = yield from self._message(reading, header + written)
             header = ""
 
     def _header(self, reading: Reading) -> Reader[str | None]:
@@ -63,14 +64,15 @@ class Harmony:
         while (found := (yield from cursor.until(self._markers, written.append))) is not None:
             is_mention = is_text and (yield from is_mentioned(cursor, found))
             has_words = has_words or _ROLE.fullmatch("".join(written)) is None
-            if is_text and has_words and not is_mention and found in self.ends:
+            if not is_mention and found in self._breaks:
                 cursor.back(found)  # the cursor must stand right behind a text when the text is emitted
-                reading.out.text("".join(written))
+                if "".join(written).strip():
+                    self._end_without_message(reading, "".join(written), is_text=is_text)
                 yield from cursor.literal(found)
                 written.clear()
-                has_words = False
+                is_text, has_words = found != self.start, False
                 continue
-            is_text = is_text and (is_mention or (has_words and found != self.start))
+            is_text = is_text and (is_mention or has_words)
             if found == self.message and not is_text:
                 return "".join(written)
             written.append(found)
@@ -79,10 +81,9 @@ class Harmony:
 
     def _message(self, reading: Reading, header: str, *, is_begun: bool = False) -> Reader[bool]:
         """Reads the message behind a header. Returns whether the text ended with the message."""
-        channel = (self._channel.findall(header) or [""])[-1]
-        recipient = (_RECIPIENT.findall(header) or [""])[-1]
-        name = recipient.removeprefix(_NAMESPACE)
-        if name not in _NOBODY and (recipient != name or name in reading.schemas) and reading.can_call(name):
+        channel, recipient = self._channel_of(header), _recipient_of(header)
+        name = _called(reading, recipient)
+        if name is not None:
             return (yield from self._call(reading, name))
         phase = "commentary" if channel == "commentary" else None
         if phase is not None or not is_begun:
@@ -116,18 +117,54 @@ class Harmony:
         return True
 
     def _end_without_message(self, reading: Reading, text: str, *, is_text: bool) -> None:
-        """Emits text without a header as a message, and drops the beginning of a header."""
+        """Shows the text right before the cursor, which no message follows: it stands in place of a header, or is a
+        header whose message is missing."""
         is_header = not is_text or text.rstrip().endswith(("<", "<|"))
         if is_header or self._is_role(text, is_cut_off=reading.cursor.is_cut_off):
-            reading.out.drop(text)
+            self._show_header(reading, text)
         else:
             reading.out.text(text)
+
+    def _show_header(self, reading: Reading, header: str) -> None:
+        """Shows a header without a message: as an incomplete call of its recipient, or else what it has besides the
+        words of a header."""
+        cursor, called = reading.cursor, _called(reading, _recipient_of(header))
+        if cursor.is_cut_off and cursor.is_at_end:
+            return  # half a header, and maybe half a name
+        reading.name = called if called is not None and reading.is_offered(called) else None
+        words = self._header_words.match(header)
+        body = header[words.end() if words is not None else 0 :].removesuffix("<|").removesuffix("<").rstrip()
+        if reading.name is not None:
+            reading.show_unread(header)
+        elif not body:
+            reading.out.unread("markers", len(header))
+        else:
+            behind = header[header.rindex(body) + len(body) :]
+            reading.out.separate()
+            cursor.back(behind)
+            (reading.out.reasoning if self._channel_of(header) == "analysis" else reading.out.text)(body)
+            cursor.forth(behind)
+            reading.out.unread("text", len(header))
 
     @staticmethod
     def _is_role(text: str, *, is_cut_off: bool) -> bool:
         """Whether a text is the role and recipient behind a start marker, or the beginning of them."""
-        word = text.strip()
-        return word.startswith(_ROLE_PARTS) or (is_cut_off and any(part.startswith(word) for part in _ROLE_PARTS))
+        is_whole = bool(text.strip()) and _ROLE_ONLY.fullmatch(text) is not None
+        return is_whole or (is_cut_off and _begins_role(text))
+
+    def _channel_of(self, header: str) -> str:
+        found: list[str] = self._channel.findall(header)
+        return found[-1] if found else ""
+
+    @cached_property
+    def _breaks(self) -> tuple[str, ...]:
+        """The markers before which a header cannot go on."""
+        return (self.start, *self.ends)
+
+    @cached_property
+    def _header_words(self) -> re.Pattern[str]:
+        markers = map(re.escape, (self.channel, self.constrain, self.start, *self.ends))
+        return re.compile(f"(?:{_HEADER_WORDS}|{'|'.join(markers)})*")
 
     @cached_property
     def _markers(self) -> Markers:
@@ -140,3 +177,20 @@ class Harmony:
     @cached_property
     def _channel(self) -> re.Pattern[str]:
         return re.compile(rf"{re.escape(self.channel)}\s*(\w+)")
+
+
+def _begins_role(text: str) -> bool:
+    """Whether a text may be the beginning of a role or a recipient."""
+    return any(part.startswith(text.strip()) for part in _ROLE_PARTS)
+
+
+def _recipient_of(header: str) -> str:
+    found: list[str] = _RECIPIENT.findall(header)
+    return found[-1] if found else ""
+
+
+def _called(reading: Reading, recipient: str) -> str | None:
+    """The name of the tool that a recipient is; None if it is none that can be called."""
+    name = recipient.removeprefix(_NAMESPACE)
+    is_tool = name not in _NOBODY and (recipient != name or name in reading.schemas) and reading.can_call(name)
+    return name if is_tool else None

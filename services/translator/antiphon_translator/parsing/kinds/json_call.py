@@ -85,13 +85,12 @@ class JsonCall:
         while (key := (yield from _next_key(reading))) is not None:
             if key in self.name_keys and name is None:
                 name = yield from _string(reading)
+                reading.note_name(name)
             elif key in self.argument_keys and early is None and not reading.out.in_call:
                 early = yield from self._arguments(reading, name)
             elif not self._may_have(key, reading) or not (yield from reading.cursor.json_value(discard)):
                 raise Malformed
         if name is None or (self.is_bare and early is None and not reading.out.in_call):
-            if early and not reading.cursor.is_marked:
-                reading.out.drop(early)
             raise Malformed
         if not reading.out.in_call:
             arguments = "{}" if early is None else json_arguments.unwrapped(early)
@@ -115,7 +114,7 @@ class JsonCall:
                 raise Malformed
             return None
         if not self.is_bare and (name is None or reading.can_call(name)):
-            reading.commit()
+            reading.cursor.loosen_mark()
         held: list[str] = []
         if not (yield from cursor.json_value(held.append)):
             raise Malformed
@@ -124,6 +123,7 @@ class JsonCall:
 
 def _named_by_key(reading: Reading) -> Reader[None]:
     while (name := (yield from _next_key(reading))) is not None:
+        reading.note_name(name, is_certain=False)
         yield from reading.cursor.spaces()
         if (yield from reading.cursor.peek()) != "{" and not reading.is_offered(name):
             raise Malformed

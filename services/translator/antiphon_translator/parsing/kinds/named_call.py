@@ -65,4 +65,5 @@ class NamedCall:
             model_id = yield from cursor.word()
             yield from cursor.spaces()
         is_marked = (yield from cursor.one_of(self.name_end)) is not None
+        reading.note_name(match["name"], is_certain=is_marked)
         return match["name"], model_id, is_marked

@@ -26,8 +26,8 @@ class PythonCall:
     """Whether the calls are a list; otherwise each stands in a line of its own."""
 
     def read(self, reading: Reading) -> Reader[None]:
-        """Emits all calls at the end of the last one. Calls that are too long to be given back are never shown as text:
-        if they cannot be parsed, they are dropped."""
+        """Emits all calls at the end of the last one. Calls that are too long to be given back are never read as text:
+        if they cannot be parsed, they are an incomplete call."""
         cursor = reading.cursor
         yield from cursor.spaces()
         opener = "[" if self.is_list and (yield from cursor.literal("[")) else ""
@@ -36,15 +36,13 @@ class PythonCall:
         yield from cursor.spaces()
         if bool(opener) is not self.is_list or not reading.can_call(name) or (yield from cursor.peek()) != "(":
             raise Malformed
+        reading.note_name(name, is_certain=False)
         written = [name]
         cursor.loosen_mark()
         is_whole = yield from self._rest(reading, written.append)
-        cursor.tighten_mark()
         source = "".join(written)
         calls = calls_of(source.removesuffix("]") if is_whole and self.is_list else source)
         if not self._is_certain(reading, calls, is_whole=is_whole):
-            if not cursor.is_marked:
-                reading.out.drop(f"{opener}{source}")
             raise Malformed
         for call in calls:
             _write(reading, call)

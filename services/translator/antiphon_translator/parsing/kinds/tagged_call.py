@@ -35,6 +35,8 @@ class TaggedCall:
     close: tuple[str, ...] = ()
     section_open: tuple[str, ...] = ()
     section_close: tuple[str, ...] = ()
+    name_open: tuple[str, ...] = ()
+    """Literals of which one stands between the opener and the name."""
     name_end: tuple[str, ...] = ()
     empty_end: tuple[str, ...] = ()
     """Literals that end both the name and the call, so that the call has no arguments."""
@@ -76,6 +78,8 @@ class TaggedCall:
     def _name(self, reading: Reading) -> Reader[tuple[str, str | None]]:
         cursor = reading.cursor
         yield from cursor.spaces()
+        if self.name_open and (yield from cursor.one_of(self.name_open)) is None:
+            raise Malformed
         quote = yield from cursor.one_of(_QUOTES)
         name = yield from cursor.word()
         if not reading.can_call(name):
@@ -83,6 +87,7 @@ class TaggedCall:
         yield from cursor.one_of((quote,) if quote else ())
         yield from cursor.spaces()
         end = yield from cursor.one_of((*self.empty_end, *self.name_end))
+        reading.note_name(name, is_certain=end is not None)
         yield from cursor.spaces()
         return name, end
 

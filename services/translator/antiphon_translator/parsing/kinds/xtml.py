@@ -18,6 +18,8 @@ from antiphon_translator.parsing.mention import follows_a_word, is_mentioned
 from antiphon_translator.parsing.reading import Reading
 
 _TAG = re.compile(r"\s*(?P<name>\w+)(?P<rest>(?:\s+\w+=\"[^\"]*\")*)\s*")
+_CUT_TAG = re.compile(r"\s*\w*(?:\s+\w+(?:=(?:\"[^\"]*\"?)?)?)*\s*")
+_TAGS = ("think", "response", "tools", "call", "argument", "message")
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -40,7 +42,7 @@ class Xtml:
 
     def _tag(self, document: _Document, bracket: str) -> Reader[bool]:
         """Reads the tag behind a bracket. False: it is no tag, and the bracket is text."""
-        cursor, out = document.reading.cursor, document.reading.out
+        cursor = document.reading.cursor
         before = cursor.behind(bracket)
         written: list[str] = []
         cursor.mark()
@@ -49,7 +51,7 @@ class Xtml:
             tag = _TAG.fullmatch("".join(written))
             if found is None and not follows_a_word(before):
                 cursor.unmark()
-                out.drop(bracket + "".join(written))
+                document.end_within_tag(bracket + "".join(written), "".join(written))
                 return True
             if found == self.separator and tag is not None:
                 cursor.unmark()
@@ -79,6 +81,8 @@ class _Document:
     argument_type: str = ""
     held: list[str] = field(default_factory=list)
     separator: str = "{"
+    noise: int = 0
+    """How many characters besides white space the current call has between its arguments."""
 
     def text(self, text: str) -> None:
         out = self.reading.out
@@ -87,16 +91,14 @@ class _Document:
                 out.reasoning(text)
             case "response":
                 out.text(text)
-            case "argument" if not out.in_call:
-                out.drop(text)
-            case "argument" if self.argument_type == "string":
+            case "argument" if out.in_call and self.argument_type == "string":
                 out.arguments(values.string_part(text))
-            case "argument":
+            case "argument" if out.in_call:
                 self.held.append(text)
-            case "":
-                out.text(text)
+            case _ if out.in_call:
+                self.noise += len("".join(text.split()))
             case _:
-                out.drop(text)
+                out.text(text)
 
     def take(self, tag: str, rest: str, *, opens: bool) -> None:
         if opens:
@@ -117,6 +119,18 @@ class _Document:
             out.arguments('"' if self.argument_type == "string" else "")
             self.separator = ", "
 
+    def end_within_tag(self, text: str, tag: str) -> None:
+        """Shows a tag in which the output ended: as an incomplete call of its tool, or as text if it is no tag."""
+        out, tool = self.reading.out, dict(_ATTRIBUTE.findall(tag)).get("tool", "")
+        word = tag.strip().partition(" ")[0]
+        if word == "call" and not out.in_call:
+            self.reading.note_name(unescape(tool))
+        is_tag = _CUT_TAG.fullmatch(tag) is not None and any(each.startswith(word) for each in _TAGS)
+        if self.reading.name is None and (out.in_call or is_tag):
+            out.unread("markers", len(text))
+        else:
+            self.reading.show_unread(text)
+
     def close(self, tag: str) -> None:
         if tag in self.tags:
             del self.tags[len(self.tags) - 1 - self.tags[::-1].index(tag) :]
@@ -127,3 +141,6 @@ class _Document:
         elif tag == "call" and out.in_call:
             out.arguments("{}" if self.separator == "{" else "}")
             out.end_call()
+            if self.noise:
+                out.unread("noise", self.noise)
+            self.noise = 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
-from antiphon_translator.parsing.segments import CallBegin, CallEnd, Dropped, Segment, Text
+from antiphon_translator.parsing.segments import CallBegin, CallEnd, Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 SYNTAX = GemmaCall(open=("<c>",), close=("</c>",), quote="''")
@@ -52,9 +52,9 @@ def test_text_that_looks_like_a_call_without_an_opener_stays_text(text: str) -> 
     assert parsed(BARE, text) == [Text(text)]
 
 
-def test_malformed_gemma_call_is_text_or_dropped_at_the_end() -> None:
+def test_malformed_gemma_call_is_text_or_incomplete_at_the_end() -> None:
     assert parsed(FAMILY, "<c>f{}</c> is none") == [Text("<c>f{}</c> is none")]
-    assert parsed(FAMILY, "<c>call:f g{}</c>") == [Dropped("<c>call:f g{}")]
+    assert parsed(FAMILY, "<c>call:f g{}</c>") == call("f", "<c>call:f g{}", is_complete=False)
 
 
 def test_a_call_without_end_is_incomplete() -> None:

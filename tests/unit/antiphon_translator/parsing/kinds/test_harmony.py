@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.parsing.segments import Break, Dropped, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Break, Reasoning, Segment, Text
 from tests.support.tool_calls.parsing import call, parsed
 
 ARGUMENTS = '<|constrain|>json<|message|>{"x": 1}'
@@ -25,7 +25,17 @@ ARGUMENTS = '<|constrain|>json<|message|>{"x": 1}'
         ("<|channel|>commentary to=functions.<|message|>Hi", [Break("commentary"), Reasoning("Hi")]),
         ("<|message|>Hi", [Break(), Text("Hi")]),
         ("Hi, no header", [Text("Hi, no header")]),
-        ("<|channel|>final", [Dropped("<|channel|>final")]),
+        ("<|channel|>final", []),
+        ('<|channel|>final {"a": 1}', [Break(), Text('{"a": 1}')]),
+        ("<|channel|>??<|end|>", [Break(), Text("??")]),
+        (
+            "<|channel|>analysis hm<|end|><|start|>assistant<|channel|>final<|message|>Hi",
+            [Break(), Reasoning("hm"), Break(), Text("Hi")],
+        ),
+        (
+            "<|channel|>commentary to=functions.f <|constrain|>json",
+            call("f", "<|channel|>commentary to=functions.f <|constrain|>json", is_complete=False),
+        ),
     ],
 )
 def test_harmony_message_is_parsed_by_its_header(text: str, segments: list[Segment]) -> None:
@@ -37,9 +47,9 @@ def test_consecutive_harmony_messages_are_separated() -> None:
     assert parsed("gpt_oss", text) == [Break(), Reasoning("a"), Break(), Text("b")]
 
 
-def test_text_between_messages_is_reported_as_dropped() -> None:
+def test_text_between_messages_is_shown() -> None:
     text = "<|channel|>analysis<|message|>a<|end|>stray<|start|>assistant<|channel|>final<|message|>b"
-    assert parsed("gpt_oss", text) == [Break(), Reasoning("a"), Dropped("stray"), Break(), Text("b")]
+    assert parsed("gpt_oss", text) == [Break(), Reasoning("a"), Text("stray"), Break(), Text("b")]
 
 
 def test_call_cut_off_before_its_arguments_is_incomplete_and_empty() -> None:
@@ -61,8 +71,8 @@ def test_message_begun_by_the_prompt_is_continued(open_message: str, told: Segme
     assert segments == [told, Break(), Text("b")]
 
 
-@pytest.mark.parametrize("word", [" to", " t", "assist", "assistant to=f"])
-def test_cut_off_role_is_dropped(word: str) -> None:
-    assert parsed("gpt_oss", word, cut_off=True) == [Dropped(word.strip())]
+@pytest.mark.parametrize("word", [" to", " t", "assist", "assistant to=functions."])
+def test_cut_off_role_is_left_out(word: str) -> None:
+    assert parsed("gpt_oss", word, cut_off=True) == []
     assert parsed("gpt_oss", "to a tee", cut_off=True) == [Text("to a tee")]
     assert parsed("gpt_oss", " to") == [Text(" to")]

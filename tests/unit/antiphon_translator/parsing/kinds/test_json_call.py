@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing.kinds.json_call import JsonCall
-from antiphon_translator.parsing.segments import CallBegin, Dropped, Segment, Text
+from antiphon_translator.parsing.segments import CallBegin, Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 FAMILY = family_of(JsonCall(open=("<c>",), close=("</c>",)))
@@ -35,9 +36,18 @@ def test_json_calls_are_parsed(text: str, segments: list[Segment]) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"name": 7}', '{"other": 1}', '{"name": "two words"}', "{name}", "[1]", '{"name" 1'])
-def test_malformed_call_is_text_if_text_follows_and_dropped_at_the_end(text: str) -> None:
+def test_malformed_call_without_a_name_is_text(text: str) -> None:
     assert parsed(FAMILY, f"<c>{text}</c>, so to say") == [Text(f"<c>{text}</c>, so to say")]
-    assert parsed(FAMILY, f"<c>{text}</c>") == [Dropped(f"<c>{text}")]
+    assert parsed(FAMILY, f"<c>{text}</c>") == [Text(text)]
+
+
+@pytest.mark.parametrize("text", ['{"name": "f"', '{"name": "f", "arguments": 1e', '{"name": "f", 7}'])
+def test_malformed_call_with_a_name_is_incomplete(text: str) -> None:
+    assert parsed(FAMILY, f"<c>{text}</c>") == call("f", f"<c>{text}", is_complete=False)
+
+
+def test_call_that_ends_behind_its_name_is_incomplete() -> None:
+    assert parsed(FAMILY, '<c>{"name": "f",') == call("f", '<c>{"name": "f",', is_complete=False)
 
 
 @pytest.mark.parametrize("separator", ["; ", ", ", "\n", ""])
@@ -64,7 +74,7 @@ def test_call_with_its_name_as_key_is_parsed() -> None:
     family = family_of(JsonCall(open=("<c>",), close=("</c>",), name_is_key=True))
     assert parsed(family, '<c>[{"f": {"x": 1}}, {"g": {}}]</c>') == [*call("f", '{"x": 1}'), *call("g", "{}")]
     assert parsed(family, '<c>[{"f": "{}"}]</c>') == call("f", "{}")
-    assert parsed(family, '<c>{"f": [1]}</c>')[:-1] == call("f", "[1]", is_complete=False)
+    assert parsed(family, '<c>{"f": [1]}</c>') == call("f", "[1]}", is_complete=False)
     assert parsed(family, '<c>{"g": "{}"}</c> so') == [Text('<c>{"g": "{}"}</c> so')]
 
 
@@ -73,8 +83,9 @@ def test_name_and_argument_keys_of_the_table_are_used() -> None:
     assert parsed(family, '<c>{"tool": "f", "name": "g", "input": {"x": 1}}') == call("f", '{"x": 1}')
 
 
-def test_call_without_a_name_is_reported_as_dropped() -> None:
-    assert parsed(FAMILY, '<c>{"arguments": {"x": 1}}</c>Hi') == [Dropped('{"x": 1}'), Text("Hi")]
+def test_call_without_a_name_that_is_too_long_to_be_read_again_is_text() -> None:
+    long = f'{{"arguments": {{"x": "{"a" * GIVE_BACK_CHARS_MAX}"}}}}'
+    assert parsed(FAMILY, f"<c>{long}</c>") == [Text(long)]
 
 
 def test_call_without_its_heading_is_text() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing.kinds.python_call import PythonCall
-from antiphon_translator.parsing.segments import Dropped, Segment, Text
+from antiphon_translator.parsing.segments import Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 FAMILY = family_of(PythonCall(open=("<c>",), close=("</c>",)))
@@ -32,12 +32,11 @@ def test_list_of_python_calls_is_parsed(text: str, segments: list[Segment]) -> N
 @pytest.mark.parametrize("text", ["[1]", "f()", "[]", "[g(1)]", "[f]", "[g(x=print())]"])
 def test_python_code_without_a_call_of_an_offered_tool_stays_text(text: str) -> None:
     assert parsed(FAMILY, f"<c>{text}</c> so") == [Text(f"<c>{text}</c> so")]
-    assert parsed(FAMILY, f"<c>{text}</c>") == [Dropped(f"<c>{text}")]
 
 
-def test_long_python_code_without_a_call_of_an_offered_tool_is_dropped() -> None:
-    long = f"[g(x='{'a' * GIVE_BACK_CHARS_MAX}', y=print())]"
-    assert parsed(FAMILY, f"<c>{long}</c> so") == [Dropped(long), Text("so")]
+@pytest.mark.parametrize("text", ["[1]", "[g(1)]", f"[g(x='{'a' * GIVE_BACK_CHARS_MAX}', y=print())]"])
+def test_python_code_between_markers_without_a_call_of_an_offered_tool_is_shown_without_them(text: str) -> None:
+    assert parsed(FAMILY, f"<c>{text}</c>") == [Text(text)]
 
 
 @pytest.mark.parametrize("arguments", ["1", "x=print()", "x=a", "*a", "**{'x': 1}", "x=[*a]", "x=1, 2", "x={1}"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon_translator.parsing.kinds.tagged_call import TaggedCall
-from antiphon_translator.parsing.segments import Dropped, Segment, Text
+from antiphon_translator.parsing.segments import Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 SYNTAX = TaggedCall(
@@ -64,10 +64,10 @@ def test_missing_closer_is_implied_by_the_next_known_parameter() -> None:
     assert read("<c f><k s>a\n<k x>3</k></c>") == call("f", '{"s": "a\\n<k x>3"}')
 
 
-def test_key_without_a_value_drops_its_call_and_keeps_the_next() -> None:
+def test_key_without_a_value_makes_its_call_incomplete_and_keeps_the_next() -> None:
     text = "<c f><k s></c><c f><k n><v>1</k></c>"
-    broken = call("f", '{"n": 1}')
-    assert [each for each in read(text, value_open=("<v>",)) if not isinstance(each, Dropped)] == broken
+    broken = [*call("f", "<c f><k s>", is_complete=False), *call("f", '{"n": 1}')]
+    assert read(text, value_open=("<v>",)) == broken
 
 
 def test_verbatim_value_between_its_markers_is_parsed() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.parsing.segments import Dropped, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Reasoning, Segment, Text
 from tests.support.tool_calls.parsing import call, parsed
 
 
@@ -16,7 +16,8 @@ def tags(text: str) -> str:
     [
         ("[think]hm[/think][response]Hi[/response]", [Reasoning("hm"), Text("Hi")]),
         ("Hi", [Text("Hi")]),
-        ("[tools]stray[/tools]", [Dropped("stray")]),
+        ("[tools]stray[/tools]", [Text("stray")]),
+        ('[call tool="f"]stray[/call]', call("f", "{}")),
         ('[call tool="f"][/call]', call("f", "{}")),
         (
             '[call tool="f"][argument key="a" type="string"]"x"[/argument]'
@@ -26,11 +27,13 @@ def tags(text: str) -> str:
         ('[call tool="f"][argument key="&quot;" type="string"]', call("f", '{"\\"": "', is_complete=False)),
         ('[call tool="f"][call tool="g"][/call]', [*call("f", "", is_complete=False), *call("g", "{}")]),
         ("[call][/call][response]Hi[/response]", [Text("Hi")]),
-        ('[call tool="f"', [Dropped(tags('[call tool="f"'))]),
+        ('[call tool="f"', call("f", tags('[call tool="f"'), is_complete=False)),
+        ("Hi[resp", [Text("Hi")]),
+        ("Hi\n[word", [Text("Hi\nword")]),
         ("Say [ or [call, then wait.", [Text(tags("Say [ or [call, then wait."))]),
         (
             '[call tool="f"][argument key="a" type="string"]x[/argument][/call][argument key="b" type="string"]stray',
-            [*call("f", '{"a": "x"}'), Dropped("stray")],
+            [*call("f", '{"a": "x"}'), Text("stray")],
         ),
     ],
 )
