@@ -15,6 +15,7 @@ from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.kinds.harmony import Harmony
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.reading import is_name
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
@@ -138,6 +139,9 @@ def is_shown(segments: Iterable[Segment]) -> bool:
 
 def has_words(family: Family, output: str) -> bool:
     """Whether an output has more than white space, markers, and the words of the tags and headers of its family."""
+    if isinstance(family.grammar, Harmony):
+        channel, start, message = map(re.escape, (family.grammar.channel, family.grammar.start, family.grammar.message))
+        output = re.sub(f"(?s)(?:{channel}|{start}).*?{message}", "", output)
     header = HEADERS.get(family.name)
     return not family.markup.is_all_of(header.sub("", output) if header is not None else output)
 
