@@ -181,6 +181,22 @@ class Cursor:
             yield from self._wait(is_known)
         return not here() or here().startswith(literals)
 
+    def find_ahead(self, markers: Markers) -> Reader[str | None]:
+        """The first of these markers in the next GIVE_BACK_CHARS_MAX characters; None if there is none. Does not move
+        the cursor."""
+        found: list[str | None] = [None]
+
+        def is_known() -> bool:
+            end, _, found[0] = markers.search(self._text, self._at, ended=self._ended)
+            if end - self._at > GIVE_BACK_CHARS_MAX:
+                found[0] = None
+                return True
+            return found[0] is not None or self._ended
+
+        if not is_known():
+            yield from self._wait(is_known)
+        return found[0]
+
     @property
     def is_at_end(self) -> bool:
         """Whether the text has ended, and all of it was read."""

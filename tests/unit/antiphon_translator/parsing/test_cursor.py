@@ -141,3 +141,14 @@ def test_buffer_drops_text_that_was_read() -> None:
         cursor.feed("word")
         cursor.step(reader)
         assert len(cursor._text) <= LOOKED_BEHIND_CHARS + READ_CHARS_KEPT + 2 * len("word")
+
+
+def test_find_ahead_looks_at_limited_text_and_does_not_move() -> None:
+    markers = Markers(("<a>", "<b>"))
+    cursor = Cursor()
+    assert run(cursor.find_ahead(markers), cursor, "text <", "b> <a>") == "<b>"
+    assert cursor.position == 0
+    cursor = Cursor()
+    assert run(cursor.find_ahead(markers), cursor, "x" * GIVE_BACK_CHARS_MAX, "x<a>") is None
+    cursor = Cursor()
+    assert run(cursor.find_ahead(markers), cursor, "text <") is None

@@ -137,9 +137,7 @@ class TaggedCall:
             raise Malformed
         string_mark = match.groupdict().get("string") or (yield from self._type_mark(reading))
         if self.value_open:
-            yield from cursor.spaces()
-            if (yield from cursor.one_of(self.value_open)) is None:
-                raise Malformed
+            yield from self._open_value(reading, match["key"])
         return match["key"], string_mark
 
     def _type_mark(self, reading: Reading) -> Reader[str | None]:
@@ -153,6 +151,16 @@ class TaggedCall:
                     raise Malformed
                 return "true" if name == "string" else "false"
         return "false" if self.values_are_json else None
+
+    def _open_value(self, reading: Reading, key: str) -> Reader[None]:
+        """Moves behind the opening tag of a value. Malformed: the tag is missing, and another tag comes before the closer
+        of the value. GLM leaves the opening tag out at times: https://github.com/vllm-project/vllm/issues/49248."""
+        cursor = reading.cursor
+        yield from cursor.spaces()
+        if (yield from cursor.one_of(self.value_open)) is None:
+            closers = tuple(each.replace("{key}", key) for each in self.value_close)
+            if (yield from cursor.find_ahead(Markers((*closers, *self.key_open, *self._ends)))) not in closers:
+                raise Malformed
 
     def _value(
         self, reading: Reading, ends: ValueEnds, key: str, schema: Object, string_mark: str | None
@@ -242,7 +250,7 @@ class TaggedCall:
         return ValueEnds(
             closers,
             (*self.key_open, *self._ends),
-            next_tags(missing, self.key_open, self.key_close),
+            next_tags(missing, self.key_open, self.key_close, in_line=bool(self.value_open)),
             tuple(f"{line}{each}" for each in (*self.close, *self.section_close) for line in ("", "\n")),
             (*self.open, *self.section_open, *self.section_close),
         )

@@ -47,11 +47,15 @@ class ValueEnds:
         return is_end and not reading.cursor.is_cut_off
 
 
-def next_tags(keys: Iterable[str], openers: Iterable[str], closers: Iterable[str]) -> tuple[str, ...]:
-    """The opening tags of these keys, each at the beginning of a line. They end a value whose closer is missing."""
+def next_tags(
+    keys: Iterable[str], openers: Iterable[str], closers: Iterable[str], *, in_line: bool = False
+) -> tuple[str, ...]:
+    """The opening tags of these keys, which end a value whose closer is missing: each at the beginning of a line, and
+    with `in_line` anywhere, for tags that a value hardly has."""
     openers, ends = tuple(openers), tuple(dict.fromkeys(each[0] for each in closers))
     return tuple(
-        f"\n{opener}{quote}{key}{quote}{end}"
+        f"{line}{opener}{quote}{key}{quote}{end}"
+        for line in (("\n", "") if in_line else ("\n",))
         for key in sorted(keys)
         for opener in openers
         for end in ends

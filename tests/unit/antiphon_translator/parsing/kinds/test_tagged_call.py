@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon_translator.parsing.kinds.tagged_call import TaggedCall
-from antiphon_translator.parsing.segments import Segment, Text
+from antiphon_translator.parsing.segments import CallBegin, CallEnd, Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 SYNTAX = TaggedCall(
@@ -99,3 +99,28 @@ def test_type_between_key_and_value_says_whether_the_value_is_a_string() -> None
     text = "<c f><k x><t>string</t><v>1</k><k y>\n<t>integer</t>\n<v>1</k><k z><v>1</k><k n><t>string</t><v>1</k></c>"
     assert read(text, **typed) == call("f", '{"x": "1", "y": 1, "z": 1, "n": 1}')
     assert read("<c f><k x><t>string<v>1</k></c> so", **typed) == [Text("<c f><k x><t>string<v>1</k></c> so")]
+
+
+GLM = {"f": {"properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}}
+
+
+@pytest.mark.parametrize("family", ["glm", "hunyuan3", "hyperclovax"])
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        ("<arg_key>s</arg_key>a b</arg_value>", '{"s": "a b"}'),
+        ("<arg_key>s</arg_key>\na b</arg_value>\n<arg_key>n</arg_key>\n2</arg_value>", '{"s": "a b", "n": 2}'),
+        ("<arg_key>n</arg_key><arg_value>2<arg_key>s</arg_key><arg_value>a b</arg_value>", '{"n": 2, "s": "a b"}'),
+        ("<arg_key>s</arg_key><arg_value>a b\n<arg_key>n</arg_key><arg_value>2</arg_value>", '{"s": "a b", "n": 2}'),
+    ],
+)
+def test_value_with_one_tag_missing_is_bounded_by_the_other_tags(family: str, arguments: str, meant: str) -> None:
+    text = f"<tool_call>f\n{arguments}</tool_call>"
+    assert parsed(family, text, schemas=GLM) == call("f", meant)
+    assert parsed(family, f"{text}\n{text}", schemas=GLM) == [*call("f", meant), *call("f", meant)]
+
+
+def test_value_without_any_tag_makes_the_call_incomplete() -> None:
+    for arguments in ("<arg_key>s</arg_key>a", "<arg_key>s</arg_key>a<arg_key>n</arg_key><arg_value>1</arg_value>"):
+        begin, *_, end = parsed("glm", f"<tool_call>f{arguments}</tool_call>", schemas=GLM)
+        assert (begin, end) == (CallBegin("f"), CallEnd(False))
