@@ -153,8 +153,8 @@ class TaggedCall:
         return "false" if self.values_are_json else None
 
     def _open_value(self, reading: Reading, key: str) -> Reader[None]:
-        """Moves behind the opening tag of a value. Malformed: the tag is missing, and another tag comes before the closer
-        of the value. GLM leaves the opening tag out at times: https://github.com/vllm-project/vllm/issues/49248."""
+        """Moves behind the opening tag of a value. Malformed: the tag is missing, and another tag comes before the
+        closer of the value. GLM leaves it out at times: https://github.com/vllm-project/vllm/issues/49248."""
         cursor = reading.cursor
         yield from cursor.spaces()
         if (yield from cursor.one_of(self.value_open)) is None:

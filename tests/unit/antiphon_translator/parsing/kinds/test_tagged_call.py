@@ -124,3 +124,13 @@ def test_value_without_any_tag_makes_the_call_incomplete() -> None:
     for arguments in ("<arg_key>s</arg_key>a", "<arg_key>s</arg_key>a<arg_key>n</arg_key><arg_value>1</arg_value>"):
         begin, *_, end = parsed("glm", f"<tool_call>f{arguments}</tool_call>", schemas=GLM)
         assert (begin, end) == (CallBegin("f"), CallEnd(False))
+
+
+@pytest.mark.parametrize("mark", ["{0}DSML{0}", "{0}DSML{0} ", "{0}{0}DSML{0}{0}", "|DSML|"])
+@pytest.mark.parametrize("section", ["function_calls", "tool_calls", "toolcalls", "functioncalls", "calls"])
+@pytest.mark.parametrize("family", ["deepseek_v32", "deepseek_v4", "deepseek_v41"])
+def test_dsml_is_read_with_the_marks_and_sections_of_all_versions(family: str, section: str, mark: str) -> None:
+    mark = mark.format("\N{FULLWIDTH VERTICAL LINE}")
+    value = f'<{mark}parameter name="s" string="true">a</{mark}parameter>'
+    text = f'<{mark}{section}>\n<{mark}invoke name="f">\n{value}\n</{mark}invoke>\n</{mark}{section}>'
+    assert parsed(family, f"Hi\n\n{text}", schemas=GLM) == [Text("Hi"), *call("f", '{"s": "a"}')]
