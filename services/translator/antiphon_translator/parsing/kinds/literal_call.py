@@ -38,7 +38,6 @@ class LiteralCall:
         written: list[str] = []
         cursor.loosen_mark()
         is_whole = yield from cursor.python_list(written.append, depth=len(bracket) + 1)
-        cursor.tighten_mark()
         rest = "".join(written)
         calls = _calls(value_of(f"{bracket}{{'name': {name!r}{rest}")) if is_whole else []
         if calls and all(reading.can_call(each) for each, _ in calls):
