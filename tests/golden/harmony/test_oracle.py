@@ -80,6 +80,7 @@ def without_half_a_character(meant: list[Part]) -> list[Part]:
 
 TEXTS = st.text(st.sampled_from("ab Z09 \n.,'\"\\/{}[]<|>_é☃日😀"), max_size=12)
 WORDS = st.text(st.sampled_from("abcZ_09"), min_size=1, max_size=8)
+ENUMS = st.lists(TEXTS, min_size=1, max_size=3)
 TYPES = st.lists(st.sampled_from(["string", "integer", "null"]), min_size=1, unique=True)
 
 
@@ -92,7 +93,7 @@ def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     more = {**said, "nullable": st.booleans(), "examples": st.lists(TEXTS, max_size=2)}
     return st.one_of(
         st.fixed_dictionaries({"type": st.sampled_from(["string", "integer", "boolean"])}, optional=more),
-        st.fixed_dictionaries({"type": st.just("string"), "enum": st.lists(TEXTS, min_size=1, max_size=3)}, optional=more),
+        st.fixed_dictionaries({"type": st.just("string"), "enum": ENUMS}, optional=more),
         st.fixed_dictionaries({"type": TYPES}, optional=more),
         st.fixed_dictionaries({"type": st.just("array"), "items": inner}, optional=more),
         st.fixed_dictionaries({"oneOf": st.lists(inner, min_size=1, max_size=3)}, optional=more),

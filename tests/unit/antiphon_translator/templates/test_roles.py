@@ -126,7 +126,8 @@ def test_call_ids_are_shortened_to_nine_characters_and_still_match() -> None:
 
 def test_call_ids_in_the_form_of_the_model_are_not_shortened() -> None:
     calls = (Call("functions.f:0", "f", {}, model_id="functions.f:0"), Call("call_f", "f", {}))
-    chat = Conversation((USER, Message("assistant", (), calls=calls), *(RESULT._replace(call_id=each.id) for each in calls)))
+    results = [RESULT._replace(call_id=call.id) for call in calls]
+    chat = Conversation((USER, Message("assistant", (), calls=calls), *results))
     _, calling, *results = replace(ALL, long_call_ids=False).adapt(chat).messages
     assert [call.id for call in calling.calls] == ["functions.f:0", short_id("call_f")]
     assert [result.call_id for result in results] == ["functions.f:0", short_id("call_f")]
