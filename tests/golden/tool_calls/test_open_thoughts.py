@@ -13,10 +13,6 @@ from tests.support.tool_calls.outcomes import Outcome, cuts
 from tests.support.tool_calls.vectors import Vector, all_vectors
 from tests.support.tool_calls.vocabularies import vocabulary
 
-DRAFTS = {"hermes", "mistral", "lfm2"}
-"""Families in which a call within a thought is a draft: public fixtures have such drafts in closed thoughts."""
-
-
 def open_thoughts() -> Iterator[Vector]:
     """Yields the vectors with a thought before their calls, without the closer of the thought."""
     for vector in all_vectors():
@@ -33,7 +29,7 @@ def open_thoughts() -> Iterator[Vector]:
                 break
 
 
-VECTORS = [vector for vector in open_thoughts() if vector.family not in DRAFTS]
+VECTORS = list(open_thoughts())
 NEVER_CLOSED = [
     vector for vector in VECTORS if not any(map(vector.raw.__contains__, families.load(vector.family).reasoning_close))
 ]

@@ -46,6 +46,8 @@ class Family:
 
     `call_ends_reasoning`: a call within reasoning is executed, and ends the reasoning. In other families such a call is
     a part of the reasoning.
+
+    `drafts_calls`: a call in the midst of a sentence of the reasoning is a draft, and a part of the reasoning.
     """
 
     name: str = plain()
@@ -53,6 +55,7 @@ class Family:
     calls: tuple[CallSyntax, ...] = ()
     ignored: tuple[str, ...] = ()
     call_ends_reasoning: bool = False
+    drafts_calls: bool = False
     heading: tuple[str, ...] = ()
     """Text between an opener of reasoning and the reasoning. Some servers leave it without the opener at the beginning
     of an output whose reasoning is empty."""

@@ -140,6 +140,8 @@ class OutputParser:
         """Reads the calls behind an opener; if there are none, the opener is text or markup (`_give_back`)."""
         before = self._cursor.behind(opener)
         in_prose = mention.follows_a_word(before) or mention.follows_a_quote(before)
+        if self._in_reasoning and in_prose and self._family.drafts_calls:
+            return self._emit(opener)
         self._reading.takes_offered_only = self._in_reasoning or in_prose
         was_cut_off = False
         self._reading.name = None

@@ -41,10 +41,14 @@ def test_without_tools_calls_are_text() -> None:
     assert [*parser.feed(f"<think>a</think>{CALL}"), *parser.finish()] == [Reasoning("a"), Text(CALL)]
 
 
-def test_call_within_reasoning_is_text_or_ends_it_by_family() -> None:
-    assert parsed("hermes", f"<think>{CALL}</think>Hi") == [Reasoning(CALL), Text("Hi")]
-    draft = "<think>so<tool_call>\n<function=f>\n</function>\n</tool_call>"
-    assert parsed("qwen_coder", draft) == [Reasoning("so"), *call("f", "{}")]
+@pytest.mark.parametrize("family", ["hermes", "qwen_coder"])
+def test_call_in_reasoning_ends_it(family: str) -> None:
+    assert parsed(family, f"<think>so\n{CALL}") == [Reasoning("so"), *call("f", '{"x": 1}')]
+
+
+def test_call_in_the_midst_of_a_sentence_of_reasoning_is_a_draft_by_family() -> None:
+    assert parsed("hermes", f"<think>Maybe {CALL}? No.</think>Hi") == [Reasoning(f"Maybe {CALL}? No."), Text("Hi")]
+    assert parsed("qwen_coder", f"<think>Maybe {CALL}") == [Reasoning("Maybe"), *call("f", '{"x": 1}')]
 
 
 @pytest.mark.parametrize(
