@@ -13,6 +13,7 @@ from tests.support.tool_calls.outcomes import Outcome, cuts
 from tests.support.tool_calls.vectors import Vector, all_vectors
 from tests.support.tool_calls.vocabularies import vocabulary
 
+
 def open_thoughts() -> Iterator[Vector]:
     """Yields the vectors with a thought before their calls, without the closer of the thought."""
     for vector in all_vectors():

@@ -140,8 +140,9 @@ def is_shown(segments: Iterable[Segment]) -> bool:
 def has_words(family: Family, output: str) -> bool:
     """Whether an output has more than white space, markers, and the words of the tags and headers of its family."""
     if isinstance(family.grammar, Harmony):
-        channel, start, message = map(re.escape, (family.grammar.channel, family.grammar.start, family.grammar.message))
-        output = re.sub(f"(?s)(?:{channel}|{start}).*?{message}", "", output)
+        here = family.grammar
+        openers, ends = ("|".join(map(re.escape, each)) for each in ((here.channel, here.start, here.constrain), here.ends))
+        output = re.sub(f"(?s)(?:{openers})(?:(?!{ends}).)*?{re.escape(here.message)}", "", output)
     header = HEADERS.get(family.name)
     return not family.markup.is_all_of(header.sub("", output) if header is not None else output)
 
