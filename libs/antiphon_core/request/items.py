@@ -183,6 +183,8 @@ class FunctionCall(Open):
     """The arguments as JSON text, as the model wrote it."""
     namespace: str | None = None
     """The namespace that the function is in."""
+    model_call_id: CallId | None = None
+    """The id that the model gave the call, as its item had it."""
     id: ItemId | None = None
     status: Status | None = None
 
@@ -209,6 +211,8 @@ class CustomToolCall(Open):
     """The input as the model wrote it."""
     namespace: str | None = None
     """The namespace that the tool is in."""
+    model_call_id: CallId | None = None
+    """The id that the model gave the call, as its item had it."""
     id: ItemId | None = None
 
 

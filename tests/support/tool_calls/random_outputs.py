@@ -141,7 +141,9 @@ def has_words(family: Family, output: str) -> bool:
     """Whether an output has more than white space, markers, and the words of the tags and headers of its family."""
     if isinstance(family.grammar, Harmony):
         here = family.grammar
-        openers, ends = ("|".join(map(re.escape, each)) for each in ((here.channel, here.start, here.constrain), here.ends))
+        openers, ends = (
+            "|".join(map(re.escape, each)) for each in ((here.channel, here.start, here.constrain), here.ends)
+        )
         output = re.sub(f"(?s)(?:{openers})(?:(?!{ends}).)*?{re.escape(here.message)}", "", output)
     header = HEADERS.get(family.name)
     return not family.markup.is_all_of(header.sub("", output) if header is not None else output)

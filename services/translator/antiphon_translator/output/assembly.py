@@ -38,6 +38,7 @@ from antiphon_translator.parsing.segments import (
     Text,
     Unread,
 )
+from antiphon_translator.prompt import call_ids
 from antiphon_translator.prompt.tools import Tool, ToolSet
 
 log = logging.getLogger(__name__)
@@ -152,8 +153,8 @@ class Assembly:
 
     def _members(self, tool: Tool, name: str, model_id: str | None) -> Object:
         """The members of a call. An id that the model wrote is kept if it has the tool's name: prompts of such models
-        need it (Kimi), while all other ids mean nothing."""
-        kept = {MODEL_CALL_ID: model_id} if model_id is not None and name in model_id else {}
+        need it (Kimi)."""
+        kept = {MODEL_CALL_ID: model_id} if model_id is not None and call_ids.is_named(model_id, name) else {}
         namespace = {"namespace": tool.namespace} if tool.namespace is not None else {}
         asynchronous = {"async": True} if tool.is_async else {}
         return {"call_id": self._call_id(), "name": tool.name, **namespace, **asynchronous, **kept}

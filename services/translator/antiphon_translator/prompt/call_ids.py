@@ -7,7 +7,10 @@ given ids with the results only. Then the given ids have to be counted in the sa
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container
 from dataclasses import dataclass
+from itertools import count
 from typing import Protocol
 
 from antiphon_core.errors import InvalidRequest
@@ -22,16 +25,27 @@ class CallIds:
     form: str = ""
     are_made: bool = False
 
-    def of(self, call: Call, *, number: int, place: int) -> str:
+    def of(self, call: Call, *, used: Container[str], number: int, place: int) -> str:
         """The id of a call that is the `number`th of its conversation, and the `place`th of its message, from 0; empty
-        for that of the call itself."""
-        if not self.form or (call.model_id and not self.are_made):
+        for that of the call itself. No two calls get one of the `used` ids: a client may have left some of them out."""
+        if self.are_made:
+            return self._made(call.name, place)
+        if call.model_id and call.model_id not in used:
             return call.model_id
-        index = place if self.are_made else number
-        return self.form.replace("NAME", call.name).replace("INDEX", str(index))
+        if not self.form:
+            return ""
+        return next(made for index in count(number) if (made := self._made(call.name, index)) not in used)
+
+    def _made(self, name: str, index: int) -> str:
+        return self.form.replace("NAME", name).replace("INDEX", str(index))
 
 
 ANY = CallIds()
+
+
+def is_named(model_id: str, name: str) -> bool:
+    """Whether an id has the name of the called tool and a number, as models write them that need it again."""
+    return re.fullmatch(rf"(?:.*\W)?{re.escape(name)}:\d+", model_id) is not None
 
 
 class Render(Protocol):

@@ -171,7 +171,7 @@ def _read_function_call(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _model_id(item: Object, path: str) -> str:
-    return _text(item, MODEL_CALL_ID, path) if MODEL_CALL_ID in item else ""
+    return _text(item, MODEL_CALL_ID, path) if item.get(MODEL_CALL_ID) is not None else ""
 
 
 def _is_void(draft: _Draft, item: Object) -> bool:

@@ -74,6 +74,7 @@ class Rounds:
         for result in state.results:
             self._results.setdefault(result.call_id, []).append((result, ""))
         self._called = dict(state.called)
+        self._model_ids = {call.model_id for call in self._called.values()}
         self._waiting = dict.fromkeys(state.waiting)
         self._running = set(state.running)
         self._pending = set(state.pending)
@@ -131,7 +132,8 @@ class Rounds:
 
     def add_call(self, call: Call, origin: str, *, is_async: bool = False) -> None:
         spoken = self._begin(origin) if self._open is None or self._results else self._open
-        model_id = self._ids.of(call, number=len(self._called), place=len(spoken.calls))
+        model_id = self._ids.of(call, used=self._model_ids, number=len(self._called), place=len(spoken.calls))
+        self._model_ids.add(model_id)
         if model_id != call.model_id:
             call = replace(call, model_id=model_id)
         self._open = spoken._replace(calls=(*spoken.calls, call))
