@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from antiphon_core.jsons import Object
@@ -18,7 +18,13 @@ from antiphon_core.limits import JSON_DEPTH_MAX
 from antiphon_translator.parsing import values
 from antiphon_translator.parsing.alphabet import PLACEHOLDER, plain
 from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
-from antiphon_translator.parsing.kinds.tagged_value import ValueEnds, WithoutNewlines, next_tags
+from antiphon_translator.parsing.kinds.tagged_value import (
+    ValueEnds,
+    WithoutNewlines,
+    all_arguments,
+    body_arguments,
+    next_tags,
+)
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
 
@@ -38,6 +44,8 @@ class TaggedCall:
     name_open: tuple[str, ...] = ()
     """Literals of which one stands between the opener and the name."""
     name_end: tuple[str, ...] = ()
+    name_close: tuple[str, ...] = ()
+    """Closers of a call whose tool names its tag; `{key}` in them stands for the name of the tool."""
     empty_end: tuple[str, ...] = ()
     """Literals that end both the name and the call, so that the call has no arguments."""
     key_open: tuple[str, ...]
@@ -61,12 +69,20 @@ class TaggedCall:
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
         name, end = yield from self._name(reading)
+        closers = tuple(each.replace(PLACEHOLDER, name) for each in self.name_close)
+        syntax = replace(self, close=(*closers, *self.close)) if closers else self
+        yield from syntax.read_behind(reading, name, end)
+        if closers:
+            yield from cursor.spaces()
+            yield from cursor.one_of(closers)
+
+    def read_behind(self, reading: Reading, name: str, end: str | None) -> Reader[None]:
+        """Reads the call behind its name, which `end` has ended."""
+        cursor = reading.cursor
         if end in self.empty_end:
             yield from self._without_arguments(reading, name)
         elif (yield from cursor.peek()) == "{":
-            reading.begin_call(name)
-            if not (yield from cursor.json_value(reading.out.arguments)):
-                raise Malformed
+            yield from self._body(reading, name)
         elif (yield from cursor.comes_next(self._ends)):
             yield from self._without_arguments(reading, name)
         elif (yield from cursor.one_of(self.key_open)):
@@ -110,8 +126,8 @@ class TaggedCall:
             if not given:
                 reading.begin_call(name)
             ends = self._value_ends(key, set(values.names_of(schema)).difference(given, [key]))
-            if not given and values.may_be_wrapper(schema, key) and string_mark != "true":
-                if (yield from self._wrapped(reading, ends, schema, key)):
+            if not given and values.may_be_wrapper(schema, key):
+                if (yield from self._wrapped(reading, ends, schema, key, string_mark)):
                     return
             else:
                 out.arguments(f"{', ' if given else '{'}{values.string(key)}: ")
@@ -132,11 +148,11 @@ class TaggedCall:
         written: list[str] = []
         found = yield from cursor.until(self._key_close, written.append)
         match = re.fullmatch(self.key_pattern, "".join(written), re.DOTALL)
-        if found not in self.key_close or match is None:
+        if found not in (*self.key_close, *self.value_open) or match is None:
             cursor.back(found or "")
             raise Malformed
         string_mark = match.groupdict().get("string") or (yield from self._type_mark(reading))
-        if self.value_open:
+        if self.value_open and found not in self.value_open:
             yield from self._open_value(reading, match["key"])
         return match["key"], string_mark
 
@@ -198,17 +214,30 @@ class TaggedCall:
         out.arguments('"')
         yield from self._whole_value(reading, ends)
 
-    def _wrapped(self, reading: Reading, ends: ValueEnds, schema: Object, key: str) -> Reader[bool]:
+    def _body(self, reading: Reading, name: str) -> Reader[None]:
+        """Reads all arguments as one JSON object, which may be wrapped in another one."""
+        reading.begin_call(name)
+        held: list[str] = []
+        is_whole = yield from reading.cursor.json_value(held.append)
+        written = "".join(held)
+        reading.out.arguments(body_arguments(reading.schemas.get(name, {}), written) or written)
+        if not is_whole:
+            raise Malformed
+
+    def _wrapped(
+        self, reading: Reading, ends: ValueEnds, schema: Object, key: str, string_mark: str | None
+    ) -> Reader[bool]:
         """Reads a value that may be the object of all arguments, and returns whether it is. Emits the object as all
         arguments, and any other value as the value of `key`."""
         text = yield from self._whole_value(reading, ends)
         is_last = yield from reading.cursor.comes_next(self._ends)
-        is_whole = is_last and values.is_wrapper(schema, text)
-        if is_whole:
-            reading.out.arguments(text.strip())
-        else:
-            reading.out.arguments(f"{{{values.string(key)}: {values.as_json(text, values.ANYTHING)}")
-        return is_whole
+        arguments = all_arguments(schema, text) if is_last else None
+        if arguments is not None:
+            reading.out.arguments(arguments)
+            return True
+        value = values.string(text) if string_mark == "true" else values.as_json(text, values.ANYTHING)
+        reading.out.arguments(f"{{{values.string(key)}: {value}")
+        return False
 
     # ---- objects and arrays whose members have tags ----
 
@@ -248,7 +277,7 @@ class TaggedCall:
         """The texts that end the value of a key. `missing`: the parameters whose tags may come next."""
         closers = tuple(each.replace(PLACEHOLDER, key) for each in self.value_close)
         return ValueEnds(
-            closers,
+            (*closers, *(each[:-1] for each in closers if each.endswith(">"))),
             (*self.key_open, *self._ends),
             next_tags(missing, self.key_open, self.key_close, in_line=bool(self.value_open)),
             tuple(f"{line}{each}" for each in (*self.close, *self.section_close) for line in ("", "\n")),
@@ -262,4 +291,4 @@ class TaggedCall:
 
     @cached_property
     def _key_close(self) -> Markers:
-        return Markers((*self.key_close, *self._ends))
+        return Markers((*self.key_close, *self.value_open, *self._ends))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from antiphon_core.jsons import Object
+from antiphon_translator.parsing import values
 from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
+from antiphon_translator.parsing.kinds import json_arguments
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
+
+_WRAPPED = re.compile(r'\s*\{\s*"(?P<key>\w+)"\s*:(?P<value>.*)\}\s*', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,20 @@ class ValueEnds:
         """Whether the literal that was read last ends the call, by the text behind it."""
         is_end = yield from reading.cursor.comes_next(self.beginnings)
         return is_end and not reading.cursor.is_cut_off
+
+
+def all_arguments(schema: Object, written: str) -> str | None:
+    """The object of all arguments that a text holds, maybe encoded twice. None: it holds none."""
+    arguments = json_arguments.unwrapped(written.strip())
+    return arguments if arguments is not None and values.is_wrapper(schema, arguments) else None
+
+
+def body_arguments(schema: Object, written: str) -> str | None:
+    """The object of all arguments within an object whose only member is a wrapper, such as `{"arguments": {...}}`."""
+    match = _WRAPPED.fullmatch(written)
+    if match is None or not values.may_be_wrapper(schema, match["key"]):
+        return None
+    return all_arguments(schema, match["value"])
 
 
 def next_tags(

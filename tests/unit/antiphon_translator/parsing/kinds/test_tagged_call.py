@@ -134,3 +134,39 @@ def test_dsml_is_read_with_the_marks_and_sections_of_all_versions(family: str, s
     value = f'<{mark}parameter name="s" string="true">a</{mark}parameter>'
     text = f'<{mark}{section}>\n<{mark}invoke name="f">\n{value}\n</{mark}invoke>\n</{mark}{section}>'
     assert parsed(family, f"Hi\n\n{text}", schemas=GLM) == [Text("Hi"), *call("f", '{"s": "a"}')]
+
+
+def test_key_without_its_closer_ends_at_the_opener_of_its_value() -> None:
+    assert read("<c f><k s<v>a</v></c>", value_open=("<v>",), value_close=("</v>",)) == call("f", '{"s": "a"}')
+
+
+def test_closer_without_its_last_character_ends_a_value_before_a_tag() -> None:
+    assert read("<c f><k s>a</k\n</c>") == call("f", '{"s": "a"}')
+    assert read("<c f><k s>a</k\n<k n>1</k</c>") == call("f", '{"s": "a", "n": 1}')
+    assert read("<c f><k s>a</k b</kk></k></c>") == call("f", '{"s": "a</k b</kk>"}')
+
+
+def test_tool_may_name_the_tag_of_its_call() -> None:
+    named: dict[str, Any] = {"open": ("<c>",), "name_open": ("<",), "name_close": ("</{key}>",)}
+    text = "<c>\n<f>\n<k s>a</f> b</k>\n</f>\n</c> so"
+    assert read(text, **named) == [*call("f", '{"s": "a</f> b"}'), Text("so")]
+    assert read("<c><f></f></c>", **named) == call("f", "{}")
+    assert read("<c> <b>bold</b> so", **named) == [Text("<c> <b>bold</b> so")]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('<c f><k arguments string=true>{"n": 1}</k></c>', '{"n": 1}'),
+        ('<c f><k arguments string=false>"{\\"n\\": 1}"</k></c>', '{"n": 1}'),
+        ('<c f>{"arguments": {"n": 1}}</c>', '{"n": 1}'),
+        ('<c f>{"input": "{\\"n\\": 1}"}</c>', '{"n": 1}'),
+        ('<c f>{"arguments": {"x": 1}}</c>', '{"arguments": {"x": 1}}'),
+        ('<c f>{"n": 1.50}</c>', '{"n": 1.50}'),
+        ("<c f><k arguments string=true>12</k></c>", '{"arguments": "12"}'),
+        ("<c f><k arguments string=false>12</k></c>", '{"arguments": 12}'),
+    ],
+)
+def test_wrapper_of_all_arguments_is_left_out_in_any_form(text: str, arguments: str) -> None:
+    pattern = r"(?P<key>\w+)(?: string=(?P<string>\w+))?"
+    assert read(text, key_pattern=pattern) == call("f", arguments)
