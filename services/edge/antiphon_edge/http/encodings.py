@@ -1,28 +1,174 @@
-"""Encodings of request bodies: none, gzip or deflate.
+"""Encodings of request bodies: none, gzip (or x-gzip), deflate or zstd.
 
-aiohttp decodes gzip and deflate. It passes bodies in other encodings on undecoded, and they would be rejected as
-malformed JSON, or even parsed as JSON. The size limit of a body applies to the decoded body.
+The edge decodes bodies itself: aiohttp does not know x-gzip, and its zstd decoder allows any window. Each decoder
+returns a limited piece at a time, so that the size limit of a body applies before more of it is decoded.
 """
 
 from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 from aiohttp import web
 
 from antiphon_edge.http.http_errors import Handler, rejection
 
-DECODED = ("gzip", "deflate")
-ACCEPT = {"Accept-Encoding": ", ".join(DECODED)}
-CODE = "unsupported_content_encoding"
-MESSAGE = "A request body must have no 'Content-Encoding', or one of gzip or deflate."
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
-_ACCEPTED = frozenset({"", "identity", *DECODED})
+ACCEPT = {"Accept-Encoding": "gzip, deflate, zstd"}
+CODE = "unsupported_content_encoding"
+MESSAGE = "A request body must have no 'Content-Encoding', or one of gzip, deflate or zstd."
+
+PIECE_BYTES = 2**20
+"""How much is decoded at a time."""
+MEMBERS_MAX = 1_000
+"""How many gzip members or zstd frames a body may have. Each of them costs a new decoder, however small it is."""
+ZSTD_WINDOW_LOG_MAX = 23
+"""A zstd window of 8 MiB, the largest that HTTP allows (RFC 9659, section 3). The decoder allocates the window that
+the first bytes of a frame ask for, up to 2 GiB."""
+
+_GZIP_WBITS = 16 + zlib.MAX_WBITS
+_ZLIB_METHOD = 8
+"""The lower half of the first byte of a zlib stream (RFC 1950). Some clients send raw deflate data instead."""
+
+
+class BodyDecoder(Protocol):
+    """Decodes one body, piece by piece."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Decodes more of the body. ValueError: the data is not in this encoding."""
+
+    def end(self) -> None:
+        """Checks that the body is complete. ValueError: it is not."""
+
+
+class _Stream(Protocol):
+    """The decompressor of one gzip member, zlib stream or zstd frame."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def pieces(self, data: bytes) -> Iterator[bytes]: ...
+
+
+class _Zlib:
+    """Decodes one gzip member or deflate stream."""
+
+    def __init__(self, wbits: int) -> None:
+        self._inner = zlib.decompressobj(wbits)
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        piece = self._inner.decompress(data, PIECE_BYTES)
+        while piece:
+            yield piece
+            piece = self._inner.decompress(self._inner.unconsumed_tail, PIECE_BYTES)
+
+
+class _Zstd:
+    """Decodes one zstd frame."""
+
+    def __init__(self) -> None:
+        self._inner = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG_MAX})
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        piece = self._inner.decompress(data, PIECE_BYTES)
+        while piece:
+            yield piece
+            piece = b"" if self._inner.eof or self._inner.needs_input else self._inner.decompress(b"", PIECE_BYTES)
+
+
+class _Identity:
+    """Passes a body on that is not encoded."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+    def end(self) -> None:
+        pass
+
+
+class _Members:
+    """Decodes gzip members or zstd frames, one behind another."""
+
+    def __init__(self, make: Callable[[bytes], _Stream], *, members_max: int = MEMBERS_MAX) -> None:
+        """`make` makes the decompressor of the member that begins with the given bytes."""
+        self._make = make
+        self._members_left = members_max
+        self._stream: _Stream | None = None
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            stream = self._stream = self._stream or self._next(data)
+            try:
+                yield from stream.pieces(data)
+            except (zlib.error, zstd.ZstdError) as error:
+                raise ValueError("the body is not in its encoding") from error
+            data = stream.unused_data if stream.eof else b""
+            if stream.eof:
+                self._stream = None
+
+    def end(self) -> None:
+        if self._stream is not None:
+            raise ValueError("the body ends early")
+
+    def _next(self, data: bytes) -> _Stream:
+        self._members_left -= 1
+        if self._members_left < 0:
+            raise ValueError("the body has too many members")
+        return self._make(data)
+
+
+def _deflate(data: bytes) -> _Stream:
+    return _Zlib(zlib.MAX_WBITS if data[0] & 0xF == _ZLIB_METHOD else -zlib.MAX_WBITS)
+
+
+_DECODERS: Mapping[str, Callable[[], BodyDecoder]] = {
+    "": _Identity,
+    "identity": _Identity,
+    "gzip": lambda: _Members(lambda _: _Zlib(_GZIP_WBITS)),
+    "x-gzip": lambda: _Members(lambda _: _Zlib(_GZIP_WBITS)),  # the same as gzip: RFC 9110, section 8.4.1.3
+    "deflate": lambda: _Members(_deflate, members_max=1),
+    "zstd": lambda: _Members(lambda _: _Zstd()),
+}
+
+
+def decoder_of(request: web.Request) -> BodyDecoder:
+    """Makes the decoder for the body of a request that passed `require_readable`."""
+    return _DECODERS[_encoding_of(request)]()
 
 
 @web.middleware
 async def require_readable(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Rejects a body in another encoding, or in several, with the accepted ones in `Accept-Encoding`. A list with an
-    empty element counts as several, because aiohttp does not decode `gzip,`."""
-    given = ",".join(request.headers.getall("Content-Encoding", []))
-    if request.can_read_body and given.strip().lower() not in _ACCEPTED:
+    empty element such as `gzip,` counts as several."""
+    if request.can_read_body and _encoding_of(request) not in _DECODERS:
         return rejection(415, CODE, MESSAGE, ACCEPT)
     return await handler(request)
+
+
+def _encoding_of(request: web.Request) -> str:
+    return ",".join(request.headers.getall("Content-Encoding", [])).strip().lower()

@@ -18,7 +18,6 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import (
     BadHttpMethod,
     BadStatusLine,
-    ContentEncodingError,
     HttpProcessingError,
     InvalidURLError,
     LineTooLong,
@@ -27,7 +26,7 @@ from aiohttp.web_protocol import ERROR
 
 from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, HEADS_BYTES_MAX, URL_BYTES_MAX
-from antiphon_edge.http import ambiguity, encodings, request_ids
+from antiphon_edge.http import ambiguity, request_ids
 from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.http.connection_table import ConnectionTable
 from antiphon_edge.http.connections import StreamConnection
@@ -68,7 +67,6 @@ _BY_CLASS: Mapping[type[HttpProcessingError], Rejection] = {
     BadHttpMethod: Rejection(400, MALFORMED, "This is not an HTTP/1.1 request, or its method is unknown."),
     BadStatusLine: Rejection(400, MALFORMED, "The request line is not valid HTTP/1.1."),
     InvalidURLError: Rejection(400, MALFORMED, "The URL of the request has characters that a URL cannot have."),
-    ContentEncodingError: Rejection(415, encodings.CODE, encodings.MESSAGE, encodings.ACCEPT),
 }
 
 
@@ -124,6 +122,7 @@ class _Connection(StreamConnection):
             access_log=None,
             max_line_size=URL_BYTES_MAX,
             max_field_size=HEADER_BYTES_MAX,
+            auto_decompress=False,  # bodies: antiphon_edge/http/encodings.py
         )
         self._ids = ids
         self._cors = cors
@@ -245,9 +244,8 @@ class _Connection(StreamConnection):
         """Lingers after the last answer: reads and drops for a while what the client still sends. Closing at once would
         reset the connection, and the client could lose the answer."""
         body = request.content
-        if "Content-Encoding" in request.headers and not body.is_eof():
-            resp.force_close()  # aiohttp would decode the rest, perhaps gigabytes, only to drop it
-            body.set_exception(web.RequestPayloadError("not read to its end"))
+        if isinstance(body.exception(), web.RequestPayloadError):
+            resp.force_close()
         finished = await super().finish_response(request, resp, start_time)
         broke_off = isinstance(body.exception(), web.RequestPayloadError)
         self._is_over = self._is_over or self.serves_last or broke_off

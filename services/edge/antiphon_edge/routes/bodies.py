@@ -16,11 +16,10 @@ from antiphon_core import offload
 from antiphon_core.jsons import work_bytes
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http.byte_budget import ByteBudget, Tally
+from antiphon_edge.http.encodings import decoder_of
 
 T = TypeVar("T")
 
-READ_BYTES = 2**20
-"""How much of a compressed body is decoded at a time."""
 _BUDGET: web.AppKey[ByteBudget] = web.AppKey("bytes of bodies", ByteBudget)
 
 
@@ -42,11 +41,24 @@ async def parsed(request: web.Request, parse: Callable[[bytes], T]) -> T:
 
 
 async def _read(request: web.Request, tally: Tally) -> bytes:
-    request.content.set_read_chunk_size(READ_BYTES)
+    try:
+        return await _decoded(request, tally)
+    except (ValueError, web.HTTPRequestEntityTooLarge) as error:
+        broken = web.RequestPayloadError(f"the body was not read to its end: {error}")
+        request.content.set_exception(broken)  # the rest is dropped, and the connection ends with the answer
+        if isinstance(error, ValueError):
+            raise broken from error
+        raise
+
+
+async def _decoded(request: web.Request, tally: Tally) -> bytes:
+    decoder = decoder_of(request)
     body = bytearray()
-    async for piece in request.content.iter_any():
-        tally.add(len(piece))
-        body += piece
-        if len(body) > request.client_max_size:
-            raise web.HTTPRequestEntityTooLarge(request.client_max_size)
+    async for data in request.content.iter_any():
+        for piece in decoder.feed(data):
+            tally.add(len(piece))
+            body += piece
+            if len(body) > request.client_max_size:
+                raise web.HTTPRequestEntityTooLarge(request.client_max_size)
+    decoder.end()
     return bytes(body)

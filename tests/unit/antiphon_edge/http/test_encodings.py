@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import gzip
+import random
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+from itertools import chain
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from antiphon_edge.http.encodings import MEMBERS_MAX, PIECE_BYTES, BodyDecoder, decoder_of
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+TEXT = random.Random(0).randbytes(5_000) * 300
+PACKED: Mapping[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "zstd": zstd.compress,
+}
+
+
+def decoder(encoding: str) -> BodyDecoder:
+    return decoder_of(make_mocked_request("POST", "/", headers={"Content-Encoding": encoding}))
+
+
+@pytest.mark.parametrize("encoding", PACKED)
+@pytest.mark.parametrize("step", [1, 7, 10**9])
+def test_a_body_in_any_cuts_is_decoded_in_limited_pieces(encoding: str, step: int) -> None:
+    data, under_test = PACKED[encoding](TEXT), decoder(encoding)
+    pieces = list(chain.from_iterable(under_test.feed(data[at : at + step]) for at in range(0, len(data), step)))
+    under_test.end()
+    assert b"".join(pieces) == TEXT
+    assert max(map(len, pieces)) <= PIECE_BYTES
+
+
+@pytest.mark.parametrize("encoding", PACKED)
+def test_a_body_that_ends_early_is_malformed(encoding: str) -> None:
+    under_test = decoder(encoding)
+    list(under_test.feed(PACKED[encoding](TEXT)[:-1]))
+    with pytest.raises(ValueError, match="ends early"):
+        under_test.end()
+
+
+@pytest.mark.parametrize(("encoding", "members_max"), [("gzip", MEMBERS_MAX), ("zstd", MEMBERS_MAX), ("deflate", 1)])
+def test_the_number_of_members_is_limited(encoding: str, members_max: int) -> None:
+    under_test, member = decoder(encoding), PACKED[encoding](b"x")
+    assert b"".join(under_test.feed(member * members_max)) == b"x" * members_max
+    with pytest.raises(ValueError, match="too many members"):
+        list(under_test.feed(member))
+
+
+@pytest.mark.parametrize(("window_log", "is_read"), [(23, True), (24, False)])
+def test_a_zstd_window_over_8_mib_is_rejected(window_log: int, is_read: bool) -> None:
+    """The frame has one raw block of one byte. Its header asks for the window."""
+    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(window_log - 10) << 3]) + b"\x09\x00\x00x"
+    if is_read:
+        assert b"".join(decoder("zstd").feed(frame)) == b"x"
+    else:
+        with pytest.raises(ValueError, match="not in its encoding"):
+            list(decoder("zstd").feed(frame))
