@@ -285,8 +285,9 @@ Item = Annotated[
 
 
 def items_given(items: Sequence[Any]) -> list[Object]:
-    """Validated items as the client wrote them, except that references without a type get it, and outputs of local
-    shells the `call_id`. Their `id` may be replaced, as that of any item."""
+    """Validated items as the client wrote them, except that references without a type get it, outputs of local shells
+    the `call_id`, and reasoning the `summary` that the types of OpenAI's SDKs require in every item that is listed.
+    Their `id` may be replaced, as that of any item."""
     return [item | more if (more := _implied(item)) else item for item in items]
 
 
@@ -295,4 +296,6 @@ def _implied(item: Object) -> Object:
         return {"type": REFERENCE} if _implied_type(item) == REFERENCE else {}
     if item["type"] == LOCAL_OUTPUT and item.get("call_id") is None:
         return {"call_id": item["id"]}
+    if item["type"] == "reasoning" and item.get("summary") is None:
+        return {"summary": []}
     return {}

@@ -74,6 +74,16 @@ async def test_unknown_ids_are_not_found(edge: RunningEdge, method: str, suffix:
     }
 
 
+async def test_reasoning_without_a_summary_is_listed_with_an_empty_one(edge: RunningEdge) -> None:
+    thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm."}]}
+    turn = [{"role": "user", "content": "a"}, thought, {"role": "user", "content": "b"}]
+    conversation = (await edge.ask("POST", "/v1/conversations", {"items": [thought]})).json
+    response = (await edge.create(input=turn)).json
+    for path in (f"/v1/responses/{response['id']}/input_items", f"/v1/conversations/{conversation['id']}/items"):
+        items = (await edge.ask("GET", path)).json["data"]
+        assert [item["summary"] for item in items if item["type"] == "reasoning"] == [[]]
+
+
 async def test_input_items_are_this_turns_own_and_paged(edge: RunningEdge) -> None:
     first = (await edge.create(input="before")).json
     turn = [{"role": "user", "content": text} for text in ("a", "b", "c")]

@@ -9,6 +9,7 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.items import normalise_input
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.items import items_given
 
 ITEMS: list[Object] = [
     {"role": "user", "content": "Rome?"},
@@ -116,3 +117,9 @@ def test_an_item_with_only_an_id_is_an_item_reference(members: Object) -> None:
 def test_a_message_may_have_null_for_its_type() -> None:
     given = parse({"type": None, "id": "msg_1", "role": "user", "content": "x"}).input_given
     assert normalise_input(given, SequentialIds())[0]["type"] == "message"
+
+
+@pytest.mark.parametrize("summary", [{}, {"summary": None}, {"summary": []}])
+def test_reasoning_without_a_summary_gets_an_empty_one(summary: Object) -> None:
+    item = {"type": "reasoning", "id": "rs_1", "content": [{"type": "reasoning_text", "text": "Hm."}]}
+    assert items_given([item | summary]) == [item | {"summary": []}]
