@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from aiohttp import web
+from aiohttp import WSCloseCode, web
 
 from antiphon_core.errors import Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
@@ -19,6 +19,11 @@ from antiphon_edge.websocket.connection import Connection
 from antiphon_edge.websocket.warm_up import WarmUps
 
 LIFETIME_S = 3_600.0  # OpenAI's
+_REASONS: Mapping[int, bytes] = {
+    WSCloseCode.MESSAGE_TOO_BIG: f"A message has more than {BODY_BYTES_MAX} bytes or too many fragments.".encode(),
+}
+"""Why aiohttp closes a connection by itself, where the client can do something about it. At most 123 bytes: RFC 6455,
+section 5.5."""
 _UPGRADE = {"Upgrade": "websocket", "Sec-WebSocket-Version": "13"}  # RFC 9110, RFC 6455
 
 
@@ -57,7 +62,7 @@ class SocketRoutes:
 
     async def connect(self, request: web.Request) -> web.StreamResponse:
         session_id = sessions.session_id_of(request)
-        socket = web.WebSocketResponse(
+        socket = _Socket(
             heartbeat=self._keep_alive_s,
             max_msg_size=BODY_BYTES_MAX,
             compress=False,  # costs time and memory for each connection, and saves little on small events
@@ -114,6 +119,13 @@ class SocketRoutes:
             connection.abort()
         if serving:
             await asyncio.wait(serving)
+
+
+class _Socket(web.WebSocketResponse):
+    """A WebSocket that gives the reason for a close code of aiohttp, which sends the bare code."""
+
+    async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
+        return await super().close(code=code, message=message or _REASONS.get(code, b""), drain=drain)
 
 
 def _opens(socket: web.WebSocketResponse, request: web.Request) -> bool:

@@ -181,6 +181,14 @@ async def test_connection_over_its_time_limit_is_told_the_reason_and_closed() ->
         assert await client.close_code() == aiohttp.WSCloseCode.OK
 
 
+async def test_a_message_over_the_limit_closes_the_connection_with_the_limit_as_reason() -> None:
+    async with running_edge() as edge, connected(edge) as client:
+        client.transport.write(b"\x81\xff" + (BODY_BYTES_MAX + 1).to_bytes(8) + bytes(4) + b"x" * 1_000)
+        closing = await client.socket.receive(timeout=30)
+    assert (closing.type, closing.data) == (WSMsgType.CLOSE, aiohttp.WSCloseCode.MESSAGE_TOO_BIG)
+    assert str(BODY_BYTES_MAX) in closing.extra
+
+
 async def test_an_old_connection_lets_its_response_end() -> None:
     async with running_edge() as edge, connected(edge) as client:
         release = held_responses(edge)
