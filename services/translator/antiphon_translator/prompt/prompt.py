@@ -73,6 +73,11 @@ class PromptEncoder:
         self._defusal = Defusal(tokenizer, self._control)
 
     @property
+    def literals(self) -> Collection[str]:
+        """All texts that the model's template itself contains."""
+        return self._template.literals or ()
+
+    @property
     def variables(self) -> Collection[str]:
         """The names of the variables that the model's template reads."""
         return self._template.variables

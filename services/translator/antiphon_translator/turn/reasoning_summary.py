@@ -1,4 +1,4 @@
-"""`reasoning.summary`: decides whether reasoning is sent as a summary, and the value that the response echoes.
+"""`reasoning.summary`: decides whether reasoning is sent as a summary.
 
 The summary is the reasoning itself, word for word, and stands in place of `content`
 (docs/adr/0079-reasoning-as-its-summary.md).
@@ -6,13 +6,9 @@ The summary is the reasoning itself, word for word, and stands in place of `cont
 
 from __future__ import annotations
 
-from antiphon_core.jsons import Object
 from antiphon_core.request.options import Reasoning
 from antiphon_translator.generation import Level
 from antiphon_translator.models.served_model import ServedModel
-
-VERBATIM = "detailed"
-"""The value of `reasoning.summary` for a summary that leaves nothing out."""
 
 
 def has_summary(asked: Reasoning | None, model: ServedModel, level: Level) -> bool:
@@ -20,13 +16,3 @@ def has_summary(asked: Reasoning | None, model: ServedModel, level: Level) -> bo
     model reasons, so every model of it may."""
     wants = asked is not None and bool(asked.summary or asked.generate_summary)
     return wants and model.shows_reasoning and (model.reasons or level is Level.CHAT)
-
-
-def effective(asked: Object, *, is_given: bool) -> Object:
-    """The member `reasoning` of the response, which says whether the summary is given; empty if the request asked for
-    no summary."""
-    given = asked.get("reasoning") or {}
-    if not (given.get("summary") or given.get("generate_summary")):
-        return {}
-    rest = {name: value for name, value in given.items() if name != "generate_summary"}
-    return {"reasoning": rest | {"summary": VERBATIM if is_given else None}}

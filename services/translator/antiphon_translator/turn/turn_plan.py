@@ -18,7 +18,7 @@ from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.schemas.answer_check import AnswerCheck
-from antiphon_translator.turn import forced_calls, reasoning_summary, sampling
+from antiphon_translator.turn import forced_calls, reasoning_echo, reasoning_summary, sampling
 from antiphon_translator.turn.checked_parameters import CheckedParameters, checked
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
@@ -76,13 +76,14 @@ class TurnPlan:
         begin_guide, answer_guide = _guides(given.guide, prompt, model, level)
         request = _generation(given, model, turn, prompt, level, sampling=chosen, guide=begin_guide)
         has_summary = reasoning_summary.has_summary(given.parameters.reasoning, model, level)
+        reasoning = reasoning_echo.effective(given.asked, prompt.switches, has_summary=has_summary)
         return cls(
             model=model,
             prompt=prompt,
             request=request,
             answer_guide=answer_guide,
             answer_check=given.answer_check,
-            skeleton=_skeleton(given, model, turn, request, effective, has_summary=has_summary),
+            skeleton=_skeleton(given, model, turn, request, effective | reasoning),
             has_summary=has_summary,
             has_one_call=given.parameters.parallel_tool_calls is False,
             is_resumable=_is_resumable(given, request, level),
@@ -104,13 +105,10 @@ def _skeleton(
     turn: Turn,
     request: GenerationRequest,
     effective: Object,
-    *,
-    has_summary: bool,
 ) -> Object:
     """The response before its first event, with the values that are in effect."""
     if "max_output_tokens" in given.asked or model.max_output_tokens is not None:
         effective = effective | {"max_output_tokens": request.max_tokens}
-    effective = effective | reasoning_summary.effective(given.asked, is_given=has_summary)
     return response.skeleton(given.asked | effective, response_id=turn.response_id, created_at=turn.created_at)
 
 

@@ -171,7 +171,8 @@ class _TurnItems:
 def _switches(model: ServedModel, parameters: Parameters) -> Mapping[str, Any]:
     """The variables of the chat template that follow from the request's reasoning effort."""
     effort = parameters.reasoning.effort if parameters.reasoning is not None else None
-    return switches.of_effort(effort, model.prompt.variables, reasons=model.reasons)
+    prompt = model.prompt
+    return switches.of_effort(effort, prompt.variables, reasons=model.reasons, literals=prompt.literals)
 
 
 def _require_readable(

@@ -59,6 +59,18 @@ def test_token_count_without_a_tokenizer_is_estimated(text: str, tokens: int) ->
     assert len(unseen_model.facts().tokenizer.encode(text)) == tokens
 
 
+def test_response_echoes_the_level_that_an_unseen_template_gets(model: ServedModel) -> None:
+    made = pipeline_of(
+        model, turn("Hi", reasoning={"effort": "max"}), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT
+    )
+    chat = made.start()[1].prompt_as(ChatPrompt)
+    assert chat is not None
+    assert (chat.switches or {})["reasoning_effort"] == "high"
+    (ended,) = made.finish(completed_at=9)[-1:]
+    assert ended.final is not None
+    assert b'"reasoning":{"effort":"high","summary":null}' in ended.final.body
+
+
 def test_effort_none_sends_all_known_reasoning_switches(model: ServedModel) -> None:
     made = pipeline_of(
         model, turn("Hi", reasoning={"effort": "none"}), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT

@@ -35,3 +35,20 @@ def test_effort_none_for_a_model_that_always_reasons_is_rejected() -> None:
 
 def test_effort_none_for_a_model_that_never_reasons_sets_no_switch() -> None:
     assert of_effort("none", set(), reasons=False) == {}
+
+
+@pytest.mark.parametrize(
+    ("effort", "literals", "level"),
+    [
+        ("max", {"max", "xhigh"}, "max"),
+        ("max", {"xhigh"}, "xhigh"),
+        ("xhigh", {"xhigh"}, "xhigh"),
+        ("xhigh", {"max"}, "high"),
+        ("max", set(), "high"),
+        ("minimal", {"minimal"}, "minimal"),
+        ("minimal", set(), "low"),
+        ("medium", {"max"}, "medium"),
+    ],
+)
+def test_a_level_is_passed_on_to_a_template_that_names_it(effort: str, literals: set[str], level: str) -> None:
+    assert of_effort(effort, {"reasoning_effort"}, reasons=True, literals=literals) == {"reasoning_effort": level}

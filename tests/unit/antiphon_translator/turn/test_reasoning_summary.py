@@ -33,19 +33,6 @@ def test_summary_is_given_only_if_requested_and_permitted(
     assert reasoning_summary.has_summary(asked, model(**changes), level) is told
 
 
-@pytest.mark.parametrize(
-    ("asked", "is_told", "echoed"),
-    [
-        ({"effort": "low", "summary": "auto"}, True, {"effort": "low", "summary": "detailed"}),
-        ({"generate_summary": "concise"}, True, {"summary": "detailed"}),
-        ({"effort": "low", "summary": "concise"}, False, {"effort": "low", "summary": None}),
-    ],
-)
-def test_response_echoes_the_summary_in_effect(asked: dict[str, str], is_told: bool, echoed: dict[str, Any]) -> None:
-    assert reasoning_summary.effective({"reasoning": asked}, is_given=is_told) == {"reasoning": echoed}
-    assert reasoning_summary.effective({"reasoning": {"effort": "low"}}, is_given=is_told) == {}
-
-
 @pytest.mark.parametrize("cut", [1, 4, 9])
 def test_summary_is_the_reasoning_text_for_any_cut(cut: int) -> None:
     served = replace(reasoning_model(), reasons=True)
