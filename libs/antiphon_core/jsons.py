@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable
 from typing import Any
 
@@ -109,10 +110,20 @@ def _parse(data: bytes, field: str | None, *, is_known: bool = False, values_max
     try:
         value = loads(data)
     except orjson.JSONDecodeError as error:
-        raise InvalidRequest(f"{_subject(field)} could not be parsed as JSON: {error}.", field=field) from error
+        message = f"{_subject(field)} could not be parsed as JSON: {error}.{_encoding_hint(data, error)}"
+        raise InvalidRequest(message, field=field) from error
     if not is_known and _depth_over(value, JSON_DEPTH_MAX):
         raise InvalidRequest(f"{_subject(field)} is nested deeper than {JSON_DEPTH_MAX} levels.", field=field)
     return value
+
+
+def _encoding_hint(data: bytes, error: orjson.JSONDecodeError) -> str:
+    """Advice on text that is not Unicode or not UTF-8. JSON begins with ASCII, which has a zero byte in UTF-16."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in data[:2]:
+        return " It looks like UTF-16: send UTF-8 (RFC 8259, section 8.1)."
+    if "surrogate in string" in str(error):
+        return " An escape of half a UTF-16 surrogate pair is no text: send both halves, or U+FFFD."
+    return ""
 
 
 def _subject(field: str | None) -> str:

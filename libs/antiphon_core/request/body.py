@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 
 from antiphon_core import limits, unserved
 from antiphon_core.jsons import Object, parse_object, work_bytes
-from antiphon_core.request import hosted_tools
+from antiphon_core.request import hosted_tools, misplaced
 from antiphon_core.request.context import ContextManagement
 from antiphon_core.request.errors import TAG, from_validation
 from antiphon_core.request.extensions import Extensions, Seed, StopTexts
@@ -204,6 +204,7 @@ class Parameters(Body):
     @classmethod
     def of(cls, given: Object, *, work_bytes: int) -> Self:
         """Validates a parsed body. `work_bytes` are those of its JSON. InvalidRequest as in `parse`."""
+        misplaced.reject(given, misplaced.IN_RESPONSES)
         reject_chat_spelling(given)
         try:
             request = cls.model_validate(given)

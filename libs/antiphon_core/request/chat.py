@@ -14,6 +14,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError
 from antiphon_core import limits, unserved
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
+from antiphon_core.request import misplaced
 from antiphon_core.request.chat_messages import ChatMessage, reject_unserved
 from antiphon_core.request.errors import TAG, from_validation
 from antiphon_core.request.models import Exact, json_kind, type_tag
@@ -189,6 +190,7 @@ class ChatRequest(Exact):
     def parse(cls, body: bytes) -> Self:
         """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
         given = parse_object(body)
+        misplaced.reject(given, misplaced.IN_CHAT)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:

@@ -6,7 +6,7 @@ tags in the locations of errors, so they are removed from paths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antiphon_core.errors import InvalidRequest
@@ -36,6 +36,11 @@ KNOWN_TYPES = frozenset(
     code_interpreter programmatic_tool_calling image_generation local_shell shell apply_patch allowed_tools
     """.split()
 )
+
+
+def types_tag(types: Iterable[str]) -> str:
+    """The tag of a form that has several types."""
+    return TAG + "|".join(types)
 
 
 def from_validation(error: ValidationError, *, where: str = "") -> InvalidRequest:
@@ -105,7 +110,18 @@ def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
             code="unsupported_value",
         )
     path += ".type"
-    return InvalidRequest(f"Invalid value: '{given}'. '{path}' names no known type.", field=path, code="invalid_value")
+    return InvalidRequest(
+        f"Invalid value: '{given}'. '{path}' names no known type. Possible are: {_possible_types(finding)}.",
+        field=path,
+        code="invalid_value",
+    )
+
+
+def _possible_types(finding: ErrorDetails) -> str:
+    """The types that the union has, from pydantic's list of its tags (`types_tag`)."""
+    tags = [tag.strip("' ") for tag in finding["ctx"]["expected_tags"].split(",")]
+    types = [name for tag in tags if tag not in JSON_KIND_TAGS.values() for name in tag.removeprefix(TAG).split("|")]
+    return ", ".join(types)
 
 
 def _wrong_type(path: str, finding: ErrorDetails) -> str:
@@ -126,7 +142,9 @@ def _wrong_type(path: str, finding: ErrorDetails) -> str:
 def _limit(name: str, wording: str) -> Callable[[str, ErrorDetails], str]:
     def explain(path: str, finding: ErrorDetails) -> str:
         bound: Any = finding["ctx"][name]
-        return f"Invalid value for '{path}': {wording.format(bound)}."
+        counted = wording.format(bound)
+        counted = counted.removesuffix("s") if bound == 1 else counted
+        return f"Invalid value for '{path}': {counted}."
 
     return explain
 

@@ -15,7 +15,15 @@ from pydantic_core import PydanticCustomError
 from antiphon_core import limits
 from antiphon_core.items import EXTENSION, is_extension
 from antiphon_core.jsons import Object
-from antiphon_core.request.client_items import CallId, ClientItem, FileId, Status, is_client_item
+from antiphon_core.request.client_items import (
+    CALL_TYPES,
+    OUTPUT_TYPES,
+    CallId,
+    ClientItem,
+    FileId,
+    Status,
+    is_client_item,
+)
 from antiphon_core.request.context import (
     COMPACTION,
     CONFIGURATION,
@@ -24,7 +32,7 @@ from antiphon_core.request.context import (
     CompactionTrigger,
     ConfigurationUpdate,
 )
-from antiphon_core.request.errors import TAG
+from antiphon_core.request.errors import TAG, types_tag
 from antiphon_core.request.models import Exact, ItemId, Open, json_kind
 
 REFERENCE = "item_reference"
@@ -35,6 +43,12 @@ LOCAL_OUTPUT = "local_shell_call_output"
 HIDDEN_TYPES = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
 """Types of items that other servers' hosted tools have left in a client's history: kept, but not shown to the model."""
 
+_TEXT_TYPES = ("input_text", "output_text")
+_TEXT_TAG = types_tag(_TEXT_TYPES)
+_HIDDEN_TAG = types_tag(HIDDEN_TYPES)
+_CLIENT_TAG = types_tag((*CALL_TYPES, *OUTPUT_TYPES))
+_EXTENSION_TAG = types_tag(["VENDOR:TYPE"])
+
 
 def _part_tag(value: object) -> str | None:
     if not isinstance(value, dict):
@@ -42,7 +56,7 @@ def _part_tag(value: object) -> str | None:
     if value.get("type") is None:
         return None
     given = str(value["type"])
-    return TAG + {"output_text": "text", "input_text": "text"}.get(given, given)
+    return _TEXT_TAG if given in _TEXT_TYPES else TAG + given
 
 
 def _item_tag(value: object) -> str | None:
@@ -51,10 +65,10 @@ def _item_tag(value: object) -> str | None:
         return None
     given = str(value.get("type") or _implied_type(value))
     if is_extension(given):
-        return TAG + "extension"
+        return _EXTENSION_TAG
     if is_client_item(given):
-        return TAG + "client"
-    return TAG + ("hidden" if given in HIDDEN_TYPES else given)
+        return _CLIENT_TAG
+    return _HIDDEN_TAG if given in HIDDEN_TYPES else TAG + given
 
 
 def _implied_type(item: Object) -> str:
@@ -137,7 +151,7 @@ class FilePart(GivenPart):
 
 
 Part = Annotated[
-    Annotated[TextPart, Tag(TAG + "text")]
+    Annotated[TextPart, Tag(_TEXT_TAG)]
     | Annotated[RefusalPart, Tag(TAG + "refusal")]
     | Annotated[ImagePart, Tag(TAG + "input_image")]
     | Annotated[FilePart, Tag(TAG + "input_file")],
@@ -277,9 +291,9 @@ Item = Annotated[
     | Annotated[CompactionTrigger, Tag(TAG + TRIGGER)]
     | Annotated[ConfigurationUpdate, Tag(TAG + CONFIGURATION)]
     | Annotated[ItemReference, Tag(TAG + REFERENCE)]
-    | Annotated[HiddenItem, Tag(TAG + "hidden")]
-    | Annotated[ExtensionItem, Tag(TAG + "extension")]
-    | Annotated[ClientItem, Tag(TAG + "client")],
+    | Annotated[HiddenItem, Tag(_HIDDEN_TAG)]
+    | Annotated[ExtensionItem, Tag(_EXTENSION_TAG)]
+    | Annotated[ClientItem, Tag(_CLIENT_TAG)],
     Discriminator(_item_tag),
 ]
 

@@ -14,18 +14,21 @@ from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
-from antiphon_core.request.errors import TAG
+from antiphon_core.request.errors import TAG, types_tag
 from antiphon_core.request.models import Exact, Open, type_tag
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
 CLIENT_RUN = ("shell", "local_shell", "apply_patch", "computer")
 """Types of tools that OpenAI defines and the client runs."""
+_PLAIN_TAG = types_tag(CLIENT_RUN[1:])
+_CLIENT_TAG = types_tag(CLIENT_RUN)
+_NAMED_TAG = types_tag(["function", "custom"])
 
 
 def _tool_tag(value: object) -> str | None:
     tag = type_tag(value)
-    return TAG + "client" if tag in {TAG + name for name in CLIENT_RUN[1:]} else tag
+    return _PLAIN_TAG if tag in {TAG + name for name in CLIENT_RUN[1:]} else tag
 
 
 def _reject_deferred(given: bool | None) -> bool | None:
@@ -157,7 +160,7 @@ Tool = Annotated[
     | Annotated[CustomTool, Tag(TAG + "custom")]
     | Annotated[NamespaceTool, Tag(TAG + "namespace")]
     | Annotated[ShellTool, Tag(TAG + "shell")]
-    | Annotated[PlainClientTool, Tag(TAG + "client")],
+    | Annotated[PlainClientTool, Tag(_PLAIN_TAG)],
     Discriminator(_tool_tag),
 ]
 
@@ -190,14 +193,14 @@ def _choice_tag(value: object) -> str | None:
         return TAG + "string"
     tag = type_tag(value)
     if tag in {TAG + name for name in CLIENT_RUN}:
-        return TAG + "client"
-    return TAG + "named" if tag in (TAG + "function", TAG + "custom") else tag
+        return _CLIENT_TAG
+    return _NAMED_TAG if tag in (TAG + "function", TAG + "custom") else tag
 
 
 ToolChoice = Annotated[
     Annotated[Literal["none", "auto", "required"], Tag(TAG + "string")]
-    | Annotated[NamedChoice, Tag(TAG + "named")]
-    | Annotated[ClientChoice, Tag(TAG + "client")]
+    | Annotated[NamedChoice, Tag(_NAMED_TAG)]
+    | Annotated[ClientChoice, Tag(_CLIENT_TAG)]
     | Annotated[AllowedTools, Tag(TAG + "allowed_tools")],
     Discriminator(_choice_tag),
 ]

@@ -152,3 +152,19 @@ def test_an_array_may_have_another_number_of_values() -> None:
     assert parse_array(b"[1,2]", values_max=2) == [1, 2]
     with pytest.raises(InvalidRequest, match="'items' has more than 1 values"):
         parse_array(b"[1,2]", field="items", values_max=1)
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ('{"a": 1}'.encode("utf-16"), "It looks like UTF-16: send UTF-8"),
+        ('{"a": 1}'.encode("utf-16-le"), "It looks like UTF-16: send UTF-8"),
+        ('{"a": 1}'.encode("utf-16-be"), "It looks like UTF-16: send UTF-8"),
+        (b'{"a": "\\ud83d"}', "half a UTF-16 surrogate pair"),
+        (b'{"a": "\\ude00"}', "half a UTF-16 surrogate pair"),
+        (b'{"a": "\\ud83dx"}', "half a UTF-16 surrogate pair"),
+    ],
+)
+def test_json_that_is_no_unicode_text_is_rejected_with_a_hint(body: bytes, hint: str) -> None:
+    with pytest.raises(InvalidRequest, match=hint):
+        parse_object(body)

@@ -95,6 +95,40 @@ def test_error_messages_have_the_wording_of_openai() -> None:
         CreateRequest.parse(b'{"model": "m", "input": "x", "foo": 1}')
 
 
+@pytest.mark.parametrize(
+    ("members", "possible", "others"),
+    [
+        (
+            {"input": [{"type": "telepathy"}]},
+            "message, function_call, ",
+            ["shell_call", "tool_search_call", "VENDOR:TYPE"],
+        ),
+        ({"input": [user([{"type": "smell"}])]}, "input_text, output_text, refusal, input_image, input_file.", []),
+        ({"tools": [{"type": "magic"}]}, "function, custom, namespace, shell, local_shell, apply_patch, computer.", []),
+        ({"tool_choice": {"type": "magic"}}, "function, custom, shell, ", ["allowed_tools"]),
+        ({"text": {"format": {"type": "yaml"}}}, "text, json_object, json_schema.", []),
+    ],
+)
+def test_an_unknown_type_is_rejected_with_the_possible_ones(
+    members: dict[str, Any], possible: str, others: list[str]
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        CreateRequest.parse(dumps({"model": "m", "input": "x"} | members))
+    assert f"Possible are: {possible}" in caught.value.message
+    assert [name for name in others if name not in caught.value.message] == []
+    assert "~" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("members", "wording"),
+    [({"model": ""}, "at least 1 character."), ({"model": "m" * 10_000}, " characters.")],
+)
+def test_a_count_of_one_is_singular(members: dict[str, Any], wording: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        CreateRequest.parse(dumps({"model": "m", "input": "x"} | members))
+    assert caught.value.message.endswith(wording)
+
+
 def test_an_integer_of_many_digits_is_too_large() -> None:
     with pytest.raises(InvalidRequest, match="it is too large") as caught:
         CreateRequest.parse(b'{"model": "m", "input": "x", "max_output_tokens": 1%s}' % (b"0" * 30))
