@@ -37,6 +37,7 @@ FAILED = "response.failed"
 CANCELLED = "response.cancelled"  # Antiphon's own, in event logs only: OpenAI has no event for a cancellation
 QUEUED = "response.queued"
 ERROR = "error"
+KEEP_ALIVE = "keepalive"
 
 TERMINAL = frozenset({COMPLETED, INCOMPLETE, FAILED, CANCELLED})
 
@@ -65,6 +66,16 @@ def bare(frames: bytes) -> list[bytes]:
     """The JSON of each event in `frames`, for transports such as WebSocket that frame messages themselves."""
     marker = b"data: {"
     return [line[len(marker) - 1 :] for line in frames.split(b"\n") if line.startswith(marker)]
+
+
+def keep_alive_event(sent: bytes) -> bytes:
+    """The `keepalive` event of OpenAI, which is not documented, for a silence after the frames `sent`. It repeats the
+    sequence number of the last event, so that the numbers of events stay dense and a client can resume behind it. A
+    comment if there was no event."""
+    last = decode(sent[sent.rfind(b"event: ") :]) if sent else []
+    if not last:
+        return KEEP_ALIVE_FRAME
+    return encode({"type": KEEP_ALIVE, "sequence_number": last[-1]["sequence_number"]})
 
 
 def for_clients(frames: bytes) -> bytes:

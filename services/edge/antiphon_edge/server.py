@@ -122,7 +122,14 @@ class EdgeServer:
         store = fail_fast(store, turns.starter.watch)
         background = Background(store, translator, turns.starter, timing=self._timing)
         for routes in (
-            ResponseRoutes(turns, background, store, keep_alive_s=keep_alive_s, drops_hosted=drops_hosted),
+            ResponseRoutes(
+                turns,
+                background,
+                store,
+                keep_alive_s=keep_alive_s,
+                has_keep_alive_events=self._settings.keep_alive == "event",
+                drops_hosted=drops_hosted,
+            ),
             self._service,
             self._sockets,
             CompactRoutes(turns.starter, translator, meter=meter, drops_hosted=drops_hosted),

@@ -28,7 +28,14 @@ class EdgeSettings(TurnSettings, AccessSettings):
         },
     )
     keep_alive_s: float = field(
-        default=15.0, metadata={"doc": "Seconds of silence on a stream after which a comment is sent."}
+        default=15.0, metadata={"doc": "Seconds of silence on a stream after which `keep_alive` is sent."}
+    )
+    keep_alive: Literal["comment", "event"] = field(
+        default="comment",
+        metadata={
+            "doc": "What is sent on a silent stream of a response: a comment, which every client ignores, or the event "
+            "`keepalive` of OpenAI, which also resets the idle timeout of Codex. Some SDKs reject that event."
+        },
     )
     hosted_tools: Literal["refuse", "drop"] = field(
         default="refuse",

@@ -42,3 +42,9 @@ def test_an_error_event_without_a_code_has_the_type_as_code() -> None:
         "input",
         "invalid_request_error",
     )
+
+
+def test_keep_alive_event_repeats_the_number_of_the_last_event() -> None:
+    sent = events.encode({"type": "a", "sequence_number": 6}) + events.encode({"type": "b", "sequence_number": 7})
+    assert events.decode(events.keep_alive_event(sent)) == [{"type": "keepalive", "sequence_number": 7}]
+    assert events.keep_alive_event(b"") == events.KEEP_ALIVE_FRAME

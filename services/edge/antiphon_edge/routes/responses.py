@@ -42,14 +42,16 @@ class ResponseRoutes:
         store: FullStore,
         *,
         keep_alive_s: float,
+        has_keep_alive_events: bool = False,
         drops_hosted: bool = False,
     ) -> None:
-        """`drops_hosted`: hosted tools are left out of requests. Otherwise such requests are rejected."""
+        """`has_keep_alive_events`: as in EventStream. `drops_hosted`: hosted tools are left out of requests.
+        Otherwise such requests are rejected."""
         self._drops_hosted = drops_hosted
         self._turns = turns
         self._background = background
         self._store = store
-        self._keep_alive_s = keep_alive_s
+        self._new_stream = partial(EventStream, keep_alive_s=keep_alive_s, has_keep_alive_events=has_keep_alive_events)
 
     def table(self) -> list[web.RouteDef]:
         return [
@@ -74,7 +76,7 @@ class ResponseRoutes:
         if not body.stream:
             return answers.json(await self._turns.complete(tenant, body, session_id=session_id, key=key))
         headers = NO_HEADERS if key is None else resuming.BY_KEY
-        answer = EventStream(request, keep_alive_s=self._keep_alive_s, headers=headers)
+        answer = self._new_stream(request, headers=headers)
         try:
             await self._turns.send(tenant, body, answer.receive, answer.flow, session_id=session_id, key=key)
             await answer.end()
@@ -141,7 +143,7 @@ class ResponseRoutes:
         """Sends the events of a stored or background response. If none comes within ANSWER_S, the headers are sent
         before the first event."""
         headers = resuming.after_last_event(record.id) if is_background(record) else NO_HEADERS
-        answer = EventStream(request, keep_alive_s=self._keep_alive_s, headers=headers)
+        answer = self._new_stream(request, headers=headers)
         answer.open_after(ANSWER_S)
         try:
             async with aclosing(stream) as batches:

@@ -42,8 +42,12 @@ class EventStream:
         keep_alive_s: float,
         transform: Callable[[Batch], bytes] = lambda batch: events.for_clients(batch.frames),
         headers: Mapping[str, str] = NO_HEADERS,
+        has_keep_alive_events: bool = False,
     ) -> None:
-        """`transform` makes the frames for the client from a batch."""
+        """`transform` makes the frames for the client from a batch. `has_keep_alive_events`: `keepalive` events are
+        sent instead of comments."""
+        self._has_keep_alive_events = has_keep_alive_events
+        self._sent = b""  # the last frames, for keep-alive events
         self.flow = Flow()
         self.response = web.StreamResponse(headers={**_HEADERS, **headers})
         self._request = request
@@ -69,6 +73,7 @@ class EventStream:
         """Sends the events of a batch to the client."""
         frames = self._transform(batch)
         if frames:
+            self._sent = frames
             self._write(frames)
 
     async def end(self) -> None:
@@ -152,6 +157,6 @@ class EventStream:
         else:
             due = self._written_at + self._keep_alive_s
             if now >= due:
-                self._write(KEEP_ALIVE_FRAME)
+                self._write(events.keep_alive_event(self._sent) if self._has_keep_alive_events else KEEP_ALIVE_FRAME)
                 due = now + self._keep_alive_s
         self._timer = self._loop.call_at(min(due, now + self._write_timeout_s), self._watch)

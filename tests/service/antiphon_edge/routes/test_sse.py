@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from antiphon_core.events import KEEP_ALIVE_FRAME
+from antiphon_core.events import KEEP_ALIVE_FRAME, decode
 from antiphon_core.ports.store import Record
 from antiphon_store.decisions.nodes import to_record
 from tests.support.edge import RunningEdge, running_edge
@@ -54,6 +54,22 @@ async def test_silent_stream_gets_keep_alive_comments_behind_whole_frames() -> N
         first = heard.index(KEEP_ALIVE_FRAME)
         assert b"Hello" in heard[:first]
         assert heard[:first].endswith(b"\n\n")
+
+
+async def test_silent_stream_gets_keep_alive_events_with_the_last_sequence_number() -> None:
+    async with running_edge(keep_alive_s=0.05, keep_alive="event") as edge:
+        edge.translator.hang = True
+        request = {"model": "m", "input": "hi", "stream": True}
+        async with edge.http.session.post(edge.server.url + "/v1/responses", json=request) as answer:
+            heard = b""
+            async with asyncio.timeout(30):
+                while heard.count(b"event: keepalive\n") < 3:
+                    heard += await answer.content.readany()
+    told = decode(heard[: heard.rfind(b"\n\n") + 2])
+    real = [event["sequence_number"] for event in told if event["type"] != "keepalive"]
+    assert real == list(range(len(real)))
+    assert {event["sequence_number"] for event in told[len(real) :]} == {real[-1]}
+    assert KEEP_ALIVE_FRAME not in heard
 
 
 def stream_timers() -> int:
