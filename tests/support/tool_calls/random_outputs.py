@@ -45,10 +45,11 @@ SETTINGS = (
     *("I could write % here, but no.", "\n%\n", "%%", "% f\n", "%\n{", "%f{", "\r\n  %", "a\r\n%\r\n"),
 )
 HEADERS = {
-    "gpt_oss": re.compile(r"<\|\w+\|>|to=[\w.-]*|assistant|analysis|commentary|final|json|[<|]"),
+    "apertus": re.compile(r"\{\}"),
+    "gpt_oss": re.compile(r"<\|\w+\|>|to=[^\s<\ud800-\udfff]*|assistant|analysis|commentary|final|json|[<|]"),
     "kimi_k3": re.compile(r"(?:<\|(?:open|close)\|>|[\ud800-\udfff])\s*\w*(?:\s+\w+(?:=\"[^\"]*\"?)?)*"),
 }
-"""The words of headers and tags, in families whose grammar has them."""
+"""The words of headers and tags, in families whose grammar has them; in Apertus, an object of no calls."""
 LONG = "so many words " * (GIVE_BACK_CHARS_MAX // 12)
 LEFTOVER_CHARS_MAX = 100  # longer ones cost time and find nothing new
 

@@ -23,7 +23,9 @@ Emit = Callable[[str], None]
 SPACES_LOOKED_BEHIND = 256
 """At most so many white-space characters are skipped before the literals that `comes_next` looks for."""
 LOOKED_BEHIND_CHARS = 64
-"""How much text before the cursor is kept: the line in which a marker stands."""
+"""How much text before a marker is looked at: the line in which it stands."""
+KEPT_CHARS = 2 * LOOKED_BEHIND_CHARS
+"""How much text before the cursor is kept. The cursor may stand behind the marker while it waits."""
 READ_CHARS_KEPT = 256
 """The buffer is cut only when more text than this was read: to cut it after each chunk costs more than to keep it."""
 
@@ -65,9 +67,9 @@ class Cursor:
 
     def feed(self, text: str) -> None:
         if self._at > READ_CHARS_KEPT and self._mark is None:
-            read = self._at - LOOKED_BEHIND_CHARS
+            read = self._at - KEPT_CHARS
             self._text = self._text[read:] + text
-            self._at = LOOKED_BEHIND_CHARS
+            self._at = KEPT_CHARS
             self._base += read
         else:
             self._text += text

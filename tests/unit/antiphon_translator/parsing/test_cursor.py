@@ -4,6 +4,7 @@ import pytest
 
 from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing.cursor import (
+    KEPT_CHARS,
     LOOKED_BEHIND_CHARS,
     READ_CHARS_KEPT,
     SPACES_LOOKED_BEHIND,
@@ -131,6 +132,18 @@ def test_text_before_a_marker_is_kept_up_to_a_limit() -> None:
     assert cursor.position == 2005
 
 
+def test_text_before_a_marker_is_kept_while_the_cursor_waits_behind_it() -> None:
+    cursor = Cursor()
+
+    def reader() -> Reader[str]:
+        found = yield from cursor.until(Markers(("<a>",)), discard)
+        yield from cursor.comes_next(("<b>",))
+        return cursor.behind(found or "")
+
+    written = "x" * READ_CHARS_KEPT + "`"
+    assert run(reader(), cursor, f"{written}<a>", "<", "c") == written[-LOOKED_BEHIND_CHARS:]
+
+
 def test_buffer_drops_text_that_was_read() -> None:
     """If the buffer kept all text, reading would take quadratic time."""
     cursor = Cursor()
@@ -140,7 +153,7 @@ def test_buffer_drops_text_that_was_read() -> None:
     for _ in range(1000):
         cursor.feed("word")
         cursor.step(reader)
-        assert len(cursor._text) <= LOOKED_BEHIND_CHARS + READ_CHARS_KEPT + 2 * len("word")
+        assert len(cursor._text) <= KEPT_CHARS + READ_CHARS_KEPT + 2 * len("word")
 
 
 def test_find_ahead_looks_at_limited_text_and_does_not_move() -> None:
