@@ -254,8 +254,9 @@ ENGINE_UNREAD = counter(
 )
 UNREAD_OUTPUT = counter(
     "antiphon_unread_output_total",
-    "Outputs that began a call and could not be read as one, by what became of them: an incomplete call (call), a text "
-    "(text), or nothing, because they were noise between the markers of calls (noise) or markers alone (markers).",
+    "Outputs that began a call and did not become one, by what became of them: an incomplete call (call), a text "
+    "(text), or nothing, because they were noise between the markers of calls (noise), markers alone (markers), or "
+    "calls that the tool choice rules out (tool_choice).",
     targets=[TRANSLATOR],
     labels=("family", "cause"),
 )

@@ -39,6 +39,8 @@ _CHOICES = b'"choices"'
 _KEY = re.compile(r"[!-~]+")  # what a header can carry
 END_GRACE_S = 0.25
 """Seconds that a server may take to end a stream after its finish reason, before the connection is closed."""
+USAGE_WAIT_S = 5.0
+"""Seconds that a server may be silent after its finish reason, before the answer ends without its usage."""
 _END_BYTES_MAX = 4_096
 
 
@@ -63,13 +65,16 @@ class EventReader(Protocol):
 class HttpModelServer:
     """The server of one model profile. `endpoint` is its base URL, such as http://vllm:8000/v1."""
 
-    def __init__(self, profile: ModelProfile, *, end_grace_s: float = END_GRACE_S) -> None:
+    def __init__(
+        self, profile: ModelProfile, *, end_grace_s: float = END_GRACE_S, usage_wait_s: float = USAGE_WAIT_S
+    ) -> None:
         self.name = f"The server of model '{profile.name}'"
         """For messages to callers."""
         self.url = profile.endpoint.rstrip("/")
         self.unread = UnreadParts(profile.name)
         self._profile = profile
         self._end_grace_s = end_grace_s
+        self._usage_wait_s = usage_wait_s
         self._pool: HttpPool | None = None
         self._timeouts = TokenTimeouts(self.name, first_s=profile.first_token_timeout_s, next_s=profile.token_timeout_s)
 
@@ -137,9 +142,9 @@ class HttpModelServer:
         timer: TokenTimer,
     ) -> bool:
         """Delivers the content of each read up to `[DONE]`. Returns False as soon as `deliver` does."""
-        is_open, is_done = True, False
+        is_open, is_done, ends_at = True, False, None
         while is_open and not is_done:
-            received = await _read_some(content, reader)
+            received = await _read_some(content, reader, ends_at)
             is_open = bool(received)
             found = events.feed(received) if is_open else events.finish()
             if is_done := DONE in found:
@@ -148,10 +153,13 @@ class HttpModelServer:
             error = self._read(found, reader, chunks)
             if chunks:
                 timer.token_came()
-                if not deliver(chunks):
-                    if reader.is_complete:  # the stream ends soon, and its connection can be used again
-                        await self._drain(content, reader, timer)
-                    return False
+            if reader.is_complete and (chunks or ends_at is None):
+                timer.stop()
+                ends_at = asyncio.get_running_loop().time() + self._usage_wait_s
+            if chunks and not deliver(chunks):
+                if reader.is_complete:  # the stream ends soon, and its connection can be used again
+                    await self._drain(content, reader, timer)
+                return False
             if error is not None:
                 raise error
             await flow.wait_until_open()
@@ -286,11 +294,13 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-async def _read_some(content: aiohttp.StreamReader, reader: EventReader) -> bytes:
-    """Reads the bytes that came; none at the end. After the finish reason, a broken connection is an end, too."""
+async def _read_some(content: aiohttp.StreamReader, reader: EventReader, ends_at: float | None = None) -> bytes:
+    """Reads the bytes that came; none at the end. After the finish reason, a broken connection is an end, too, and so
+    is the time `ends_at` of the event loop."""
     try:
-        return await content.readany()
-    except aiohttp.ClientError:
+        async with asyncio.timeout_at(ends_at):
+            return await content.readany()
+    except (aiohttp.ClientError, TimeoutError):
         if not reader.is_complete:
             raise
         return b""

@@ -74,10 +74,14 @@ class TokenTimer:
             if self._handle is not None:
                 self.resume()
 
-    def end_within(self, seconds: float) -> None:
-        """Ends the block after this time at the latest. The token timeouts no longer apply."""
+    def stop(self) -> None:
+        """Ends the timeouts: the last token came."""
         self.has_ended = True
         self.pause()
+
+    def end_within(self, seconds: float) -> None:
+        """Ends the block after this time at the latest. The token timeouts no longer apply."""
+        self.stop()
         self._expire(seconds)
 
     def pause(self) -> None:

@@ -148,6 +148,7 @@ class Assembly:
             return True
         ruled_out = tool in self._tools.shown and tool not in self._tools.callable
         if ruled_out:
+            metrics.UNREAD_OUTPUT.of(self._family, "tool_choice").add()
             log.warning("the model called %s, which the tool choice rules out", tool.shown_as)
         return ruled_out
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,14 @@ async def test_stream_that_does_not_end_is_closed_after_the_grace_time(fake: Fak
     assert await generated(server, most=1) == [1]
     async with asyncio.timeout(WAIT_MAX_S):
         await fake.stopped.wait()
+    await server.close()
+
+
+async def test_answer_of_a_server_that_is_silent_behind_its_finish_reason_is_whole(fake: FakeGenerate) -> None:
+    timeouts = replace(profile(fake.endpoint), token_timeout_s=0.02)
+    server = HttpModelServer(timeouts, end_grace_s=0.02, usage_wait_s=0.1)
+    fake.script = [ids_event([1], "stop"), Ending.SILENCE]
+    assert await generated(server) == [1, 99]
     await server.close()
 
 

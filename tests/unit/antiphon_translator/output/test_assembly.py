@@ -169,10 +169,13 @@ def test_with_parallel_calls_the_assembly_does_not_stop_after_a_call() -> None:
     assert not assembled.assembly.has_enough
 
 
-def test_call_excluded_by_tool_choice_is_dropped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_call_excluded_by_tool_choice_is_dropped_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    counted = metrics.UNREAD_OUTPUT.of("hermes", "tool_choice")
+    before = counted.value
     only_f = tool_set({"type": "allowed_tools", "mode": "auto", "tools": [FUNCTION]})
     output = Assembled(only_f).take(*call("exec", '{"input": "x"}'), *call("f", "{}"))
     assert [item["name"] for item in output] == ["f"]
+    assert counted.value == before + 1
     assert "exec" in caplog.text
 
 
