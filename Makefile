@@ -10,7 +10,7 @@ COMMITS ?= origin/main..HEAD
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean version dashboard-pictures screenshots console-libraries
+.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients engines docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean version dashboard-pictures screenshots console-libraries
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -138,6 +138,9 @@ dist: $(VENV)/.installed-dev node_modules/.installed  ## build the wheels, and t
 clients: $(VENV)/.installed-dev node_modules/.installed  ## try other people's clients, and the store's in three languages, and write their table
 	TEST_VOLUME=nightly $(PYTEST) -n 0 tests/clients/test_call_the_store.py tests/clients/test_documented_clients.py tests/clients/test_llmprobe.py tests/clients/test_resending_clients.py tests/clients/test_readme_chat_server.py --clients-page=docs/reference/clients.md $(ARGS)
 
+engines: $(VENV)/.installed-dev  ## try the gateway before real vLLM and llama.cpp on the CPU, and write their table: ARGS=--record
+	$(BIN)/python -m tests.engines $(ARGS)
+
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md
 	$(BIN)/python -m antiphon_core.telemetry.reference_page > docs/reference/metrics.md
@@ -153,7 +156,8 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	$(EXPORT) --no-default-groups --output-file requirements.txt
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
-	for each in tests/clients/*/requirements.in tests/support/phoenix/requirements.in; do $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file $${each%.in}.txt $$each || exit 1; done
+	for each in tests/clients/*/requirements.in tests/engines/llamacpp/requirements.in tests/support/phoenix/requirements.in; do $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file $${each%.in}.txt $$each || exit 1; done
+	$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --excludes tests/engines/excludes.txt --output-file tests/engines/vllm/requirements.txt tests/engines/vllm/requirements.in
 	echo checkov | $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file tests/k8s/requirements-checkov.txt --upgrade -
 
 bench: bench-store bench-translator bench-gateway  ## run the benchmarks: ratios against a baseline of the same run

@@ -1,10 +1,11 @@
 """Translates the errors of model servers over HTTP: errors of the request, and errors of the server.
 
 A request that a server rejects (400, 413, 422) would be rejected again, so the client gets a 400 with the server's
-reason, without addresses, paths and stack traces. A prompt that is too long or a guide that the server cannot use is
-recognized by the text of the error, whatever the status. For every other error the client gets a message of our own. A
-server that does not know the API key, the model or the URL has to be corrected by an operator: a retry of the client
-would only repeat the error for minutes, so its error says so, and the log says what to compare.
+reason, without addresses, paths and stack traces. A prompt that is too long, a guide that the server cannot use, or
+media that its model cannot see or hear is recognized by the text of the error, whatever the status. For every other
+error the client gets a message of our own. A server that does not know the API key, the model or the URL has to be
+corrected by an operator: a retry of the client would only repeat the error for minutes, so its error says so, and the
+log says what to compare.
 The log gets only the error's code and type, because the text of an error may repeat the prompt.
 """
 
@@ -38,6 +39,10 @@ BEGINNING_CHARS_MAX = 80
 RETRY_AFTER_MS_MAX = 3_600_000
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REJECTIONS = (400, 413, 422)
+# llama.cpp answers 500, vLLM 400 (tests/golden/engines).
+_NO_SUCH_MEDIA = re.compile(
+    r"\b(?:image|audio|video) input is not supported|\bis not a multimodal model", re.IGNORECASE
+)
 _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
     401: (EngineMisconfigured, "rejects the API key"),
     402: (EngineMisconfigured, "asks for a payment"),
@@ -89,7 +94,7 @@ def of_answer(
     reason = readable(given, url)
     if length_errors.is_in(f"{code} {error.get('type')} {given}"):
         return ContextLengthExceeded(f"{server} rejects the request: {reason}", field="input")
-    if actual in _REJECTIONS:
+    if actual in _REJECTIONS or _NO_SUCH_MEDIA.search(given):
         return InvalidRequest(f"{server} rejects the request: {reason}", code="engine_refused")
     kind, what = _BY_STATUS.get(actual, (EngineFault, "reported an error"))
     if kind is EngineMisconfigured:

@@ -14,6 +14,7 @@ _NOT_SET_UP = re.compile(r"guideddecoder is not setup|guided decoding is not ena
 _NO_GRAMMAR = re.compile(
     r"guided_decoding_guide|grammar error|compile grammar|(?:parse|parsing|invalid) grammar|not supported by xgrammar"
     r"|llguidance|unsatisfiable schema|json schema conversion failed|invalid json schema|unsupported json schema"
+    r"|json schema error"
 )
 
 

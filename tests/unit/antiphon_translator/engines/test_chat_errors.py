@@ -44,6 +44,29 @@ def test_request_rejected_by_the_server_is_invalid_with_the_servers_reason(told:
     assert found.code == "engine_refused"
 
 
+MMPROJ = "hint: if this is unexpected, you may need to provide the mmproj"
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        f"image input is not supported - {MMPROJ}",
+        f"audio input is not supported - {MMPROJ}",
+        "smollm2 is not a multimodal model",
+    ],
+)
+def test_media_that_the_model_cannot_take_is_invalid_whatever_the_status(reason: str, status: int) -> None:
+    found = error({"error": {"code": status, "message": reason, "type": "server_error"}}, status)
+    assert (type(found), found.code) == (InvalidRequest, "engine_refused")
+    assert reason in found.message
+
+
+@pytest.mark.parametrize("reason", ["image processor crashed", "input is not supported", "no multimodal model loaded"])
+def test_failure_that_is_not_about_what_a_model_takes_stays_a_fault(reason: str) -> None:
+    assert type(error({"error": {"message": reason, "code": 500}}, 500)) is EngineFault
+
+
 @pytest.mark.parametrize(
     ("told", "status"),
     [

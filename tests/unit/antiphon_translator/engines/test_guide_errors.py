@@ -17,6 +17,8 @@ NO_GRAMMAR = (
     "ValueError: LLGuidance matcher error: Unimplemented keys",
     "{'code': 400, 'message': 'failed to parse grammar', 'type': 'invalid_request_error'}",
     "JSON schema conversion failed: Unrecognized schema",
+    "Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at "
+    "#/properties/x: unrecognized type integr",
 )
 OTHERS = ("", "out of paper", "unexpected inference input 'x' for model 'y'", "model grammarian is not ready")
 
