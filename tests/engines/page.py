@@ -50,9 +50,8 @@ def _row(*fields: str) -> str:
 _NOTES = """
 ## Known gaps
 
-- vLLM keeps a forced call to the function's parameters only where the function has `strict: true`. Antiphon does not
-  pass `strict` on, so the small model writes arguments without end.
-- llama.cpp ignores a `tool_choice` that names a function. With `required`, asked directly, it answered with text too.
+- llama.cpp answers this model's forced calls with text, also asked directly: its parser is made from a template that
+  shows no tools.
 - No answer of the small model behind vLLM ended its reasoning: a guide writes the letters of `</think>`, not the token
   that vLLM's parser looks for. Reasoning followed by text is recorded of llama.cpp only.
 

@@ -124,6 +124,8 @@ class ChatPrompt:
     tool_choice: str | Object | None = None
     switches: Mapping[str, object] | None = None
     """Variables for the chat template of the other server: `chat_template_kwargs`."""
+    strict: frozenset[str] = frozenset()
+    """The names of the functions whose calls must match their schemas."""
 
 
 Prompt = TokenPrompt | TextPrompt | ChatPrompt

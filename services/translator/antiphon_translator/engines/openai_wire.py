@@ -31,7 +31,9 @@ class Dialect:
     """The request members that one kind of server takes. `sampling` maps members of Sampling to the server's own names.
     `guides` writes a guide that the standard cannot express: a regular expression or a grammar. `takes_switches`: the
     server takes variables for its chat template (`ChatPrompt.switches`). `takes_parallel_calls`: it takes
-    `parallel_tool_calls`; TensorRT-LLM's server rejects members that it does not know.
+    `parallel_tool_calls`; TensorRT-LLM's server rejects members that it does not know. `takes_strict`: it keeps the
+    calls of a function that is `strict` to its parameters; without, vLLM 0.32 does not even keep forced calls to them.
+    `takes_named_choice`: it takes a `tool_choice` that names a function; llama.cpp takes it for "auto".
 
     `reasoning` are the names under which a message has the assistant's earlier reasoning. Model servers ignore a name
     that they do not know, so a server of an unknown kind is sent both. The name in a server's own stream does not tell
@@ -44,6 +46,8 @@ class Dialect:
     takes_switches: bool = False
     takes_ignore_eos: bool = False
     takes_parallel_calls: bool = False
+    takes_strict: bool = False
+    takes_named_choice: bool = True
 
     @property
     def controls(self) -> frozenset[str]:
@@ -73,6 +77,7 @@ DIALECTS: Mapping[str, Dialect] = {
         takes_switches=True,
         takes_ignore_eos=True,
         takes_parallel_calls=True,
+        takes_strict=True,
     ),
     "sglang": Dialect(
         _named(*_NON_STANDARD),
@@ -81,6 +86,7 @@ DIALECTS: Mapping[str, Dialect] = {
         takes_switches=True,
         takes_ignore_eos=True,
         takes_parallel_calls=True,
+        takes_strict=True,
     ),
     "llamacpp": Dialect(
         _named("top_k", "min_p", repetition_penalty="repeat_penalty"),
@@ -88,6 +94,7 @@ DIALECTS: Mapping[str, Dialect] = {
         takes_switches=True,
         takes_ignore_eos=True,
         takes_parallel_calls=True,
+        takes_named_choice=False,
     ),
 }
 """The dialects by the `owned_by` of a model in its server's list."""
@@ -136,7 +143,7 @@ def body(request: GenerationRequest, model: str, dialect: Dialect, *, tells_cach
         "stream": True,
         "stream_options": {"include_usage": True},
         **_sampling(request.sampling, dialect),
-        **_tools(chat),
+        **_tools(chat, dialect),
         **_guide(request.guide, dialect),
     }
     if request.max_tokens != UNLIMITED:
@@ -174,10 +181,20 @@ def _sampling(sampling: Sampling, dialect: Dialect) -> Object:
     return {dialect.sampling[name]: value for name, value in given.items()}
 
 
-def _tools(chat: ChatPrompt) -> Object:
+def _tools(chat: ChatPrompt, dialect: Dialect) -> Object:
     if not chat.tools:
         return {}
-    return {"tools": list(chat.tools)} | ({} if chat.tool_choice is None else {"tool_choice": chat.tool_choice})
+    tools, choice = list(chat.tools), chat.tool_choice
+    if isinstance(choice, dict) and not dialect.takes_named_choice:
+        name, choice = choice["function"]["name"], "required"
+        tools = [tool for tool in tools if tool["function"]["name"] == name]
+    if dialect.takes_strict and chat.strict:
+        tools = [_strict(tool) if tool["function"]["name"] in chat.strict else tool for tool in tools]
+    return {"tools": tools} | ({} if choice is None else {"tool_choice": choice})
+
+
+def _strict(tool: Object) -> Object:
+    return tool | {"function": tool["function"] | {"strict": True}}
 
 
 def _guide(guide: Guide | None, dialect: Dialect) -> Object:

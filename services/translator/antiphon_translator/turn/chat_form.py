@@ -19,6 +19,9 @@ def of_conversation(conversation: Conversation, tools: ToolSet, switches: Mappin
         tools=conversation.tools,
         tool_choice=_choice(tools),
         switches=switches or None,
+        strict=frozenset(
+            tool.shown_as for tool in tools.shown if tool.strict or (tools.required and tool in tools.callable)
+        ),
     )
 
 

@@ -28,7 +28,7 @@ from antiphon_translator.generation import (
 )
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
-TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+TOOL: Object = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=ChatPrompt(MESSAGES))
 VLLM = DIALECTS["vllm"]
 
@@ -69,6 +69,26 @@ def test_body_has_all_sampling_tools_and_template_arguments() -> None:
     assert written["chat_template_kwargs"] == {"enable_thinking": False}
     assert "chat_template_kwargs" not in body(replace(REQUEST, prompt=chat), "m", PLAIN)
     assert "tool_choice" not in body(replace(REQUEST, prompt=ChatPrompt(MESSAGES, (), "none")), "m", VLLM)
+
+
+def test_strict_functions_are_marked_for_servers_that_take_it() -> None:
+    other = {"type": "function", "function": {"name": "g", "parameters": {"type": "object"}}}
+    chat = ChatPrompt(MESSAGES, [TOOL, other], "auto", strict=frozenset({"f"}))
+    for dialect in ("vllm", "sglang"):
+        strict, plain = body(replace(REQUEST, prompt=chat), "m", DIALECTS[dialect])["tools"]
+        assert strict == {"type": "function", "function": {**TOOL["function"], "strict": True}}
+        assert plain == other
+    for written in (body(replace(REQUEST, prompt=chat), "m", each) for each in (PLAIN, DIALECTS["llamacpp"])):
+        assert written["tools"] == [TOOL, other]
+
+
+def test_server_that_takes_no_named_choice_is_offered_that_function_alone() -> None:
+    other = {"type": "function", "function": {"name": "g", "parameters": {"type": "object"}}}
+    named = {"type": "function", "function": {"name": "g"}}
+    asked = replace(REQUEST, prompt=ChatPrompt(MESSAGES, [TOOL, other], named))
+    written = body(asked, "m", DIALECTS["llamacpp"])
+    assert (written["tools"], written["tool_choice"]) == ([other], "required")
+    assert body(asked, "m", VLLM)["tool_choice"] == named
 
 
 @pytest.mark.parametrize(("asked", "sent"), [(0, 1), (1, 1), (20, 20)])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,14 @@ def test_messages_calls_and_results_become_chat_messages() -> None:
     assert loads(call["function"]["arguments"].encode()) == {"city": "Rome"}
     assert result == {"role": "tool", "content": "Sunny.", "tool_call_id": "call_1"}
     assert (chat.tools, chat.switches) == ((F.as_function(),), {"enable_thinking": False})
+
+
+def test_functions_are_strict_as_declared_or_where_a_call_is_forced() -> None:
+    strict = replace(G, strict=True)
+    chat = Conversation((Message("user", ("a",)),), tools=(F.as_function(), strict.as_function()))
+    assert of_conversation(chat, ToolSet((F, strict), (F, strict)), {}).strict == {"n__g"}
+    assert of_conversation(chat, ToolSet((F, strict), (F, strict), required=True), {}).strict == {"f", "n__g"}
+    assert of_conversation(chat, ToolSet((F, G), (F,), required=True), {}).strict == {"f"}
 
 
 def test_only_speakers_are_named_in_chat_messages() -> None:
