@@ -1,13 +1,16 @@
 """Converts arguments that a model writes without quotes to JSON, by the types in the tool's schema.
 
 A text becomes a number, a boolean, an object or the like only if it is JSON of a type that the schema allows; otherwise
-it becomes a string. Numbers keep their spelling: 1e20 or a long integer is never rewritten.
+it becomes a string. Numbers keep their spelling: 1e20 or a long integer is never rewritten. Only where the schema
+allows an integer and no other number, a whole number such as 7.0 or 1e3 is written as 7 or 1000: JSON Schema counts it
+as an integer, and the parsers of many tools do not.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from antiphon_core import python_syntax
@@ -29,6 +32,8 @@ _KINDS: dict[type, str] = {
 _UNIONS = ("anyOf", "oneOf", "allOf")
 _ELEMENT = "item"  # the tag of an array's elements
 _WRAPPERS = ("arguments", "parameters", "params", "args", "input")
+_EXPONENT_MAX = 308
+"""The exponent of the largest whole number that is written out; a double has no larger one."""
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each text
 _NOT_JSON = ("NaN", "Infinity", "nan", "inf")
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
@@ -77,6 +82,8 @@ def as_json(text: str, types: frozenset[str], *, is_json: bool = False) -> str:
         return word
     if types == STRING:
         return string(text)
+    if kind == "number" and (digits := _whole(word, types)) is not None:
+        return digits
     if kind is not None and kind != "string" and _allows(types, kind):
         return word
     if kind == "string" and types and "string" not in types:
@@ -92,7 +99,15 @@ def word_as_json(word: str, types: frozenset[str]) -> str | None:
     kind = _kind_of(spelt)
     if kind is None:
         return None if word.lstrip("-") in _NOT_JSON and "string" not in types else string(word)
+    if kind == "number" and (digits := _whole(spelt, types)) is not None:
+        return digits
     return string(word) if types == STRING and kind != "null" else spelt
+
+
+def with_integers(text: str, schema: Object) -> str:
+    """A JSON text of Python's own encoder, in which whole numbers are written as integers where the schema allows an
+    integer and no other number."""
+    return _encode(_as_integers(json.loads(text), schema)) if schema else text
 
 
 def text_of_literal(written: str) -> str | None:
@@ -177,6 +192,33 @@ def _reject(name: str) -> None:
 
 def _allows(types: frozenset[str], kind: str) -> bool:
     return not types or kind in types or (kind == "integer" and "number" in types)
+
+
+def _as_integers(given: Any, schema: Object) -> Any:
+    match given:
+        case float() if given.is_integer() and _is_whole(_types(schema)):
+            return int(given)
+        case dict():
+            return {key: _as_integers(each, member(schema, key)) for key, each in given.items()}
+        case list():
+            return [_as_integers(each, element(schema)) for each in given]
+    return given
+
+
+def _is_whole(types: frozenset[str]) -> bool:
+    """Whether a value of these types is an integer if it is a number."""
+    return "integer" in types and "number" not in types
+
+
+def _whole(number: str, types: frozenset[str]) -> str | None:
+    """The digits of a JSON number that is whole, such as 7.0 or 1e3, where the schema allows an integer and no other
+    number; else None."""
+    if not _is_whole(types):
+        return None
+    exact = Decimal(number)
+    if exact.adjusted() > _EXPONENT_MAX or exact != exact.to_integral_value():
+        return None
+    return str(int(exact))
 
 
 def _python(word: str, types: frozenset[str]) -> str | None:

@@ -13,7 +13,18 @@ from antiphon_translator.parsing import values
         ("3", {"string"}, '"3"'),
         (" 3 ", {"integer"}, "3"),
         ("3", {"number"}, "3"),
-        ("3.0", {"integer"}, '"3.0"'),
+        ("3.0", {"integer"}, "3"),
+        ("-7.00", {"integer", "null"}, "-7"),
+        ("7.0", {"integer", "string"}, "7"),
+        ("1e3", {"integer"}, "1000"),
+        ("1.5E+1", {"integer"}, "15"),
+        ("700e-2", {"integer"}, "7"),
+        ("7.5", {"integer"}, '"7.5"'),
+        ("1e-3", {"integer"}, '"1e-3"'),
+        ("1e400", {"integer"}, '"1e400"'),
+        ("7.0", {"integer", "number"}, "7.0"),
+        ("7.0", {"string"}, '"7.0"'),
+        ("7.0", set(), "7.0"),
         ("1e20", {"number"}, "1e20"),
         ("123456789012345678901234567890", {"integer"}, "123456789012345678901234567890"),
         ("true", {"boolean"}, "true"),
@@ -33,6 +44,23 @@ from antiphon_translator.parsing import values
 )
 def test_text_is_converted_to_a_type_of_the_schema(text: str, types: set[str], written: str) -> None:
     assert values.as_json(text, frozenset(types)) == written
+
+
+@pytest.mark.parametrize(
+    ("word", "types", "written"),
+    [("7.0", {"integer"}, "7"), ("7.5", {"integer"}, "7.5"), ("7.0", {"number"}, "7.0"), ("7.0", set(), "7.0")],
+)
+def test_whole_number_in_a_notation_with_quotes_is_an_integer_by_the_schema(
+    word: str, types: set[str], written: str
+) -> None:
+    assert values.word_as_json(word, frozenset(types)) == written
+
+
+def test_whole_numbers_in_a_value_are_integers_by_its_schema() -> None:
+    whole, schema = {"type": ["integer", "null"]}, dict[str, object]()
+    schema = {"properties": {"n": whole, "x": {"type": "number"}, "all": {"type": "array", "items": whole}}}
+    given = '{"n": 7.0, "x": 7.0, "all": [1.0, 2.5, null], "other": 7.0}'
+    assert values.with_integers(given, schema) == '{"n": 7, "x": 7.0, "all": [1, 2.5, null], "other": 7.0}'
 
 
 def test_types_of_a_parameter_are_read_from_its_schema() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from antiphon_translator.parsing import values
 from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
 from antiphon_translator.parsing.kinds.python_source import PythonSource, calls_of
 from antiphon_translator.parsing.markers import Markers
@@ -75,5 +76,5 @@ def _write(reading: Reading, call: PythonSource) -> None:
         reading.out.arguments(call.arguments)
         reading.out.break_call()
     else:
-        reading.out.arguments(call.json)
+        reading.out.arguments(values.with_integers(call.json, reading.schemas.get(call.name, {})))
         reading.out.end_call()

@@ -29,6 +29,11 @@ def test_list_of_python_calls_is_parsed(text: str, segments: list[Segment]) -> N
     assert parsed(FAMILY, f"<c>{text}</c>") == segments
 
 
+def test_whole_number_is_an_integer_by_the_schema() -> None:
+    schemas = {"f": {"properties": {"n": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "x": {"type": "number"}}}}
+    assert parsed(FAMILY, "<c>[f(n=7.0, x=7.0)]</c>", schemas=schemas) == call("f", '{"n": 7, "x": 7.0}')
+
+
 @pytest.mark.parametrize("text", ["[1]", "f()", "[]", "[g(1)]", "[f]", "[g(x=print())]"])
 def test_python_code_without_a_call_of_an_offered_tool_stays_text(text: str) -> None:
     assert parsed(FAMILY, f"<c>{text}</c> so") == [Text(f"<c>{text}</c> so")]
