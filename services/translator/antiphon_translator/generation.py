@@ -137,8 +137,9 @@ class GenerationRequest:
     """One generation. `request_id` is unique: engines log it, and some stop the generation by it.
 
     Each of `stop_ids` ends the generation, the model's own end-of-turn id first; so does each text in `stop`, which is
-    not part of the output. `stop_tokens` are the texts of all `stop_ids` but the first, where these are added tokens of
-    the vocabulary: for an engine of text that takes one id only.
+    not part of the output: in the answer or, with `stop_in_reasoning`, in everything that is generated. `stop_tokens`
+    are the texts of all `stop_ids` but the first, where these are added tokens of the vocabulary: for an engine of text
+    that takes one id only.
     `top_logprobs` is the number of alternatives of each token; None for no log probabilities at all.
     `parallel_calls` says whether the model may write several calls; None leaves it to the server of a CHAT engine.
     Requests with the same `cache_key` are likely to share the beginning of their prompt. With `asks_cached` the server
@@ -152,6 +153,7 @@ class GenerationRequest:
     stop_ids: tuple[int, ...] = ()
     stop_tokens: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
+    stop_in_reasoning: bool = False
     ignore_eos: bool = False
     parallel_calls: bool | None = None
     sampling: Sampling = Sampling()
@@ -160,6 +162,16 @@ class GenerationRequest:
     lora: str | None = None
     cache_key: str | None = None
     asks_cached: bool = False
+
+    @property
+    def answer_stops(self) -> tuple[str, ...]:
+        """The stop texts that the translator searches for in the answer."""
+        return () if self.stop_in_reasoning else self.stop
+
+    @property
+    def server_stops(self) -> tuple[str, ...]:
+        """The stop texts for a server of text, which searches in everything that it generates."""
+        return self.stop if self.stop_in_reasoning else ()
 
     def prompt_as(self, kind: type[PromptT]) -> PromptT:
         """The prompt as this kind. TypeError: the prompt is of another kind, for an engine of another level."""

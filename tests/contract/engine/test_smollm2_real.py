@@ -144,7 +144,7 @@ async def test_generation_ends_at_max_tokens(engine: Engine) -> None:
 @pytest.mark.parametrize("stop", [" France", "ance is", "capi"])
 async def test_generation_ends_before_a_stop_text(server: RunningTriton, name: str, stop: str) -> None:
     engine = engine_on(server, name=name)
-    chunks = await chunks_of(engine, asked(QUESTION, stop=("nowhere", stop)))
+    chunks = await chunks_of(engine, asked(QUESTION, stop=("nowhere", stop), stop_in_reasoning=True))
     assert text_of(chunks) == "The capital of France is Paris.".partition(stop)[0]
     assert chunks[-1].finish is FinishReason.STOP
     await engine.close()

@@ -201,7 +201,7 @@ async def collected_at_last(engine: Engine) -> list[list[int]]:
 @pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "llmapi", ENSEMBLE])
 async def test_a_stop_text_that_the_model_ignores_stops_the_generation(server: RunningTriton, name: str) -> None:
     engine = engine_for(server, name)
-    request = asked(max_tokens=BEYOND, stop=(as_text((13,)),))
+    request = asked(max_tokens=BEYOND, stop=(as_text((13,)),), stop_in_reasoning=True)
     assert await collect(engine, request) == [[11], [12]]
     assert await server.tokens_when_cancelled(request.request_id) < BEYOND // 5
     await engine.close()

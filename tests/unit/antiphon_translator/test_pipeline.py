@@ -375,7 +375,6 @@ def test_adapter_of_the_profile_is_sent_to_the_engine() -> None:
 @pytest.mark.parametrize(
     ("request_", "level", "field"),
     [
-        ({"stop": "a"}, Level.TEXT, "stop"),
         ({"nvext": {"ignore_eos": True}}, Level.TOKENS, "nvext.ignore_eos"),
         ({"nvext": {"guided_regex": "a"}}, Level.TOKENS, "nvext.guided_regex"),
     ],

@@ -17,7 +17,7 @@ The request asked for one choice, so other choices are ignored.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from antiphon_core.errors import EngineFault
@@ -42,11 +42,12 @@ from antiphon_translator.parsing.segments import Output, Reasoning, Refusal, Seg
 
 
 class ChunkReader:
-    """Reads the chunks of one stream. `names` are those of the functions that the request offers."""
+    """Reads the chunks of one stream. `names` are those of the functions that the request offers. The answer ends at
+    the first of `stops`."""
 
-    def __init__(self, unread: Unread, names: Collection[str] = ()) -> None:
+    def __init__(self, unread: Unread, names: Collection[str] = (), stops: Sequence[str] = ()) -> None:
         self._unread = unread
-        self._output = Output()
+        self._output = Output(stops)
         self._calls = CallTable(names)
         self._halves: dict[Kind, Halves] = {kind: Halves() for kind in (Text, Reasoning, Refusal)}
         self._front: Call | None = None
@@ -79,6 +80,8 @@ class ChunkReader:
             elif choice.get("index") in (0, None, "0"):
                 self._take_choice(choice)
         segments = self._take_segments()
+        if self._output.is_stopped:
+            return ChatChunk(segments=segments, finish=FinishReason.STOP, usage=self._usage)
         return ChatChunk(segments=segments) if segments else None
 
     @property

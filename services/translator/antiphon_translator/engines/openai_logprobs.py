@@ -9,7 +9,7 @@ all log probabilities of the stream are left out (output/scored_output.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import inf, isnan
 from typing import Any
 
@@ -31,16 +31,16 @@ def reader(request: GenerationRequest, unread: Unread) -> ChunkReader:
     """A reader of the chunks that answer a request."""
     names = tuple(tool["function"]["name"] for tool in request.prompt_as(ChatPrompt).tools)
     if request.top_logprobs is None:
-        return ChunkReader(unread, names)
-    return ScoredChunkReader(unread, names, request.top_logprobs)
+        return ChunkReader(unread, names, request.answer_stops)
+    return ScoredChunkReader(unread, names, request.answer_stops, top=request.top_logprobs)
 
 
 class ScoredChunkReader(ChunkReader):
     """Reads the chunks of one stream with log probabilities, `top` alternatives of each token among them."""
 
-    def __init__(self, unread: Unread, names: Collection[str], top: int) -> None:
+    def __init__(self, unread: Unread, names: Collection[str] = (), stops: Sequence[str] = (), *, top: int) -> None:
         super().__init__(unread, names)
-        self._output = TracedOutput(lambda: self._position)
+        self._output = TracedOutput(lambda: self._position, stops)
         self._top = top
         self._alignment = Alignment()
         self._position = 0

@@ -148,8 +148,8 @@ def body(request: GenerationRequest, model: str, dialect: Dialect, *, tells_cach
     }
     if request.max_tokens != UNLIMITED:
         written["max_tokens"] = request.max_tokens
-    if request.stop:
-        written["stop"] = list(request.stop)
+    if request.server_stops:
+        written["stop"] = list(request.server_stops)
     if tells_cache_key and request.cache_key is not None:
         written["prompt_cache_key"] = request.cache_key
     if chat.tools and request.parallel_calls is not None and dialect.takes_parallel_calls:

@@ -2,7 +2,8 @@
 
 They differ in the names of their inputs, in whether a message holds the new text or all of it, and in what they report
 at the end: a finish reason (LLM API), or token counts (the others), from which the finish reason follows. Their own
-search for stop words works on token ids and leaves the words in the text, so the text is searched here, too.
+search for stop words works on token ids and leaves the words in the text, so the text is searched here, too. They get
+stop texts only with `stop_in_reasoning`, because they do not know where the answer begins.
 
 `end_id` takes one id. A model with several, such as Llama 3, gets the others as stop words by their texts, which the
 tokenizer of the server turns into these ids. The text has such a token only if the server does not skip special tokens.
@@ -144,7 +145,7 @@ class TextSignature:
     def _tensors(self, request: GenerationRequest) -> list[Tensor]:
         optional = [one(self.names.streaming, True), one(self.names.exclude_prompt, True)]
         optional += [one(f"return_{name}", True) for name in (*_COUNTS, _FINISH) if name in self.model.outputs]
-        if stop := (*request.stop, *request.stop_tokens):
+        if stop := (*request.server_stops, *request.stop_tokens):
             optional.append(row(self.names.stop, stop))
         if request.stop_ids or request.ignore_eos:
             optional.append(one(_END_ID, _NO_END_ID if request.ignore_eos else request.stop_ids[0]))
@@ -182,7 +183,7 @@ class TextReader:
         self.is_complete = False
         self._outputs = Outputs()
         self._text = GrowingText(growth)
-        self._stop = StopTexts((*request.stop, *request.stop_tokens))
+        self._stop = StopTexts((*request.server_stops, *request.stop_tokens))
         self._stop_tokens = frozenset(request.stop_tokens)
         self._max_tokens = request.max_tokens
         self._reason = ""

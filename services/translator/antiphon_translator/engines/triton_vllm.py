@@ -1,8 +1,8 @@
 """A model of Triton's vLLM backend: text in, text out, and the sampling parameters as one JSON text.
 
 The backend makes vLLM's SamplingParams from that JSON, and drops all of it at an unknown member, so only members that
-every release knows are sent. The text includes special tokens, because calls and reasoning are marked with them. vLLM
-finds stop texts itself and cuts them off.
+every release knows are sent. The text includes special tokens, because calls and reasoning are marked with them. With
+`stop_in_reasoning`, vLLM finds stop texts itself and cuts them off.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def sampling_parameters(request: GenerationRequest) -> Object:
         parameters["temperature"] = 0
     if request.stop_ids:
         parameters["stop_token_ids"] = list(request.stop_ids)
-    if request.stop:
-        parameters["stop"] = list(request.stop)
+    if request.server_stops:
+        parameters["stop"] = list(request.server_stops)
     if request.ignore_eos:
         parameters["ignore_eos"] = True
     if request.top_logprobs is not None:

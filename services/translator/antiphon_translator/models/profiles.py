@@ -87,6 +87,9 @@ class ModelProfile:
     """The limit of output tokens for requests that set none; without it, the rest of the context."""
     reasoning_summary: Literal["verbatim", "none"] = "verbatim"
     """The summary of the reasoning for requests that ask for one: the reasoning itself, or none."""
+    stop_in_reasoning: bool = False
+    """Whether the stop texts of a request are also searched for in reasoning and calls, as vLLM does, and not only in
+    the answer."""
     images: Literal["native", "placeholder", "refuse"] = "refuse"
     """The treatment of images: the model sees them, reads a placeholder, or the request is rejected (media.sight)."""
     image_token: str | None = None
@@ -199,6 +202,10 @@ def _checked(member: Field[Any], given: Any, base: Path, source: str) -> Any:
         choices = get_args(get_type_hints(ModelProfile)[member.name])
         if given not in choices:
             raise SettingsError(f"{where} must be one of {', '.join(choices)}.")
+        return given
+    if kind == "bool":
+        if not isinstance(given, bool):
+            raise SettingsError(f"{where} must be true or false.")
         return given
     if kind.startswith("int") or kind == "float":
         wanted = (int, float) if kind == "float" else (int,)

@@ -55,6 +55,8 @@ class ServedModel:
     """Whether it may write reasoning."""
     shows_reasoning: bool = True
     """Whether a summary of its reasoning is the reasoning itself; there is none otherwise."""
+    stop_in_reasoning: bool = False
+    """Whether stop texts end the output in reasoning and calls, too."""
     added_beginning: str = ""
     """The text that a server with the model's tokenizer puts before a prompt that it encodes by itself."""
     lora: str | None = None
@@ -101,6 +103,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         kv_block_tokens=profile.kv_block_tokens or 0,
         reasons=_reasons(family, facts, source or ""),
         shows_reasoning=profile.reasoning_summary == "verbatim",
+        stop_in_reasoning=profile.stop_in_reasoning,
         added_beginning=facts.added_beginning,
         lora=profile.lora,
         call_ids=call_ids.of(family.prompt.call_id, template.render),

@@ -120,7 +120,7 @@ class GuidedOutput:
 
     def _ended_before_answering(self) -> bool:
         """Whether the model ended by itself, at neither the length limit nor, possibly, a stop sequence."""
-        return self._inner.finish is not FinishReason.LENGTH and not self._request.stop
+        return self._inner.finish is not FinishReason.LENGTH and not self._inner.may_be_stopped
 
     def _watch(self, piece: TokenChunk | TextChunk) -> list[Segment]:
         """Reads a piece of the first generation. Returns its segments, or none when the answer begins with them."""

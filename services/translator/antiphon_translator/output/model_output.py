@@ -53,5 +53,9 @@ class ReadOutput(ModelOutput, Protocol):
     def in_reasoning(self) -> bool:
         """Whether the next chunk is reasoning, as far as the output so far tells."""
 
+    @property
+    def may_be_stopped(self) -> bool:
+        """Whether a stop text ended the output, or may have ended it on the server."""
+
     def resume(self, chunk: EngineChunk) -> None:
         """Reads the output of an earlier generation, which was sent already. This generation continues it."""

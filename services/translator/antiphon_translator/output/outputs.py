@@ -74,13 +74,16 @@ def _read_output(
             model.syntax,
             prompt_ids=prompt.ids,
             schemas=schemas,
-            stop=request.stop,
+            stops=request.stop,
+            stop_in_reasoning=request.stop_in_reasoning,
             continues_last=prompt.conversation.continues_last,
             watch=watch,
         )
         return TokenOutput(parser, request, model.kv_block_tokens)
     tail = request.prompt_as(TextPrompt).text.removesuffix(prompt.forced.beginning)
-    literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
+    literal = OutputParser(
+        model.syntax.literal, schemas=schemas, prompt_tail=tail, stops=request.answer_stops, watch=watch
+    )
     return TextOutput(literal, request, model.tokenizer)
 
 
@@ -104,6 +107,10 @@ class TokenOutput:
     @property
     def in_reasoning(self) -> bool:
         return self._parser.in_reasoning
+
+    @property
+    def may_be_stopped(self) -> bool:
+        return self._parser.is_stopped
 
     def write(self, text: str) -> list[Segment]:
         return self._parser.feed(self._parser.encode(text))
@@ -153,7 +160,7 @@ class TokenOutput:
             if self.finish is not None:
                 break
             segments += self._take((token_id,))
-            if self._parser.stopped:
+            if self._parser.is_stopped:
                 self.finish = FinishReason.STOP  # also at the last token that the limit permits
         return segments
 
@@ -183,12 +190,17 @@ class TextOutput:
     def __init__(self, parser: OutputParser, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
         self.finish: FinishReason | None = None
         self._parser = parser
+        self._has_server_stops = bool(request.server_stops)
         prompt_tokens = request.prompt_as(TextPrompt).tokens
         self._count = _Count(request, tokenizer, lambda: prompt_tokens, is_measured=True)
 
     @property
     def in_reasoning(self) -> bool:
         return self._parser.in_reasoning
+
+    @property
+    def may_be_stopped(self) -> bool:
+        return self._parser.is_stopped or self._has_server_stops
 
     def write(self, text: str) -> list[Segment]:
         return self._parser.feed(text)
@@ -200,7 +212,10 @@ class TextOutput:
         self.finish = self.finish or chunk.finish
         if self._count.note_text(chunk.text, is_reasoning=self._parser.in_reasoning):
             self.finish = self.finish or FinishReason.LENGTH
-        return self._parser.feed(chunk.text) if chunk.text else []
+        segments = self._parser.feed(chunk.text) if chunk.text else []
+        if self._parser.is_stopped:
+            self.finish = FinishReason.STOP  # also at the last token that the limit permits
+        return segments
 
     def resume(self, chunk: EngineChunk) -> None:
         if isinstance(chunk, TextChunk):

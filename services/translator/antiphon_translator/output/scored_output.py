@@ -92,6 +92,10 @@ class ScoredOutput:
     def in_reasoning(self) -> bool:
         return self._output.in_reasoning
 
+    @property
+    def may_be_stopped(self) -> bool:
+        return self._output.may_be_stopped
+
     def write(self, text: str) -> list[Segment]:
         return self._scored(self._output.write(text))
 

@@ -34,13 +34,15 @@ class OutputParser:
         *,
         schemas: Mapping[str, Object] | None = None,
         prompt_tail: str = "",
+        stops: Sequence[str] = (),
         watch: Watch | None = None,
     ) -> None:
-        """`watch` is called with all text that is read; text segments then have their positions in it (traced.py)."""
+        """The output ends at the first of `stops` in its texts. `watch` is called with all text that is read; text
+        segments then have their positions in it (traced.py)."""
         self._family = family
         self._has_tools = schemas is not None
         self._in_reasoning = family.begins_in_reasoning(prompt_tail)
-        self._cursor, self._out = (Cursor(), Output()) if watch is None else traced(watch)
+        self._cursor, self._out = (Cursor(), Output(stops)) if watch is None else traced(watch, stops)
         self._reading = Reading(self._cursor, self._out, schemas or {}, family.markup)
         self._cursor.begin_with(next(filter(prompt_tail.endswith, family.carried), ""))
         self._steps = self._read(prompt_tail)
@@ -52,6 +54,11 @@ class OutputParser:
     def in_reasoning(self) -> bool:
         """Whether the next text is reasoning, as far as the text so far tells."""
         return self._in_reasoning if self._family.grammar is None else self._out.in_reasoning
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a stop was found in a text."""
+        return self._out.is_stopped
 
     def feed(self, text: str) -> list[Segment]:
         self._cursor.feed(text)
@@ -90,6 +97,7 @@ class OutputParser:
                 self._in_reasoning = marker in family.reasoning_open
                 self._shown_openers = 0
                 if not self._in_reasoning:
+                    self._out.end_reasoning()
                     yield from self._read_bare()
 
     def _read_run(self) -> Reader[str | None]:

@@ -12,9 +12,11 @@ The pieces of a call's arguments, joined, are JSON, as the model wrote it or as 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Literal, NoReturn
 
 from antiphon_core.values import value
+from antiphon_translator.parsing.stop_texts import StopTexts
 
 
 @value
@@ -105,41 +107,61 @@ Segment = Text | Reasoning | Refusal | CallBegin | Arguments | CallEnd | Break |
 
 
 class TextRun:
-    """A run of text of one kind. The white space at its end is held back until more text of the run follows."""
+    """A run of text of one kind, up to the first of its `stops`. Text that may be the beginning of one of these, and
+    white space at the end of the run, are held back until more text of the run follows."""
 
-    def __init__(self, segment: type[Text | Reasoning], *, keeps_leading: bool) -> None:
+    def __init__(self, segment: type[Text | Reasoning], *, keeps_leading: bool, stops: Sequence[str] = ()) -> None:
         self._segment = segment
         self._held: list[str] = []
         self._keeps_leading = keeps_leading
+        self._stops = StopTexts(stops)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether one of the `stops` was found."""
+        return self._stops.matched
 
     def add(self, text: str, to: list[Segment]) -> None:
+        if self._stops.is_searching and not self._keeps_leading and not self._stops.withheld:
+            text = text.lstrip()  # a stop is not searched for in white space that is left out
+        self._write(self._stops.feed(text), to)
+
+    def _write(self, text: str, to: list[Segment]) -> None:
+        """Emits text without the white space at its end."""
         body = text.rstrip()
         if not body:
             self._held.append(text)
             return
         whole = "".join((*self._held, body)) if self._held else body
         self._held = [text[len(body) :]] if len(body) < len(text) else []
-        to.append(self._segment(whole if self._keeps_leading else whole.lstrip()))
+        self._emit(whole if self._keeps_leading else whole.lstrip(), to)
         self._keeps_leading = True
 
-    def end(self) -> None:
+    def _emit(self, text: str, to: list[Segment]) -> None:
+        to.append(self._segment(text))
+
+    def end(self, to: list[Segment]) -> None:
         """Drops the white space that was held back, because something else follows the run."""
+        self._write(self._stops.finish(), to)
         self._held, self._keeps_leading = [], False
 
     def finish(self, to: list[Segment]) -> None:
         """Emits the white space that was held back: at the end of the output it is part of the answer."""
-        held = "".join(self._held)
+        self._write(self._stops.finish(), to)
+        held, self._held = "".join(self._held), []
         if self._keeps_leading and held:
-            to.append(self._segment(held))
-        self.end()
+            self._emit(held, to)
+        self._keeps_leading = False
 
 
 class Output:
-    """Collects segments until they are taken."""
+    """Collects segments until they are taken. The output ends at the first of `stops` in its texts."""
 
-    def __init__(self) -> None:
+    def __init__(self, stops: Sequence[str] = ()) -> None:
         self._segments: list[Segment] = []
-        self._text = TextRun(Text, keeps_leading=True)
+        self._end: int | None = None
+        """The number of segments up to a stop that was found. Those behind it are dropped."""
+        self._text = TextRun(Text, keeps_leading=True, stops=stops)
         self._reasoning = TextRun(Reasoning, keeps_leading=False)
         self._run: TextRun | None = None
         """The run that was written last; None if something else followed it."""
@@ -149,19 +171,35 @@ class Output:
         self.is_cut_off = False
         """Whether the output has ended before the model was done."""
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a stop was found."""
+        return self._end is not None
+
     def take(self) -> list[Segment]:
         segments, self._segments = self._segments, []
+        if self._end is not None:
+            del segments[self._end :]
+            self._end = 0
         return segments
 
     def text(self, text: str) -> None:
         if self._run is not self._text:
             self._begin_run(self._text, self._reasoning)
         self._text.add(text, self._segments)
+        if self._text.is_stopped and self._end is None:
+            self._text.finish(self._segments)
+            self._end = len(self._segments)
 
     def reasoning(self, text: str) -> None:
         if self._run is not self._reasoning:
             self._begin_run(self._reasoning, self._text)
         self._reasoning.add(text, self._segments)
+
+    def end_reasoning(self) -> None:
+        """Ends reasoning that may have been empty: white space behind it does not begin the answer."""
+        if self._run is None:
+            self._text.end(self._segments)
 
     def refusal(self, text: str) -> None:
         self._leave_call()
@@ -221,13 +259,13 @@ class Output:
     def _begin_run(self, run: TextRun, other: TextRun) -> None:
         self._leave_call()
         self.in_reasoning = run is self._reasoning
-        other.end()
+        other.end(self._segments)
         self._run = run
 
     def _end_runs(self) -> None:
         self._run = None
-        self._text.end()
-        self._reasoning.end()
+        self._text.end(self._segments)
+        self._reasoning.end(self._segments)
 
     def _end_call(self, *, is_complete: bool) -> None:
         self.in_call = False

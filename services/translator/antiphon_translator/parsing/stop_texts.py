@@ -20,22 +20,38 @@ class StopTexts:
         self._texts = tuple(filter(None, texts))
         self._held = ""
 
+    @property
+    def is_searching(self) -> bool:
+        """Whether there are stop sequences, and none was found yet."""
+        return bool(self._texts) and not self.matched
+
+    @property
+    def withheld(self) -> int:
+        """How many characters at the end of the text so far were not returned: they may be, or are, a stop sequence
+        and the text behind it."""
+        return len(self._held)
+
     def feed(self, text: str) -> str:
         """Returns the text that cannot be part of a stop sequence; nothing more once `matched`."""
-        if not self._texts or self.matched:
-            return "" if self.matched else text
+        if not self._texts:
+            return text
         whole = self._held + text
+        if self.matched:
+            self._held = whole
+            return ""
         ends = [(at + len(stop), at) for stop in self._texts if (at := whole.find(stop)) >= 0]
         if ends:
             end, at = min(ends)
-            self.matched, self.found, self._held = True, whole[at:end], ""
+            self.matched, self.found, self._held = True, whole[at:end], whole[at:]
             return whole[:at]
         shown = len(whole) - self._held_length(whole)
         self._held = whole[shown:]
         return whole[:shown]
 
     def finish(self) -> str:
-        """Returns the text that was held back: at the end of the output it is no stop sequence."""
+        """Returns the text that was held back and is no stop sequence, because the text has ended."""
+        if self.matched:
+            return ""
         held, self._held = self._held, ""
         return held
 

@@ -40,7 +40,8 @@ class TokenSyntax:
 
 
 class TokenParser:
-    """The parser of one output. `schemas` and `watch` are those of `OutputParser`; `stop` are the stop sequences.
+    """The parser of one output. `schemas` and `watch` are those of `OutputParser`; `stops` are the stop
+    sequences in the text of the answer or, with `stop_in_reasoning`, in everything that the model writes.
     `continues_last`: the prompt ends within a message of the assistant, which may be longer than PROMPT_TAIL_IDS."""
 
     def __init__(
@@ -49,7 +50,8 @@ class TokenParser:
         *,
         prompt_ids: Sequence[int] = (),
         schemas: Mapping[str, Object] | None = None,
-        stop: Sequence[str] = (),
+        stops: Sequence[str] = (),
+        stop_in_reasoning: bool = False,
         continues_last: bool = False,
         watch: Watch | None = None,
     ) -> None:
@@ -58,14 +60,20 @@ class TokenParser:
         self._control = syntax.alphabet.character_of.keys()
         self._detokenizer = Detokenizer(syntax.tokenizer, prompt_ids=prompt_ids, spelling=syntax.alphabet.character_of)
         tail = syntax.prompt_tail(prompt_ids, whole=continues_last)
-        self._parser = OutputParser(syntax.family, schemas=schemas, prompt_tail=tail, watch=watch)
-        spellings = dict.fromkeys((*stop, *map(syntax.alphabet.encode, stop)))
-        self._stop = StopTexts(tuple(spellings)) if stop else None
+        spellings = tuple(dict.fromkeys((*stops, *map(syntax.alphabet.encode, stops))))
+        self._parser = OutputParser(
+            syntax.family,
+            schemas=schemas,
+            prompt_tail=tail,
+            stops=() if stop_in_reasoning else spellings,
+            watch=watch,
+        )
+        self._stops = StopTexts(spellings if stop_in_reasoning else ())
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether a stop sequence was found."""
-        return self._stop is not None and self._stop.matched
+        return self._stops.matched or self._parser.is_stopped
 
     @property
     def in_reasoning(self) -> bool:
@@ -89,16 +97,12 @@ class TokenParser:
 
     def feed(self, token_ids: Iterable[int]) -> list[Segment]:
         """Reads ids and returns the segments that they complete."""
-        text = "".join(map(self._detokenizer.feed, token_ids))
-        if self._stop is not None:
-            text = self._stop.feed(text)
+        text = self._stops.feed("".join(map(self._detokenizer.feed, token_ids)))
         return self._decoded(self._parser.feed(text)) if text else []
 
     def finish(self, *, cut_off: bool) -> list[Segment]:
         """Returns the last segments. `cut_off`: the output ended before the model was done."""
-        rest = self._detokenizer.finish(cut_off=cut_off)
-        if self._stop is not None:
-            rest = self._stop.feed(rest) + self._stop.finish()
+        rest = self._stops.feed(self._detokenizer.finish(cut_off=cut_off)) + self._stops.finish()
         return self._decoded([*self._parser.feed(rest), *self._parser.finish(cut_off=cut_off)])
 
     def _decoded(self, segments: list[Segment]) -> list[Segment]:

@@ -7,7 +7,7 @@ can have several spans. This module does not decide which parts are text: it onl
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from antiphon_core.values import value
 from antiphon_translator.parsing.cursor import Cursor
@@ -24,10 +24,10 @@ class TracedText(Text):
     spans: tuple[Span, ...]
 
 
-def traced(watch: Watch) -> tuple[Cursor, Output]:
+def traced(watch: Watch, stops: Sequence[str] = ()) -> tuple[Cursor, Output]:
     """A cursor that passes all text to `watch` before reading it, and an output of traced texts."""
     cursor = TracedCursor(watch)
-    return cursor, TracedOutput(lambda: cursor.position)
+    return cursor, TracedOutput(lambda: cursor.position, stops)
 
 
 class TracedCursor(Cursor):
@@ -45,37 +45,28 @@ class TracedCursor(Cursor):
 class TracedOutput(Output):
     """An output whose texts have spans. `position` is the end of a text in the input while the text is added."""
 
-    def __init__(self, position: Callable[[], int]) -> None:
+    def __init__(self, position: Callable[[], int], stops: Sequence[str] = ()) -> None:
         super().__init__()
-        self._text = _TracedRun(position)
+        self._text = _TracedRun(position, stops)
 
 
 class _TracedRun(TextRun):
-    def __init__(self, position: Callable[[], int]) -> None:
-        super().__init__(Text, keeps_leading=True)
+    def __init__(self, position: Callable[[], int], stops: Sequence[str]) -> None:
+        super().__init__(Text, keeps_leading=True, stops=stops)
         self._position = position
         self._pending: deque[Span] = deque()
 
     def add(self, text: str, to: list[Segment]) -> None:
         end = self._position()
         self._pending.append((end - len(text), end))
-        count = len(to)
         super().add(text, to)
-        self._trace(to, count)
 
-    def finish(self, to: list[Segment]) -> None:
-        count = len(to)
-        super().finish(to)
-        self._trace(to, count)
-
-    def _trace(self, to: list[Segment], first: int) -> None:
-        """Gives the text segments from index `first` on their spans. Of the pending spans, those of dropped white space
-        come before a segment, and those of white space that is held back behind it."""
-        for number, segment in enumerate(to[first:], first):
-            if isinstance(segment, Text):
-                length, held = len(segment.text), sum(map(len, self._held))
-                self._take(sum(end - start for start, end in self._pending) - held - length)
-                to[number] = TracedText(segment.text, tuple(self._take(length)))
+    def _emit(self, text: str, to: list[Segment]) -> None:
+        """Emits a text with its spans. Of the pending spans, those of dropped white space come before it, and those of
+        text that is held back behind it."""
+        held = sum(map(len, self._held)) + self._stops.withheld
+        self._take(sum(end - start for start, end in self._pending) - held - len(text))
+        to.append(TracedText(text, tuple(self._take(len(text)))))
 
     def _take(self, length: int) -> list[Span]:
         """Removes the next `length` characters from the pending spans, and returns their spans."""

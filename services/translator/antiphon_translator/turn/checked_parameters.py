@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from antiphon_core.jsons import Object
 from antiphon_core.request.body import Parameters
-from antiphon_translator.generation import Guide, Level
+from antiphon_translator.generation import Guide
 from antiphon_translator.logprobs import requested as logprobs
 from antiphon_translator.schemas import guides, structured
 from antiphon_translator.schemas.answer_check import AnswerCheck
@@ -36,19 +36,20 @@ class CheckedParameters:
     top_logprobs: int | None
 
 
-def checked(request: bytes, controls: frozenset[str], level: Level) -> CheckedParameters:
-    """The parameters in `request`, a JSON object, for an engine of these controls and this level.
+def checked(request: bytes, controls: frozenset[str], *, finds_stops: bool = True) -> CheckedParameters:
+    """The parameters in `request`, a JSON object, for an engine of these controls. `finds_stops`: the translator
+    searches for stop sequences, so that they need no control.
 
     InvalidRequest: `request` holds no parameters, or the engine lacks something that they ask for.
     """
     read = _kept if len(request) <= KEPT_REQUEST_BYTES_MAX else _read
-    return read(request, controls, level)
+    return read(request, controls, finds_stops)
 
 
-def _read(request: bytes, controls: frozenset[str], level: Level) -> CheckedParameters:
+def _read(request: bytes, controls: frozenset[str], finds_stops: bool) -> CheckedParameters:
     parameters = Parameters.parse(request)
     answer_check = structured.answer_check(parameters.text.format if parameters.text else None)
-    _require_controls(parameters, controls, level)
+    _require_controls(parameters, controls | {"stop"} if finds_stops else controls)
     guide = guides.of_request(parameters, controls)
     top_logprobs = logprobs.wanted(parameters, controls)
     return CheckedParameters(parameters, parameters.asked(), answer_check, guide, top_logprobs)
@@ -57,11 +58,9 @@ def _read(request: bytes, controls: frozenset[str], level: Level) -> CheckedPara
 _kept = lru_cache(maxsize=PARAMETERS_KEPT_MAX)(_read)
 
 
-def _require_controls(parameters: Parameters, controls: AbstractSet[str], level: Level) -> None:
-    """InvalidRequest: the engine lacks a control that the parameters ask for. An engine of ids needs none for stop
-    sequences, because the translator searches for them itself."""
-    able = controls | {"stop"} if level is Level.TOKENS else controls
+def _require_controls(parameters: Parameters, controls: AbstractSet[str]) -> None:
+    """InvalidRequest: the engine lacks a control that the parameters ask for."""
     asked = {"stop": ("stop", parameters.stop), "ignore_eos": ("nvext.ignore_eos", parameters.extensions.ignore_eos)}
     for control, (field, value) in asked.items():
-        if value and control not in able:
+        if value and control not in controls:
             raise sampling.unsupported(field)

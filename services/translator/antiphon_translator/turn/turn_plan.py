@@ -67,7 +67,7 @@ class TurnPlan:
         InvalidRequest: the turn cannot be served; the error has the path of the cause. ContextLengthExceeded: prompt
         and output do not fit into the model's context.
         """
-        given = checked(turn.request, controls, level)
+        given = checked(turn.request, controls, finds_stops=level is Level.TOKENS or not model.stop_in_reasoning)
         seed = int(ids.hex(SEED_DIGITS), 16)
         chosen, effective = _sampling(given, model, controls, seed)
         media = TurnMedia(model.sight.with_controls(controls), downloads)
@@ -153,6 +153,7 @@ def _generation(
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
         stop_tokens=() if parameters.extensions.ignore_eos else model.stop_tokens,
         stop=parameters.stop_texts,
+        stop_in_reasoning=model.stop_in_reasoning,
         ignore_eos=bool(parameters.extensions.ignore_eos),
         parallel_calls=parameters.parallel_tool_calls,
         sampling=sampling,

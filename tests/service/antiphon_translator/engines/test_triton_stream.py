@@ -274,10 +274,8 @@ async def test_stop_text_found_by_the_engine_cancels_the_rpc(channels: TritonCha
     async with fake_triton(ENSEMBLE) as fake:
         engine = triton_text.engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), channels)
         fake.script = [response({"text_output": "One END"}), Ending.SILENCE]
-        async with (
-            asyncio.timeout(WAIT_MAX_S),
-            aclosing(pushed.chunks(engine, replace(REQUEST, prompt=TextPrompt("Hi"), stop=("END",)))) as batches,
-        ):
+        asked = replace(REQUEST, prompt=TextPrompt("Hi"), stop=("END",), stop_in_reasoning=True)
+        async with asyncio.timeout(WAIT_MAX_S), aclosing(pushed.chunks(engine, asked)) as batches:
             chunks = [chunk async for batch in batches for chunk in batch]
         assert [(chunk.text, chunk.finish) for chunk in only(TextChunk, chunks)] == [("One ", FinishReason.STOP)]
         async with asyncio.timeout(WAIT_MAX_S):

@@ -517,3 +517,19 @@ def test_one_unreadable_member_anywhere_loses_nothing_of_the_answer(data: st.Dat
     chunks = loads(dumps(STREAM))
     spoil(chunks, data)
     assert items_of(read(*chunks)[0]) == ANSWER
+
+
+@pytest.mark.parametrize("texts", [("one\n\ntwo",), ("one\n", "\ntwo")])
+def test_stop_text_ends_the_answer_and_not_the_reasoning_or_a_call(texts: tuple[str, ...]) -> None:
+    reader = ChunkReader(NotedParts(), stops=("\n\n", "x"))
+    thought = (delta(reasoning_content="x\n\ny"), delta(content="\n\n"))
+    read_chunks = [reader.read(each) for each in (*thought, *(delta(content=text) for text in texts))]
+    assert [each.finish for each in read_chunks if each] == [None, *[None] * (len(texts) - 1), FinishReason.STOP]
+    assert [each for one in read_chunks if one for each in one.segments] == [Reasoning("x\n\ny"), Text("one")]
+    assert reader.read(call(0, '{"x": 1}', name="f", id="c")) == ChatChunk(finish=FinishReason.STOP, segments=[])
+
+
+def test_stop_text_in_a_call_is_an_argument() -> None:
+    reader = ChunkReader(NotedParts(), names=("f",), stops=("x",))
+    segments, _ = read_by(reader, call(0, '{"x": 1}', name="f", id="c"), end("tool_calls"))
+    assert segments[-1] == CallEnd(is_complete=True)

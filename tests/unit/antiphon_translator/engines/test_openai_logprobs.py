@@ -46,7 +46,7 @@ def delta(*tokens: str | bytes | Object, **members: Any) -> Object:
 
 def read(*chunks: Object, top: int = 0) -> list[Segment]:
     """All segments that are read from the chunks."""
-    made = ScoredChunkReader(NotedParts(), (), top)
+    made = ScoredChunkReader(NotedParts(), top=top)
     segments = [segment for chunk in chunks if (one := made.read(chunk)) for segment in one.segments]
     last = made.finish()
     assert last.finish in (FinishReason.STOP, None)
@@ -157,7 +157,7 @@ def test_missing_log_probabilities_are_logged_once_and_left_out(
 def test_log_probabilities_that_cannot_be_read_are_left_out_and_the_answer_stays(wrong: Any) -> None:
     chunk = plain(content="a")
     chunk["choices"][0]["logprobs"] = {"content": [wrong]}
-    made = ScoredChunkReader(unread := NotedParts(), (), 1)
+    made = ScoredChunkReader(unread := NotedParts(), top=1)
     first, last = made.read(chunk), made.read(delta("b", content="b"))
     assert first is not None
     assert last is not None

@@ -60,7 +60,7 @@ def test_listed_models_have_the_context_length_of_the_server() -> None:
 def test_body_has_all_sampling_tools_and_template_arguments() -> None:
     chat = ChatPrompt(MESSAGES, [TOOL], "required", {"enable_thinking": False})
     sampling = Sampling(temperature=0.0, top_p=0.5, top_k=3, min_p=0.1, repetition_penalty=1.5, seed=7)
-    asked = replace(REQUEST, prompt=chat, sampling=sampling, stop=("END",), lora="mine")
+    asked = replace(REQUEST, prompt=chat, sampling=sampling, stop=("END",), stop_in_reasoning=True, lora="mine")
     written = body(asked, "m", VLLM)
     sent = {"temperature": 0.0, "top_p": 0.5, "top_k": 3, "min_p": 0.1, "repetition_penalty": 1.5, "seed": 7}
     assert sent.items() <= written.items()

@@ -24,7 +24,7 @@ from tests.support.fake_triton import error_response, final_response, response, 
 from tests.support.pushed import Deliveries
 
 GRACE_S = 0.25
-REQUEST = GenerationRequest("r", TokenPrompt((1,)), max_tokens=10, stop_ids=(2,), stop=("END",))
+REQUEST = GenerationRequest("r", TokenPrompt((1,)), max_tokens=10, stop_ids=(2,), stop=("END",), stop_in_reasoning=True)
 
 
 class Timer:

@@ -25,7 +25,12 @@ from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, FakeTrito
 from tests.support.triton_requests import sent
 
 REQUEST = GenerationRequest(
-    request_id="r", max_tokens=40, prompt=TextPrompt("Hi ü"), stop_ids=(2, 3), stop=("END", "Stop")
+    request_id="r",
+    max_tokens=40,
+    prompt=TextPrompt("Hi ü"),
+    stop_ids=(2, 3),
+    stop=("END", "Stop"),
+    stop_in_reasoning=True,
 )
 GREEDY = Sampling(temperature=0.0)
 

@@ -28,7 +28,9 @@ from tests.support.fake_triton import TOKENS, VLLM, FakeTriton, response
 from tests.support.triton_requests import sent
 
 MODEL = read_config(FakeTriton(VLLM).config())
-REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=TextPrompt("Hi"), stop_ids=(2, 3), stop=("END",))
+REQUEST = GenerationRequest(
+    request_id="r", max_tokens=40, prompt=TextPrompt("Hi"), stop_ids=(2, 3), stop=("END",), stop_in_reasoning=True
+)
 PLAIN = {"max_tokens": 40, "skip_special_tokens": False, "spaces_between_special_tokens": False}
 
 

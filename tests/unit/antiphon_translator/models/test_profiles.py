@@ -43,6 +43,7 @@ def test_defaults_are_for_tensorrt_llm_on_triton() -> None:
         ({"triton_modell": "x"}, "no 'triton_modell' in a model profile; did you mean 'triton_model'"),
         ({"name": ""}, "name = '' must be text"),
         ({"name": 7}, "name = 7 must be text"),
+        ({"stop_in_reasoning": "yes"}, "stop_in_reasoning = 'yes' must be true or false"),
         ({"context_length": 0}, "context_length = 0 must be a positive whole number"),
         ({"context_length": 1.5}, "must be a positive whole number"),
         ({"token_timeout_s": True}, "token_timeout_s = True must be a positive number"),

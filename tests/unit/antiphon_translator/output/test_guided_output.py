@@ -200,10 +200,15 @@ def test_forced_call_is_guided_by_its_parameters_not_by_the_answer_guide() -> No
     assert (call["arguments"], call["status"]) == ('{"city": "Rome"}', "completed")
 
 
-def test_stop_text_in_the_reasoning_ends_the_turn() -> None:
-    play = Play(thinking(), stop="So", **ASKED)
+def test_stop_text_in_the_reasoning_ends_the_turn_only_with_stop_in_reasoning() -> None:
+    play = Play(replace(thinking(), stop_in_reasoning=True), stop="So", **ASKED)
     assert play.say(*THOUGHT, "x") is None
     assert texts(play.end()) == ["Hm."]
+
+
+def test_model_that_ends_behind_a_stop_text_in_its_reasoning_is_made_to_answer() -> None:
+    play = Play(thinking(), stop="Hm", **ASKED)
+    assert play.say(*THOUGHT) is not None
 
 
 def harmony() -> ServedModel:

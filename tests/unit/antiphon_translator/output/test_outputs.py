@@ -33,8 +33,13 @@ from tests.support.small_vocabulary import ids_of
 PROMPT = (1, 2, 3)
 
 
-def output(level: Level, *, max_tokens: int = 1000, stop: tuple[str, ...] = ()) -> ModelOutput:
-    request = GenerationRequest("resp_1", prompt_at(level, PROMPT, ""), max_tokens, stop_ids=(END_ID,), stop=stop)
+def output(
+    level: Level, *, max_tokens: int = 1000, stop: tuple[str, ...] = (), stop_in_reasoning: bool = False
+) -> ModelOutput:
+    prompt = prompt_at(level, PROMPT, "")
+    request = GenerationRequest(
+        "resp_1", prompt, max_tokens, stop_ids=(END_ID,), stop=stop, stop_in_reasoning=stop_in_reasoning
+    )
     weather = Tool("get_weather", "get_weather")
     return output_of(reasoning_model(), prompt_of(PROMPT, weather), request)
 
@@ -187,6 +192,49 @@ def test_unfinished_stop_text_is_shown() -> None:
 
 
 def test_control_token_as_a_stop_text_ends_the_output() -> None:
-    made = output(Level.TOKENS, stop=("</think>",))
+    made = output(Level.TOKENS, stop=("</think>",), stop_in_reasoning=True)
     segments = made.take(TokenChunk(ids_of(TOKENIZER, "<think>", "Hm.", "</think>", "Ja.")))
     assert (made.finish, joined(segments)) == (FinishReason.STOP, ("Hm.", ""))
+
+
+THOUGHT = ("<think>", "a STOP b\n\nc", "</think>", "\n\n")
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+@pytest.mark.parametrize(
+    ("stop", "said", "answer"),
+    [
+        ("STOP", ("one STOP two",), "one "),
+        ("\n\n", ("one\n\ntwo",), "one"),
+        ("\n", ("one\ntwo",), "one"),
+        ("one", ("one\ntwo",), ""),
+        ("\n\nto", ("one\n\ntoto",), "one"),
+        ("three", ("one", *CALL, "two"), "onetwo"),
+    ],
+)
+def test_stop_text_ends_the_answer_and_not_the_reasoning(
+    level: Level, stop: str, said: tuple[str, ...], answer: str
+) -> None:
+    for thought in (THOUGHT, ("<think>", "</think>", "\n\n"), ("<think>", "\n\n", "</think>", "\n\n")):
+        made = output(level, stop=(stop,))
+        segments = [each for chunk in chunks(level, *thought, *said) for each in made.take(chunk)]
+        is_stopped = stop != "three"
+        assert made.finish is (FinishReason.STOP if is_stopped else None)
+        segments += made.end(cut_off=False)
+        assert joined(segments) == ("a STOP b\n\nc" if thought == THOUGHT else "", answer)
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+def test_nothing_behind_a_stop_text_is_shown(level: Level) -> None:
+    made = output(level, stop=("STOP",))
+    segments = [each for chunk in chunks(level, "one STOP ", *CALL, "two") for each in made.take(chunk)]
+    assert joined([*segments, *made.end(cut_off=False)]) == ("", "one ")
+    assert not any(isinstance(each, CallBegin) for each in segments)
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+def test_stop_text_in_a_call_does_not_end_it(level: Level) -> None:
+    made = output(level, stop=("Paris", "name", '"'))
+    segments = [each for chunk in chunks(level, *CALL) for each in made.take(chunk)]
+    assert segments[-1] == CallEnd(is_complete=True)
+    assert made.finish is None

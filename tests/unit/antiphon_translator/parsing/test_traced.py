@@ -19,19 +19,21 @@ CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
 PIECES = ("<think>", "</think>", CALL, CALL[:20], "<tool_call>", " ", "\n", "a", "☃ b", "<", "[", '{"name": "f"')
 
 
-def read(family: str, pieces: Sequence[str], *, traced: bool, cut_off: bool = False) -> tuple[list[Segment], str]:
+def read(
+    family: str, pieces: Sequence[str], *, traced: bool, cut_off: bool = False, stops: Sequence[str] = ()
+) -> tuple[list[Segment], str]:
     """The segments of a parser, with the text that its watcher received."""
     seen: list[str] = []
     watch = seen.append if traced else None
-    parser = OutputParser(families.load(family), schemas={"f": {}}, watch=watch)
+    parser = OutputParser(families.load(family), schemas={"f": {}}, stops=stops, watch=watch)
     segments = [segment for piece in pieces for segment in parser.feed(piece)]
     return [*segments, *parser.finish(cut_off=cut_off)], "".join(seen)
 
 
-def check(family: str, pieces: Sequence[str]) -> None:
+def check(family: str, pieces: Sequence[str], stops: Sequence[str] = ()) -> None:
     """Checks that each text equals the source at its spans, in order, and that tracing does not change the segments."""
-    plain, _ = read(family, pieces, traced=False)
-    traced, seen = read(family, pieces, traced=True)
+    plain, _ = read(family, pieces, traced=False, stops=stops)
+    traced, seen = read(family, pieces, traced=True, stops=stops)
     assert seen == "".join(pieces)
     position = 0
     for segment in traced:
@@ -44,9 +46,9 @@ def check(family: str, pieces: Sequence[str]) -> None:
     assert joined([Text(each.text) if isinstance(each, TracedText) else each for each in traced]) == joined(plain)
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=12))
-def test_traced_text_has_the_spans_of_its_source(pieces: list[str]) -> None:
-    check("hermes", pieces)
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.lists(st.sampled_from(("ab", "a\n", "☃", " b", "\n\n"))))
+def test_traced_text_has_the_spans_of_its_source(pieces: list[str], stops: list[str]) -> None:
+    check("hermes", pieces, stops)
 
 
 @pytest.mark.parametrize("name", families.names())
