@@ -114,17 +114,24 @@ class TextRun:
         self._segment = segment
         self._held: list[str] = []
         self._keeps_leading = keeps_leading
-        self._stops = StopTexts(stops)
+        self._stops = StopTexts(stops) if stops else None
 
     @property
     def is_stopped(self) -> bool:
         """Whether one of the `stops` was found."""
-        return self._stops.matched
+        return self._stops is not None and self._stops.matched
 
     def add(self, text: str, to: list[Segment]) -> None:
-        if self._stops.is_searching and not self._keeps_leading and not self._stops.withheld:
-            text = text.lstrip()  # a stop is not searched for in white space that is left out
-        self._write(self._stops.feed(text), to)
+        self._write(text if self._stops is None else self._searched(text, self._stops), to)
+
+    def _searched(self, text: str, stops: StopTexts) -> str:
+        """The text that is no part of a stop. White space that is left out before a text is not searched."""
+        return stops.feed(text if self._keeps_leading or stops.withheld else text.lstrip())
+
+    def _end_search(self, to: list[Segment]) -> None:
+        """Emits the text that was held back as the beginning of a stop."""
+        if self._stops is not None:
+            self._write(self._stops.finish(), to)
 
     def _write(self, text: str, to: list[Segment]) -> None:
         """Emits text without the white space at its end."""
@@ -142,12 +149,12 @@ class TextRun:
 
     def end(self, to: list[Segment]) -> None:
         """Drops the white space that was held back, because something else follows the run."""
-        self._write(self._stops.finish(), to)
+        self._end_search(to)
         self._held, self._keeps_leading = [], False
 
     def finish(self, to: list[Segment]) -> None:
         """Emits the white space that was held back: at the end of the output it is part of the answer."""
-        self._write(self._stops.finish(), to)
+        self._end_search(to)
         held, self._held = "".join(self._held), []
         if self._keeps_leading and held:
             self._emit(held, to)
@@ -161,6 +168,7 @@ class Output:
         self._segments: list[Segment] = []
         self._end: int | None = None
         """The number of segments up to a stop that was found. Those behind it are dropped."""
+        self._has_stops = bool(stops)
         self._text = TextRun(Text, keeps_leading=True, stops=stops)
         self._reasoning = TextRun(Reasoning, keeps_leading=False)
         self._run: TextRun | None = None
@@ -187,7 +195,7 @@ class Output:
         if self._run is not self._text:
             self._begin_run(self._text, self._reasoning)
         self._text.add(text, self._segments)
-        if self._text.is_stopped and self._end is None:
+        if self._has_stops and self._text.is_stopped and self._end is None:
             self._text.finish(self._segments)
             self._end = len(self._segments)
 

@@ -21,11 +21,6 @@ class StopTexts:
         self._held = ""
 
     @property
-    def is_searching(self) -> bool:
-        """Whether there are stop sequences, and none was found yet."""
-        return bool(self._texts) and not self.matched
-
-    @property
     def withheld(self) -> int:
         """How many characters at the end of the text so far were not returned: they may be, or are, a stop sequence
         and the text behind it."""

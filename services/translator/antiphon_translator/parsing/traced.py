@@ -46,7 +46,7 @@ class TracedOutput(Output):
     """An output whose texts have spans. `position` is the end of a text in the input while the text is added."""
 
     def __init__(self, position: Callable[[], int], stops: Sequence[str] = ()) -> None:
-        super().__init__()
+        super().__init__(stops)
         self._text = _TracedRun(position, stops)
 
 
@@ -64,7 +64,7 @@ class _TracedRun(TextRun):
     def _emit(self, text: str, to: list[Segment]) -> None:
         """Emits a text with its spans. Of the pending spans, those of dropped white space come before it, and those of
         text that is held back behind it."""
-        held = sum(map(len, self._held)) + self._stops.withheld
+        held = sum(map(len, self._held)) + (self._stops.withheld if self._stops is not None else 0)
         self._take(sum(end - start for start, end in self._pending) - held - len(text))
         to.append(TracedText(text, tuple(self._take(len(text)))))
 

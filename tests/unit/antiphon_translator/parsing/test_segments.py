@@ -87,3 +87,33 @@ def test_break_has_the_phase_of_the_next_segment() -> None:
     out = Output()
     out.separate("commentary")
     assert out.take() == [Break("commentary")]
+
+
+def test_white_space_behind_an_empty_thought_is_left_out() -> None:
+    out = Output()
+    out.end_reasoning()
+    out.text("\n\nanswer")
+    assert out.take() == [Text("answer")]
+
+
+def test_output_ends_at_a_stop_in_a_text() -> None:
+    out = Output(stops=("END", "x"))
+    out.reasoning("x END")
+    out.begin_call("f")
+    out.arguments('{"x": 1}')
+    out.end_call()
+    for part in (" one E", "N", "D two", " three"):
+        assert not out.is_stopped or part == " three"
+        out.text(part)
+    out.begin_call("g")
+    out.finish()
+    assert (out.is_stopped, out.take()[-2:]) == (True, [Text("one"), Text(" ")])
+
+
+def test_beginning_of_a_stop_is_a_part_of_the_text_when_something_else_follows() -> None:
+    out = Output(stops=("END",))
+    out.text("one EN ")
+    out.text("E")
+    out.begin_call("f")
+    out.text("ND")
+    assert [each.text for each in out.take() if isinstance(each, Text)] == ["one EN", " E", "ND"]
