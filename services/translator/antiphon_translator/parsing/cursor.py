@@ -86,7 +86,7 @@ class Cursor:
         same with ten nested readers as with one."""
         is_ready = self._is_ready
         if is_ready is not None and not is_ready():
-            if self._is_mark_loose or not self._is_too_far():
+            if self._mark is None or self._is_mark_loose or not self._is_too_far():
                 return False
             self._is_given_up = True
         return next(reader, self) is self

@@ -12,7 +12,7 @@ The pieces of a call's arguments, joined, are JSON, as the model wrote it or as 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NoReturn
 
 from antiphon_core.values import value
@@ -110,7 +110,9 @@ class TextRun:
     """A run of text of one kind, up to the first of its `stops`. Text that may be the beginning of one of these, and
     white space at the end of the run, are held back until more text of the run follows."""
 
-    def __init__(self, segment: type[Text | Reasoning], *, keeps_leading: bool, stops: Sequence[str] = ()) -> None:
+    def __init__(
+        self, segment: Callable[[str], Text | Reasoning], *, keeps_leading: bool, stops: Sequence[str] = ()
+    ) -> None:
         self._segment = segment
         self._held: list[str] = []
         self._keeps_leading = keeps_leading
@@ -141,11 +143,8 @@ class TextRun:
             return
         whole = "".join((*self._held, body)) if self._held else body
         self._held = [text[len(body) :]] if len(body) < len(text) else []
-        self._emit(whole if self._keeps_leading else whole.lstrip(), to)
+        to.append(self._segment(whole if self._keeps_leading else whole.lstrip()))
         self._keeps_leading = True
-
-    def _emit(self, text: str, to: list[Segment]) -> None:
-        to.append(self._segment(text))
 
     def end(self, to: list[Segment]) -> None:
         """Drops the white space that was held back, because something else follows the run."""
@@ -157,7 +156,7 @@ class TextRun:
         self._end_search(to)
         held, self._held = "".join(self._held), []
         if self._keeps_leading and held:
-            self._emit(held, to)
+            to.append(self._segment(held))
         self._keeps_leading = False
 
 

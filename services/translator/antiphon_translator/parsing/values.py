@@ -9,6 +9,7 @@ as an integer, and the parsers of many tools do not.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -34,6 +35,8 @@ _ELEMENT = "item"  # the tag of an array's elements
 _WRAPPERS = ("arguments", "parameters", "params", "args", "input")
 _EXPONENT_MAX = 308
 """The exponent of the largest whole number that is written out; a double has no larger one."""
+_FLOAT = re.compile(r"\d(?:\.\d|e)")
+"""What the encoder writes in every float, and in some texts."""
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each text
 _NOT_JSON = ("NaN", "Infinity", "nan", "inf")
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
@@ -107,7 +110,9 @@ def word_as_json(word: str, types: frozenset[str]) -> str | None:
 def with_integers(text: str, schema: Object) -> str:
     """A JSON text of Python's own encoder, in which whole numbers are written as integers where the schema allows an
     integer and no other number."""
-    return _encode(_as_integers(json.loads(text), schema)) if schema else text
+    if not schema or _FLOAT.search(text) is None:
+        return text
+    return _encode(_as_integers(json.loads(text), schema))
 
 
 def text_of_literal(written: str) -> str | None:
