@@ -50,7 +50,8 @@ class Cursor:
         self._text = ""
         self._at = 0
         self._base = 0  # the position of `_text` in all text
-        self._mark: int | None = None
+        self._mark: int | None = None  # negative when its text has left the buffer
+        self._behind_mark: list[str] = []
         self._found: str | None = None
         self._is_ready: Callable[[], bool] | None = None
         self._is_given_up = False
@@ -66,13 +67,18 @@ class Cursor:
         self._text, self._base = text, -len(text)
 
     def feed(self, text: str) -> None:
-        if self._at > READ_CHARS_KEPT and self._mark is None:
-            read = self._at - KEPT_CHARS
-            self._text = self._text[read:] + text
-            self._at = KEPT_CHARS
-            self._base += read
-        else:
-            self._text += text
+        if self._at > READ_CHARS_KEPT and not self.is_marked:
+            self._drop(self._at - KEPT_CHARS)
+        self._text += text
+
+    def _drop(self, length: int) -> None:
+        """Removes text from the beginning of the buffer. Text behind a loosened mark is kept apart, as it came."""
+        if self._mark is not None:
+            self._behind_mark.append(self._text[max(self._mark, 0) : length])
+            self._mark -= length
+        self._text = self._text[length:]
+        self._at -= length
+        self._base += length
 
     def finish(self, *, cut_off: bool = False) -> None:
         """Says that no more text will come: a reader that waits has to decide by the text that it has."""
@@ -224,13 +230,16 @@ class Cursor:
     @property
     def text_behind_mark(self) -> str:
         """The text between the mark and the cursor; empty without a mark."""
-        return self._text[self._mark : self._at] if self._mark is not None else ""
+        if self._mark is None:
+            return ""
+        return "".join((*self._behind_mark, self._text[max(self._mark, 0) : self._at]))
 
     def mark(self) -> None:
         """Marks the position to which `rewind` returns, until `unmark`. There is one mark at a time.
 
         A reader that waits more than GIVE_BACK_CHARS_MAX behind the mark gets Malformed."""
         self._mark = self._at
+        self._behind_mark.clear()
         self._is_mark_loose = False
 
     def unmark(self) -> None:

@@ -156,6 +156,22 @@ def test_buffer_drops_text_that_was_read() -> None:
         assert len(cursor._text) <= KEPT_CHARS + READ_CHARS_KEPT + 2 * len("word")
 
 
+def test_text_behind_a_loosened_mark_is_kept_apart_from_the_buffer() -> None:
+    """If the buffer kept it, a call in Python's syntax would take quadratic time."""
+    cursor = Cursor()
+    cursor.feed('x"')
+    cursor.step(cursor.literal("x"))
+    cursor.mark()
+    cursor.loosen_mark()
+    reader = cursor.json_value(discard)
+    for _ in range(2 * GIVE_BACK_CHARS_MAX // len("word")):
+        cursor.feed("word")
+        cursor.step(reader)
+    assert len(cursor._text) <= KEPT_CHARS + READ_CHARS_KEPT + 2 * len("word")
+    assert not cursor.is_marked
+    assert cursor.text_behind_mark == '"' + "word" * (2 * GIVE_BACK_CHARS_MAX // len("word"))
+
+
 def test_find_ahead_looks_at_limited_text_and_does_not_move() -> None:
     markers = Markers(("<a>", "<b>"))
     cursor = Cursor()

@@ -22,7 +22,7 @@ QUOTES, BRACKETS = "\"'", "()[]{}"
 _WORDS = {"true": True, "false": False, "null": None}
 _BETWEEN = re.compile(r"(?:[\s,;]|#[^\n]*)*")
 _HEAD = re.compile(r"(?P<name>[^\W\d][\w.-]*)\s*\(")
-_STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_STRING = r"""'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*\""""
 _PART = re.compile(rf"(?:{_STRING})|[()\[\]{{}}]|(?<![\w.])(?P<key>[^\W\d][\w.-]*)(?=\s*=(?!=))", re.DOTALL)
 # Strings, and whole numbers that begin with zeros.
 _MISWRITTEN = re.compile(rf"{_STRING}|(?<![\w.])0+(?=\d+\b(?!\.))", re.DOTALL)
