@@ -36,7 +36,7 @@ _WRAPPERS = ("arguments", "parameters", "params", "args", "input")
 _EXPONENT_MAX = 308
 """The exponent of the largest whole number that is written out; a double has no larger one."""
 _FLOAT = re.compile(r"\d(?:\.\d|e)")
-"""What the encoder writes in every float, and in some texts."""
+"""A part of every float as the encoder writes it, and of some texts."""
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each text
 _NOT_JSON = ("NaN", "Infinity", "nan", "inf")
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
