@@ -38,6 +38,7 @@ ITEMS: list[Object] = [
     {"type": "function_call_output", "call_id": "call_1", "output": "Sunny, 21 °C"},
     {"role": "assistant", "content": [{"type": "output_text", "text": "Il fait beau."}]},
     {"role": "user", "content": "And in Oslo? Then run ls."},
+    {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Two tools at once."}]},
     {"type": "function_call", "call_id": "call_2", "name": "get_weather", "arguments": '{"city": "Oslo"}'},
     {"type": "custom_tool_call", "call_id": "call_3", "name": "exec", "input": "ls -l"},
     {
