@@ -42,7 +42,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     render = actions.add_parser("render", help="print the raw output of one conversation, and the end of its prompt")
     check = actions.add_parser(
-        "check", help="print the family that the model would get, the reasons, and whether it fits"
+        "check",
+        help="print the family that the model would get, the reasons, and whether it fits",
+        description="Prints the family, the reasons, whether it parses the template's output, and the messages that "
+        "the template does not show as they were sent. The exit status is 1 if the family does not parse the output, "
+        "or if the template loses or distorts a message.",
     )
     for action in (render, check):
         action.add_argument("directory", type=Path, metavar="DIR", help="a model directory, or a file with a template")
@@ -60,8 +64,8 @@ def run_render(options: argparse.Namespace) -> int:
 
 
 def run_check(options: argparse.Namespace) -> int:
-    """Prints the findings. Returns 1 if the family does not parse the output that the template writes. SettingsError:
-    as in `run_render`, or there is no such family."""
+    """Prints the findings. Returns 1 if the family does not parse the output that the template writes, or the template
+    loses or distorts a message. SettingsError: as in `run_render`, or there is no such family."""
     source = _source(options.directory)
     reasons = families.evidence(source.template, source.vocabulary)
     family = _family(options.family or families.detect(source.template, source.vocabulary))
@@ -78,9 +82,10 @@ def run_check(options: argparse.Namespace) -> int:
     if not made.calls:
         print("the template writes no calls: find another source for the syntax of the model's calls")
     print("the family parses the output" if not missing else f"the output was: {dumps(made.raw).decode()}")
-    for finding in shown_cases.findings(_compiled(source)):
+    found = list(shown_cases.findings(_compiled(source)))
+    for finding in found:
         print(f"{finding.case}: {finding.problem}")
-    return int(bool(missing))
+    return int(bool(missing) or any(finding.is_distorted for finding in found))
 
 
 def _reasons(name: str, reasons: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

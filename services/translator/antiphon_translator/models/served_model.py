@@ -159,6 +159,8 @@ def _roles(
     shown = _compiled(profile, facts, source) if is_elsewhere and source is not None else template
     roles = role_probe.of(shown.render)
     log.info("model '%s': its chat template reads %s", profile.name, ", ".join(roles.names))
+    if not roles.tool and (cause := role_probe.rejection_of_results(shown.render)) is not None:
+        log.warning("model '%s': its requests with results of calls get a 400: %s", profile.name, cause)
     return roles
 
 

@@ -53,6 +53,16 @@ def of(render: Render) -> Roles:
     )
 
 
+def rejection_of_results(render: Render) -> str | None:
+    """The reason for which the template rejects the result of a call; None if it rejects none. A template that calls
+    `list.append`, which the sandbox refuses, would otherwise look like one that was made without tools."""
+    try:
+        render(Conversation(_called(_SHORT), (_TOOL,)), now_s=0)
+    except InvalidRequest as error:
+        return error.message
+    return None
+
+
 def _knows_developer(render: Render) -> bool:
     """Whether the template knows the role developer. One that writes the name of any role does not."""
     if not _shows(render, _DEVELOPER, _ASK):

@@ -20,14 +20,19 @@ _SCHEMA: Object = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "exact": {"type": "boolean"}, "days": {"type": ["integer", "null"]}},
 }
+_INPUT: Object = {"type": "object", "properties": {"input": {"type": "string"}}}
+"""A custom tool is shown to the model as a function with one text."""
 _TOOLS: tuple[Object, ...] = (
     {"type": "function", "function": {"name": "get_weather", "description": "Tells it.", "parameters": _SCHEMA}},
+    {"type": "function", "function": {"name": "exec", "description": "Runs it.", "parameters": _INPUT}},
 )
 _ASK, _MORE = Message("user", ("alpha",)), Message("user", ("bravo",))
 _CALL, _OTHER = Call("abcdef123", "get_weather", {"city": "Rome"}), Call("abcdef124", "get_weather", {"city": "Oslo"})
 _BARE = Call("abcdef123", "get_weather", {})
+_CUSTOM = Call("abcdef123", "exec", {"input": "kilo"})
 _TYPED = Call("abcdef123", "get_weather", {"city": "Rome", "exact": True, "days": None})
 _RESULT = Message("tool", ("hotel",), call_id=_CALL.id, name=_CALL.name)
+_RESULT_IN_PARTS = _RESULT._replace(parts=("hotel", "juliett"))
 _OTHER_RESULT = Message("tool", ("india",), call_id=_OTHER.id, name=_OTHER.name)
 
 
@@ -51,6 +56,8 @@ _CASES: Mapping[str, tuple[Message, ...]] = {
     "the result of a call": (_ASK, _calling(_CALL), _RESULT),
     "a call behind a text": (_ASK, _calling(_CALL, text="foxtrot"), _RESULT),
     "two calls at once": (_ASK, _calling(_CALL, _OTHER), _RESULT, _OTHER_RESULT),
+    "a result in parts": (_ASK, _calling(_CALL), _RESULT_IN_PARTS),
+    "a call of a custom tool": (_ASK, _calling(_CUSTOM), _RESULT),
     "a call without arguments": (_ASK, _calling(_BARE), _RESULT),
     "a call with true and null": (_ASK, _calling(_TYPED), _RESULT),
     "a question after a tool loop": (_ASK, _calling(_CALL), _RESULT, Message("assistant", ("golf",)), _MORE),
@@ -60,6 +67,7 @@ _CASES: Mapping[str, tuple[Message, ...]] = {
 def findings(template: JinjaTemplate) -> Iterator[Finding]:
     """The cases that the template distorts or rejects."""
     roles = role_probe.of(template.render)
+    cause = None if roles.tool else role_probe.rejection_of_results(template.render)
     if not roles.system:
         yield Finding("a system message", "it becomes a part of the user's message", is_distorted=False)
     for case, messages in _CASES.items():
@@ -67,15 +75,16 @@ def findings(template: JinjaTemplate) -> Iterator[Finding]:
         try:
             prompt = template.render(roles.adapt(Conversation(messages, tools)), now_s=0)
         except InvalidRequest as error:
-            yield Finding(case, error.message, is_distorted=False)
+            problem = f"{error.message} {cause}" if cause and tools else error.message
+            yield Finding(case, problem, is_distorted=False)
             continue
-        if (problem := _problem(prompt, messages, template)) is not None:
-            yield Finding(case, f"the model reads {problem}", is_distorted=True)
+        if (read := _problem(prompt, messages, template)) is not None:
+            yield Finding(case, f"the model reads {read}", is_distorted=True)
 
 
 def _problem(prompt: str, messages: tuple[Message, ...], template: JinjaTemplate) -> str | None:
     """The difference between what the messages say and what the prompt shows."""
-    words = [word for message in messages for word in (message.text, *_values(message))]
+    words = [word for message in messages for word in (*message.parts, *_values(message)) if isinstance(word, str)]
     # The words are in no order: Gemma 4 writes a result before the text that came with its call.
     if (distortion := distortions.of(prompt, [words])) is not None:
         return distortion

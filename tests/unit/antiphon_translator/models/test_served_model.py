@@ -127,6 +127,16 @@ def test_detected_family_is_logged(profile: ModelProfile, caplog: pytest.LogCapt
     assert "model 'm': its family is 'plain'" in caplog.text
 
 
+def test_reason_why_a_template_rejects_results_is_logged(
+    profile: ModelProfile, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "t.jinja").write_text(
+        "{% for m in messages %}{{ m.content }}{% if m.role == 'tool' %}{{ messages.append(m) }}{% endif %}{% endfor %}"
+    )
+    served_model.load(replace(profile, chat_template=tmp_path / "t.jinja"))
+    assert "access to attribute 'append' of 'list' object is unsafe" in caplog.text
+
+
 @pytest.mark.parametrize(("template", "reasons"), [("{{ '<tool_call>' }}", False), ("{{ '<think>' }}", True)])
 def test_model_reasons_only_with_the_reasoning_markers_of_its_family(
     profile: ModelProfile, tmp_path: Path, template: str, reasons: bool

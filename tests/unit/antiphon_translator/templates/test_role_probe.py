@@ -55,3 +55,10 @@ def test_role_capabilities_are_detected_from_the_template(source: str, lacking: 
 
 def test_template_that_rejects_everything_has_default_roles() -> None:
     assert role_probe.of(JinjaTemplate("{{ raise_exception('No.') }}", special_tokens={}).render) == Roles()
+
+
+def test_reason_why_results_are_rejected_is_the_templates() -> None:
+    appending = ANY + "{% if messages[-1].role == 'tool' %}{% set _ = messages.append(1) %}{% endif %}"
+    rejecting, accepting = (JinjaTemplate(source, special_tokens={}) for source in (appending, ANY))
+    assert "'append' of 'list' object is unsafe" in (role_probe.rejection_of_results(rejecting.render) or "")
+    assert role_probe.rejection_of_results(accepting.render) is None

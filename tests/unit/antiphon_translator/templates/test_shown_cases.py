@@ -32,3 +32,17 @@ def test_arguments_in_pythons_form_are_found() -> None:
     problems = {finding.case: finding.problem for finding in found("{{ m.content }}" + calls)}
     assert problems["a call with true and null"] == "the model reads Python's form of 'Rome'"
     assert "a call without arguments" not in problems
+
+
+def test_result_in_parts_and_call_of_a_custom_tool_are_tried() -> None:
+    first_line = "{% if m.role == 'tool' %}{{ m.content.split('\\n')[0] }}{% else %}{{ m.content }}{% endif %}"
+    assert found(first_line + CALLS) == [Finding("a result in parts", "the model reads nothing of 'juliett'", True)]
+    no_custom = "{% for call in m.tool_calls or [] if call.function.name != 'exec' %}{{ call.function | tojson }}"
+    (finding,) = found("{{ m.content }}" + no_custom + "{% endfor %}")
+    assert finding.case == "a call of a custom tool"
+
+
+def test_cause_is_named_where_the_sandbox_refuses_a_template_with_tools() -> None:
+    appending = "{{ m.content }}{% if m.role == 'tool' %}{% set _ = messages.append(m) %}{% endif %}"
+    problems = {finding.case: finding.problem for finding in found(appending + CALLS)}
+    assert "access to attribute 'append' of 'list' object is unsafe" in problems["the result of a call"]
