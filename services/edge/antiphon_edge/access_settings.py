@@ -187,7 +187,10 @@ class AccessSettings:
     )
     bodies_bytes_max: int = field(
         default=256 * 2**20,
-        metadata={"doc": "Bytes of bodies and WebSocket messages that are received and not parsed yet, in total."},
+        metadata={
+            "doc": "Bytes of bodies, with their zstd windows, and WebSocket messages that are received and not parsed "
+            "yet, in total."
+        },
     )
     bodies_bytes_per_tenant: int = field(
         default=64 * 2**20,

@@ -14,6 +14,7 @@ from typing import Protocol
 from aiohttp import web
 
 from antiphon_edge.http.http_errors import Handler, rejection
+from antiphon_edge.http.zstd_frames import buffer_bytes
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -31,10 +32,16 @@ MEMBERS_MAX = 1_000
 ZSTD_WINDOW_LOG_MAX = 23
 """A zstd window of 8 MiB, the largest that HTTP allows (RFC 9659, section 3). The decoder allocates the window that
 the first bytes of a frame ask for, up to 2 GiB."""
+ZSTD_WINDOW_BYTES_MAX = 2**ZSTD_WINDOW_LOG_MAX
 
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
 _ZLIB_METHOD = 8
 """The lower half of the first byte of a zlib stream (RFC 1950). Some clients send raw deflate data instead."""
+
+
+Reserve = Callable[[int], None]
+"""Counts bytes that a decoder is about to allocate, until its body is decoded. It raises what the request is to be
+rejected with."""
 
 
 class BodyDecoder(Protocol):
@@ -81,9 +88,12 @@ class _Zlib:
 
 
 class _Zstd:
-    """Decodes one zstd frame."""
+    """Decodes one zstd frame, once its header is complete and its buffer is reserved."""
 
-    def __init__(self) -> None:
+    def __init__(self, reserve: Reserve) -> None:
+        self._reserve = reserve
+        self._head: bytes | None = b""
+        """The beginning of the frame, until its header is complete."""
         self._inner = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG_MAX})
 
     @property
@@ -95,6 +105,13 @@ class _Zstd:
         return self._inner.unused_data
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
+        if self._head is not None:
+            data = self._head + data
+            size = buffer_bytes(data)
+            self._head = data if size is None else None
+            if size is None:
+                return
+            self._reserve(min(size, ZSTD_WINDOW_BYTES_MAX))  # the decompressor rejects larger ones
         piece = self._inner.decompress(data, PIECE_BYTES)
         while piece:
             yield piece
@@ -109,6 +126,19 @@ class _Identity:
 
     def end(self) -> None:
         pass
+
+
+class _Largest:
+    """Reserves the largest buffer of the frames of a body: one frame is decoded after another."""
+
+    def __init__(self, reserve: Reserve) -> None:
+        self._reserve = reserve
+        self._held = 0
+
+    def __call__(self, size: int) -> None:
+        if size > self._held:
+            self._reserve(size - self._held)
+            self._held = size
 
 
 class _Members:
@@ -146,19 +176,29 @@ def _deflate(data: bytes) -> _Stream:
     return _Zlib(zlib.MAX_WBITS if data[0] & 0xF == _ZLIB_METHOD else -zlib.MAX_WBITS)
 
 
-_DECODERS: Mapping[str, Callable[[], BodyDecoder]] = {
-    "": _Identity,
-    "identity": _Identity,
-    "gzip": lambda: _Members(lambda _: _Zlib(_GZIP_WBITS)),
-    "x-gzip": lambda: _Members(lambda _: _Zlib(_GZIP_WBITS)),  # the same as gzip: RFC 9110, section 8.4.1.3
-    "deflate": lambda: _Members(_deflate, members_max=1),
-    "zstd": lambda: _Members(lambda _: _Zstd()),
+def _gzip(_: Reserve) -> BodyDecoder:
+    return _Members(lambda _: _Zlib(_GZIP_WBITS))
+
+
+def _zstd(reserve: Reserve) -> BodyDecoder:
+    largest = _Largest(reserve)
+    return _Members(lambda _: _Zstd(largest))
+
+
+_DECODERS: Mapping[str, Callable[[Reserve], BodyDecoder]] = {
+    "": lambda _: _Identity(),
+    "identity": lambda _: _Identity(),
+    "gzip": _gzip,
+    "x-gzip": _gzip,  # the same as gzip: RFC 9110, section 8.4.1.3
+    "deflate": lambda _: _Members(_deflate, members_max=1),
+    "zstd": _zstd,
 }
 
 
-def decoder_of(request: web.Request) -> BodyDecoder:
-    """Makes the decoder for the body of a request that passed `require_readable`."""
-    return _DECODERS[_encoding_of(request)]()
+def decoder_of(request: web.Request, reserve: Reserve) -> BodyDecoder:
+    """Makes the decoder for the body of a request that passed `require_readable`. It calls `reserve` before it
+    allocates a zstd window. Those of gzip and deflate have 32 KiB, and are not counted."""
+    return _DECODERS[_encoding_of(request)](reserve)
 
 
 @web.middleware

@@ -52,7 +52,7 @@ async def _read(request: web.Request, tally: Tally) -> bytes:
 
 
 async def _decoded(request: web.Request, tally: Tally) -> bytes:
-    decoder = decoder_of(request)
+    decoder = decoder_of(request, tally.add)
     body = bytearray()
     async for data in request.content.iter_any():
         for piece in decoder.feed(data):
@@ -61,4 +61,5 @@ async def _decoded(request: web.Request, tally: Tally) -> bytes:
             if len(body) > request.client_max_size:
                 raise web.HTTPRequestEntityTooLarge(request.client_max_size)
     decoder.end()
+    tally.shrink_to(len(body))  # without the memory of the decoder
     return bytes(body)

@@ -10,7 +10,7 @@ from itertools import chain
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from antiphon_edge.http.encodings import MEMBERS_MAX, PIECE_BYTES, BodyDecoder, decoder_of
+from antiphon_edge.http.encodings import MEMBERS_MAX, PIECE_BYTES, BodyDecoder, Reserve, decoder_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -26,8 +26,8 @@ PACKED: Mapping[str, Callable[[bytes], bytes]] = {
 }
 
 
-def decoder(encoding: str) -> BodyDecoder:
-    return decoder_of(make_mocked_request("POST", "/", headers={"Content-Encoding": encoding}))
+def decoder(encoding: str, reserve: Reserve = lambda _: None) -> BodyDecoder:
+    return decoder_of(make_mocked_request("POST", "/", headers={"Content-Encoding": encoding}), reserve)
 
 
 @pytest.mark.parametrize("encoding", PACKED)
@@ -56,12 +56,41 @@ def test_the_number_of_members_is_limited(encoding: str, members_max: int) -> No
         list(under_test.feed(member))
 
 
+def frame_with(window_log: int) -> bytes:
+    return b"\x28\xb5\x2f\xfd\x00" + bytes([(window_log - 10) << 3]) + b"\x09\x00\x00x"
+
+
 @pytest.mark.parametrize(("window_log", "is_read"), [(23, True), (24, False)])
 def test_a_zstd_window_over_8_mib_is_rejected(window_log: int, is_read: bool) -> None:
     """The frame has one raw block of one byte. Its header asks for the window."""
-    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(window_log - 10) << 3]) + b"\x09\x00\x00x"
+    frame = frame_with(window_log)
     if is_read:
         assert b"".join(decoder("zstd").feed(frame)) == b"x"
     else:
         with pytest.raises(ValueError, match="not in its encoding"):
             list(decoder("zstd").feed(frame))
+
+
+@pytest.mark.parametrize("step", [1, 10**9])
+def test_the_largest_zstd_window_of_a_body_is_reserved(step: int) -> None:
+    reserved: list[int] = []
+    data = frame_with(20) + frame_with(23) + frame_with(22) + zstd.compress(b"x")
+    under_test = decoder("zstd", reserved.append)
+    pieces = list(chain.from_iterable(under_test.feed(data[at : at + step]) for at in range(0, len(data), step)))
+    assert (b"".join(pieces), reserved) == (b"xxxx", [2**20, 2**23 - 2**20])
+
+
+def test_a_zstd_window_is_not_allocated_before_it_is_reserved() -> None:
+    def reject(size: int) -> None:
+        raise MemoryError(size)
+
+    with pytest.raises(MemoryError):
+        list(decoder("zstd", reject).feed(frame_with(23)[:6]))
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip", "deflate"])
+def test_other_encodings_reserve_nothing(encoding: str) -> None:
+    reserved: list[int] = []
+    data = PACKED.get(encoding, bytes)(TEXT)
+    assert b"".join(decoder(encoding, reserved.append).feed(data)) == TEXT
+    assert reserved == []

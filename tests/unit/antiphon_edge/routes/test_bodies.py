@@ -20,14 +20,25 @@ SHARE = 2**20
 BUDGET = ByteBudget("bodies", total=2 * SHARE, share=SHARE)
 
 
-def request_with(body: bytes) -> web.Request:
+ZSTD_WINDOW = b"\x28\xb5\x2f\xfd\x00"
+"""The beginning of a zstd frame, before the byte that asks for a window."""
+
+
+def request_with(body: bytes, encoding: str = "identity") -> web.Request:
     connection: Any = mock.Mock()
     payload = StreamReader(connection, 2**16, loop=asyncio.get_running_loop())
     payload.feed_data(body)
     payload.feed_eof()
     app = web.Application()
     bodies.set_budget(app, BUDGET)
-    request = make_mocked_request("POST", "/", payload=payload, app=app, client_max_size=2 * SHARE)
+    request = make_mocked_request(
+        "POST",
+        "/",
+        headers={"Content-Encoding": encoding},
+        payload=payload,
+        app=app,
+        client_max_size=2 * SHARE,
+    )
     set_tenant(request, "acme")
     return request
 
@@ -57,6 +68,16 @@ async def test_body_beyond_the_share_of_its_tenant_is_rejected() -> None:
     with pytest.raises(RequestRateExceeded):
         await bodies.parsed(request_with(b"x" * (SHARE + 1)), len)
     assert BUDGET.held == 0
+
+
+async def test_a_zstd_window_counts_until_the_body_is_decoded() -> None:
+    """Each frame has one byte. The window of the first is the whole share, so that its byte is one too many."""
+    frame = ZSTD_WINDOW + bytes([10 << 3]) + b"\x09\x00\x00x"
+    with pytest.raises(RequestRateExceeded):
+        await bodies.parsed(request_with(frame, "zstd"), len)
+    smaller = ZSTD_WINDOW + bytes([9 << 3]) + b"\x09\x00\x00x"
+    held = await bodies.parsed(request_with(smaller, "zstd"), lambda _: BUDGET.held)
+    assert (held, BUDGET.held) == (1, 0)
 
 
 async def test_body_over_the_size_limit_is_rejected() -> None:
