@@ -51,6 +51,7 @@ MEMBERS: dict[str, Object] = {
     events.COMPLETED: _RESPONSE,
     events.INCOMPLETE: _RESPONSE,
     events.FAILED: _RESPONSE,
+    events.KEEP_ALIVE: {},  # repeats the number of the last event
     events.ERROR: {
         "code": doc(nullable(STRING), "The code of the error."),
         "message": doc(STRING, "A description of the error, for people."),

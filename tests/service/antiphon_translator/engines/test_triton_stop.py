@@ -92,7 +92,9 @@ async def test_cancellation_stops_the_generating_step_of_an_ensemble(fake: FakeT
     assert sent(stop)["input_lengths"] == sent(stop)["request_output_len"] == ([1, 1], [0])
 
 
-@pytest.mark.parametrize("changes", [{"stop": (" END",)}, {"stop_tokens": (" END",)}], ids=["text", "token"])
+@pytest.mark.parametrize(
+    "changes", [{"stop": (" END",), "stop_in_reasoning": True}, {"stop_tokens": (" END",)}], ids=["text", "token"]
+)
 async def test_stop_text_found_by_the_engine_stops_the_generating_step(
     fake: FakeTriton, engine: TritonEngine, changes: dict[str, tuple[str, ...]]
 ) -> None:
