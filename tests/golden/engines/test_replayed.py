@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,26 +9,19 @@ import pytest
 
 from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineMisconfigured, InvalidRequest
 from antiphon_translator.engines import chat_errors
-from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.generation import (
-    ChatChunk,
-    ChatPrompt,
     EngineChunk,
     FinishReason,
     GenerationRequest,
     ReportedUsage,
 )
-from antiphon_translator.models.profiles import ModelProfile
-from antiphon_translator.parsing.segments import ScoredText, Segment
+from antiphon_translator.parsing.segments import ScoredText
 from tests.engines.exchange import Answer
 from tests.engines.servers import KINDS
-from tests.support import pushed
-from tests.support.chunks import only, usage_in
-from tests.support.fake_chat import fake_chat
-from tests.unit.antiphon_translator.engines.test_chat_stream import items_of
+from tests.support.chat_streams import REQUEST, items_of, replayed, segments_of
+from tests.support.chunks import usage_in
 
 FOLDER = Path(__file__).parent
-REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=ChatPrompt([{"role": "user", "content": "Hi"}]))
 PIECES = pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
 STOP, LENGTH = FinishReason.STOP, FinishReason.LENGTH
 ANSWERS = {
@@ -121,24 +112,9 @@ def recorded(name: str) -> Answer:
     return Answer((FOLDER / f"{name}.http").read_bytes())
 
 
-async def replayed(name: str, piece_bytes: int, request: GenerationRequest = REQUEST) -> list[EngineChunk]:
-    """The chunks that the engine reads from a recorded stream in pieces of this size."""
-    body = recorded(name).body
-    chunks: list[EngineChunk] = []
-    async with fake_chat() as fake:
-        fake.script = [body[at : at + piece_bytes] for at in range(0, len(body), piece_bytes)]
-        engine = OpenAIChatEngine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint))
-        try:
-            async with aclosing(pushed.chunks(engine, request)) as batches:
-                async for batch in batches:
-                    chunks += batch
-        finally:
-            await engine.close()
-    return chunks
-
-
-def segments_of(chunks: Sequence[EngineChunk]) -> list[Segment]:
-    return [segment for chunk in only(ChatChunk, chunks) for segment in chunk.segments]
+async def chunks_of(name: str, piece_bytes: int, request: GenerationRequest = REQUEST) -> list[EngineChunk]:
+    """The chunks that the engine reads from a recording in pieces of this size."""
+    return await replayed(recorded(name).body, piece_bytes, request)
 
 
 def test_every_case_is_recorded_and_has_an_expectation() -> None:
@@ -150,13 +126,13 @@ def test_every_case_is_recorded_and_has_an_expectation() -> None:
 @PIECES
 @pytest.mark.parametrize("name", sorted(ANSWERS))
 async def test_recorded_answer_is_read_with_items_finish_reason_and_usage(name: str, piece_bytes: int) -> None:
-    chunks = await replayed(name, piece_bytes)
+    chunks = await chunks_of(name, piece_bytes)
     assert (items_of(segments_of(chunks)), chunks[-1].finish, usage_in(chunks[-1])) == ANSWERS[name]
 
 
 @pytest.mark.parametrize("name", TEXT_IN_PLACE_OF_A_CALL)
 async def test_text_in_place_of_a_forced_call_stays_text(name: str) -> None:
-    chunks = await replayed(name, 97)
+    chunks = await chunks_of(name, 97)
     ((kind, _),) = items_of(segments_of(chunks))
     assert (kind, chunks[-1].finish) == ("text", LENGTH)
 
@@ -164,7 +140,7 @@ async def test_text_in_place_of_a_forced_call_stays_text(name: str) -> None:
 @PIECES
 @pytest.mark.parametrize("name", sorted(LOGPROBS))
 async def test_recorded_log_probabilities_match_their_text(name: str, piece_bytes: int) -> None:
-    chunks = await replayed(name, piece_bytes, replace(REQUEST, top_logprobs=1))
+    chunks = await chunks_of(name, piece_bytes, replace(REQUEST, top_logprobs=1))
     scored = [segment for segment in segments_of(chunks) if isinstance(segment, ScoredText)]
     tokens = [token for each in scored for token in each.tokens]
     assert "".join(each.text for each in scored) == LOGPROBS[name]
@@ -183,5 +159,5 @@ def test_recorded_error_is_told_to_the_client(name: str) -> None:
 @PIECES
 async def test_error_in_a_recorded_stream_is_told_to_the_client(piece_bytes: int) -> None:
     with pytest.raises(InvalidRequest, match="cannot compile a grammar") as raised:
-        await replayed(ERROR_IN_STREAM, piece_bytes)
+        await chunks_of(ERROR_IN_STREAM, piece_bytes)
     assert raised.value.field == "text.format"

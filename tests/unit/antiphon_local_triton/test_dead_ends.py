@@ -1,24 +1,15 @@
-"""Dead ends of grammars. The module is loaded by path, because its folder is no package."""
+"""Dead ends of grammars."""
 
-import importlib.util
-import sys
 from types import ModuleType
 
 import pytest
 
-from antiphon_local_triton.repository import MODEL_NAME, TEMPLATE_REPOSITORY
+from tests.support.packaged_model import packaged
 
 
 @pytest.fixture(scope="module")
 def dead_ends() -> ModuleType:
-    path = TEMPLATE_REPOSITORY / MODEL_NAME / "1" / "dead_ends.py"
-    spec = importlib.util.spec_from_file_location("packaged_dead_ends", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return packaged("dead_ends")
 
 
 @pytest.mark.parametrize(

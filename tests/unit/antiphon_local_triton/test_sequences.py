@@ -1,26 +1,16 @@
-"""The rules of one generation inside the packaged model. The module is loaded by path, because its folder is no
-package."""
+"""The rules of one generation inside the packaged model."""
 
-import importlib.util
-import sys
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from antiphon_local_triton.repository import MODEL_NAME, TEMPLATE_REPOSITORY
+from tests.support.packaged_model import packaged
 
 
 @pytest.fixture(scope="module")
 def sequences() -> ModuleType:
-    path = TEMPLATE_REPOSITORY / MODEL_NAME / "1" / "sequences.py"
-    spec = importlib.util.spec_from_file_location("packaged_sequences", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return packaged("sequences")
 
 
 def _sequence(module: ModuleType, generated: list[int], **changes: Any) -> Any:

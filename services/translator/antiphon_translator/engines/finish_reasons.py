@@ -53,7 +53,8 @@ def finish_reason(given: object) -> FinishReason | None:
 
 
 def finish_reason_or_stop(given: str) -> FinishReason:
-    """As `finish_reason`, where the reason is all that can be unknown: an unknown one is logged, and means STOP."""
+    """Translates a finish reason of an engine that counts no unread parts: an unknown one is logged, and means STOP.
+    Raises as `finish_reason`."""
     reason = finish_reason(given)
     if reason is None:
         log.warning("a model server sent an unknown finish reason: %s", described(given))

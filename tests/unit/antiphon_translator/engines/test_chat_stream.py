@@ -13,8 +13,9 @@ from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_translator.engines import chat_stream
 from antiphon_translator.engines.chat_stream import ChunkReader
-from antiphon_translator.generation import ChatChunk, EngineChunk, FinishReason, ReportedUsage
+from antiphon_translator.generation import ChatChunk, FinishReason, ReportedUsage
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
+from tests.support.chat_streams import items_of, read, read_by
 from tests.support.chunks import usage_in
 from tests.support.unread import NotedParts
 from tests.support.unreadable import spoil
@@ -39,40 +40,10 @@ def end(reason: str) -> Object:
     return {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": None}
 
 
-def read(*chunks: Object) -> tuple[list[Segment], EngineChunk]:
-    return read_by(ChunkReader(NotedParts(), names=("f", "g", "get", "get_weather")), *chunks)
-
-
-def read_by(reader: ChunkReader, *chunks: Object) -> tuple[list[Segment], ChatChunk]:
-    segments = [segment for chunk in chunks if (one := reader.read(chunk)) for segment in one.segments]
-    last = reader.finish()
-    return [*segments, *last.segments], last
-
-
 def unread_in(*chunks: Object) -> tuple[list[Segment], list[str]]:
     """The segments of a stream, and the kinds of its unread parts."""
     unread = NotedParts()
     return read_by(ChunkReader(unread), *chunks, end("stop"))[0], unread.parts
-
-
-def items_of(segments: list[Segment]) -> list[tuple[str, ...]]:
-    """The items that the segments are: texts, reasoning, and calls with their arguments and whether they are whole."""
-    items: list[list[str]] = []
-    for segment in segments:
-        match segment:
-            case Text(text) | Reasoning(text):
-                kind = type(segment).__name__.lower()
-                if items and items[-1][0] == kind:
-                    items[-1][1] += text
-                else:
-                    items.append([kind, text])
-            case CallBegin(name):
-                items.append(["open", name, ""])
-            case Arguments(text):
-                items[-1][2] += text
-            case CallEnd(is_complete):
-                items[-1][0] = "call" if is_complete else "broken call"
-    return [tuple(item) for item in items]
 
 
 def test_reasoning_is_read_under_either_member_name() -> None:
