@@ -13,11 +13,10 @@ from antiphon_translator.parsing.parser import OutputParser
 CHUNK_CHARS = 40
 LIMIT_S = 5.0
 """About ten times the longest time, and a tenth of the shortest before."""
-BAR = "\N{FULLWIDTH VERTICAL LINE}"
 MANY = {f"k{number}": {"type": "string"} for number in range(1_000)}
 
 OUTPUTS = {
-    "attributes of a tag without an end": ("kimi_k3", "<|open|>call " + 'x="p q=" ' * 4_000 + 'z="" !'),
+    "attributes of a tag without an end": ("kimi_k3", "<|open|>call " + 'x="p q=" ' * 30 + 'z="" !'),
     "white space before a header": ("gpt_oss", "\n" * 4_000 + "x<|start|>"),
     "white space in a key": (
         "qwen_coder",
@@ -25,15 +24,13 @@ OUTPUTS = {
     ),
     "a name with many dashes": ("llama4", f"[f(x=b{'-a' * 100_000})]"),
     "many zeros": ("llama4", f"[f(x={'0' * 100_000}x)]"),
-    "many elements": ("sarashina", f"<|tool_calls|>[{{'name': 'f', 'arguments': {{'x': [{'1,' * 100_000}]}}}}]"),
     "a long call in Python's syntax": ("llama4", f"[f(x='{'word ' * 100_000}')]"),
     "many closers": ("hermes", '<tool_call>{"arguments": "x' + "</tool_call>" * 200_000),
-    "openers without calls": ("deepseek_v32", f"<{BAR}DSML{BAR}function_calls> x\n" * 8_000),
     "many parameters": (
         "qwen_coder",
         f"<tool_call>\n<function=f>\n{''.join(f'<parameter={key}>1</parameter>' for key in MANY)}</function>",
     ),
-    "text behind a stop": ("hermes", "STOP" + "word " * 200_000),
+    "text behind a stop": ("hermes", "STOP" + "word " * 1_000_000),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -147,10 +147,13 @@ class Family:
         closers = (closer for call in self.calls for closer in (*call.close, *call.section_close))
         return Markers((*self._boundaries, *self.openers, *closers))
 
-    def ends_of_section(self, opener: str) -> Markers:
-        """The literals that end the section or the call that an opener began. Openers of calls in the section are not
-        among them."""
-        syntaxes = self.openers[opener]
+    @cached_property
+    def ends_of_sections(self) -> Mapping[str, Markers]:
+        """The literals that end the section or the call that an opener began, by the opener. Openers of calls in the
+        section are not among them."""
+        return {opener: self._ends_of_section(opener, syntaxes) for opener, syntaxes in self.openers.items()}
+
+    def _ends_of_section(self, opener: str, syntaxes: Sequence[CallSyntax]) -> Markers:
         inner = {each for call in syntaxes if opener in call.section_open for each in call.open}
         closers = (each for call in syntaxes for each in (*call.close, *call.section_close))
         return Markers((*self._boundaries, *(each for each in self.openers if each not in inner), *closers))

@@ -12,8 +12,8 @@ class Markup:
     def __init__(self, around: Iterable[str], within: Iterable[str]) -> None:
         ordered = sorted(set(around), key=len, reverse=True)
         everything = sorted({*ordered, *within}, key=len, reverse=True)
-        self._around = tuple(ordered)
-        self._leading = re.compile("(?:" + "|".join((r"\s", *map(re.escape, ordered))) + ")*")
+        self._leading = _run_of(ordered)
+        self._trailing = _run_of(literal[::-1] for literal in ordered)  # of the reversed text
         self._any = re.compile("|".join(map(re.escape, everything)) or "(?!)")
 
     def is_all_of(self, text: str) -> bool:
@@ -24,7 +24,11 @@ class Markup:
         """A text as the markup before it, its body, and the markup behind it."""
         leading = self._leading.match(text)
         start = leading.end() if leading is not None else 0
-        body = text[start:].rstrip()
-        while (closer := next(filter(body.endswith, self._around), None)) is not None:
-            body = body.removesuffix(closer).rstrip()
-        return text[:start], body, text[start + len(body) :]
+        trailing = self._trailing.match(text[start:][::-1])
+        end = len(text) - (trailing.end() if trailing is not None else 0)
+        return text[:start], text[start:end], text[end:]
+
+
+def _run_of(literals: Iterable[str]) -> re.Pattern[str]:
+    """White space and literals in any order."""
+    return re.compile("(?:" + "|".join((r"\s", *map(re.escape, literals))) + ")*+")

@@ -295,7 +295,7 @@ class OutputParser:
         and goes back to the mark if another marker comes first or, with `is_last`, if text follows."""
         family, read = self._family, list[str]()
         try:
-            markers = family.ends_of_section(opener) if opener else family.ends_of_calls
+            markers = family.ends_of_sections[opener] if opener else family.ends_of_calls
             found = (yield from self._cursor.until(markers, read.append)) if ends else None
             if found is None or found not in ends:
                 raise Malformed

@@ -19,21 +19,22 @@ class StopTexts:
         """The stop sequence that matched."""
         self._texts = tuple(filter(None, texts))
         self._held = ""
+        self._dropped = 0
 
     @property
     def withheld(self) -> int:
         """How many characters at the end of the text so far were not returned: they may be, or are, a stop sequence
         and the text behind it."""
-        return len(self._held)
+        return len(self._held) + self._dropped
 
     def feed(self, text: str) -> str:
         """Returns the text that cannot be part of a stop sequence; nothing more once `matched`."""
         if not self._texts:
             return text
-        whole = self._held + text
         if self.matched:
-            self._held = whole
+            self._dropped += len(text)
             return ""
+        whole = self._held + text
         ends = [(at + len(stop), at) for stop in self._texts if (at := whole.find(stop)) >= 0]
         if ends:
             end, at = min(ends)

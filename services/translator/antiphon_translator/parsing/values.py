@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from antiphon_core import python_syntax
 from antiphon_core.jsons import Object
-from antiphon_translator.parsing import surrogate_escapes
+from antiphon_translator.parsing import python_literals, surrogate_escapes
 
 STRING = frozenset({"string"})
 ANYTHING: frozenset[str] = frozenset()
@@ -122,7 +121,7 @@ def text_of_literal(written: str) -> str | None:
     try:
         text = json.loads(source, strict=False)
     except (ValueError, RecursionError):
-        text = _python_value(source.replace("\r", "\\r").replace("\n", "\\n"))
+        text = python_literals.value_of(written)
     return text if isinstance(text, str) else None
 
 
@@ -232,17 +231,5 @@ def _python(word: str, types: frozenset[str]) -> str | None:
     if kind is not None and kind in types:
         return _PYTHON_WORDS[word]
     if word[:1] in ("[", "{") and types & {"array", "object"}:
-        try:
-            return json.dumps(python_syntax.literal(surrogate_escapes.replaced(word)), ensure_ascii=False)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            return None
+        return python_literals.json_of(word)
     return None
-
-
-def _python_value(source: str) -> Any:
-    """The value of a Python literal; None for other texts. A lone surrogate, which is a control token (alphabet.py), is
-    read as an escape: Python's parser rejects the character."""
-    try:
-        return python_syntax.literal(source.encode("utf-8", "backslashreplace").decode("utf-8"))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None

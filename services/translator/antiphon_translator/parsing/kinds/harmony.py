@@ -26,8 +26,8 @@ from antiphon_translator.parsing.reading import Reading
 
 _NAMESPACE = "functions."
 _RECIPIENT = re.compile(r"to=([\w.-]+)")
-_ROLE = re.compile(r"\s*(?:assistant|analysis|commentary|final)?\s*(?:to=\S*)?\s*")
-_ROLE_ONLY = re.compile(r"\s*(?:assistant)?\s*(?:to=\S*)?\s*")
+_ROLE = re.compile(r"\s*(?:(?:assistant|analysis|commentary|final)\s*)?(?:to=\S*\s*)?")
+_ROLE_ONLY = re.compile(r"\s*(?:assistant\s*)?(?:to=\S*\s*)?")
 _HEADER_WORDS = r"\s|(?:assistant|analysis|commentary|final|json|to=[\w.-]*)(?![^\s<\ud800-\udfff])"
 _NOBODY = ("", "assistant")
 _ROLE_PARTS = ("to=", "assistant")

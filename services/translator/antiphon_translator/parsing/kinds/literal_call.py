@@ -13,7 +13,7 @@ from typing import Any
 
 from antiphon_translator.parsing.cursor import Malformed, Reader
 from antiphon_translator.parsing.kinds import json_arguments
-from antiphon_translator.parsing.kinds.python_source import QUOTES, value_of
+from antiphon_translator.parsing.python_literals import QUOTES, value_of
 from antiphon_translator.parsing.reading import Reading
 
 

@@ -9,23 +9,18 @@ from __future__ import annotations
 import ast
 import json
 import re
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon_core import python_syntax
-from antiphon_translator.parsing import surrogate_escapes
+from antiphon_translator.parsing import python_literals
 from antiphon_translator.parsing.json_scan import JsonScan
+from antiphon_translator.parsing.python_literals import QUOTES, STRING, UNREADABLE
 
-QUOTES, BRACKETS = "\"'", "()[]{}"
+BRACKETS = "()[]{}"
 
-_WORDS = {"true": True, "false": False, "null": None}
 _BETWEEN = re.compile(r"(?:[\s,;]|#[^\n]*)*")
 _HEAD = re.compile(r"(?P<name>[^\W\d][\w.-]*)\s*\(")
-_STRING = r"""'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*\""""
-_PART = re.compile(rf"(?:{_STRING})|[()\[\]{{}}]|(?<![\w.])(?P<key>[^\W\d][\w.-]*)(?=\s*=(?!=))", re.DOTALL)
-# Strings, and whole numbers that begin with zeros.
-_MISWRITTEN = re.compile(rf"{_STRING}|(?<![\w.])0+(?=\d+\b(?!\.))", re.DOTALL)
+_PART = re.compile(rf"(?:{STRING})|[()\[\]{{}}]|(?<![\w.-])(?P<key>[^\W\d][\w.-]*+)(?=\s*+=(?!=))", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +64,10 @@ def _as_json(arguments: str) -> str | None:
     """The JSON of named arguments; None: they are something else."""
     keys: list[str] = []
     try:
-        call = _tree(f"f({_with_plain_keys(arguments, keys)}\n)")
+        call = python_literals.tree(f"f({_with_plain_keys(arguments, keys)}\n)")
         return json.dumps(_members(call, keys), ensure_ascii=False, allow_nan=False)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+    except UNREADABLE:
         return None
-
-
-def value_of(source: str) -> Any:
-    """The value of a literal; None if the source is none."""
-    try:
-        return _value(_tree(source))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
-
-
-def _tree(source: str) -> ast.expr:
-    spelt = _MISWRITTEN.sub(_as_python, surrogate_escapes.replaced(source))
-    # A control token within a string is a lone surrogate (alphabet.py): Python reads it as an escape.
-    readable = spelt.encode("utf-8", "backslashreplace").decode("utf-8")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "\d" in a string is a SyntaxWarning, which helps nobody here
-        return python_syntax.expression(readable).body
 
 
 def _with_plain_keys(arguments: str, keys: list[str]) -> str:
@@ -110,12 +88,6 @@ def _with_plain_keys(arguments: str, keys: list[str]) -> str:
     return _PART.sub(spelt, arguments)
 
 
-def _as_python(token: re.Match[str]) -> str:
-    """Escapes the line breaks in a string, and removes leading zeros of a number: models write both, and Python's
-    parser rejects them."""
-    return token.group().replace("\n", "\\n").replace("\r", "\\r") if token.group()[0] in QUOTES else ""
-
-
 def _members(call: ast.expr, keys: list[str]) -> dict[str, Any]:
     if (
         not isinstance(call, ast.Call)
@@ -123,20 +95,4 @@ def _members(call: ast.expr, keys: list[str]) -> dict[str, Any]:
         or [each.arg for each in call.keywords] != [f"a{number}" for number in range(len(keys))]
     ):
         raise ValueError("not only named arguments")
-    return {key: _value(each.value) for key, each in zip(keys, call.keywords, strict=True)}
-
-
-def _value(node: ast.expr) -> Any:
-    if isinstance(node, ast.Name) and node.id in _WORDS:
-        return _WORDS[node.id]
-    if isinstance(node, ast.List | ast.Tuple):
-        return [_value(each) for each in node.elts]
-    if isinstance(node, ast.Dict):
-        return dict(_member(key, value) for key, value in zip(node.keys, node.values, strict=True))
-    return ast.literal_eval(node)
-
-
-def _member(key: ast.expr | None, value: ast.expr) -> tuple[Any, Any]:
-    if key is None:
-        raise ValueError("an unpacked dictionary")
-    return _value(key), _value(value)
+    return {key: python_literals.value(each.value) for key, each in zip(keys, call.keywords, strict=True)}

@@ -19,11 +19,12 @@ from antiphon_translator.parsing import values
 from antiphon_translator.parsing.alphabet import PLACEHOLDER, plain
 from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
 from antiphon_translator.parsing.kinds.tagged_value import (
+    NO_TAGS,
+    NextTags,
     ValueEnds,
     WithoutNewlines,
     all_arguments,
     body_arguments,
-    next_tags,
 )
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
@@ -50,7 +51,7 @@ class TaggedCall:
     """Literals that end both the name and the call, so that the call has no arguments."""
     key_open: tuple[str, ...]
     key_close: tuple[str, ...]
-    key_pattern: str = plain(r"\s*[\"']?(?P<key>[^\"'\n]*?)[\"']?\s*")
+    key_pattern: str = plain(r"\s*+[\"']?\s*+(?P<key>(?:[^\"'\s]++(?:[^\S\n]++[^\"'\s]++)*+)?)[\"']?\s*")
     type_open: tuple[str, ...] = ()
     """Literals before the type of a value, which may stand between its key and the value: a word of JSON Schema."""
     type_close: tuple[str, ...] = ()
@@ -120,19 +121,21 @@ class TaggedCall:
     def _arguments(self, reading: Reading, name: str) -> Reader[None]:
         """Reads all arguments. The opener of the first key has been read."""
         cursor, out, schema = reading.cursor, reading.out, reading.schemas.get(name, {})
-        given: list[str] = []
+        tags = self._next_tags(values.names_of(schema))
+        is_first = True
         while True:
             key, string_mark = yield from self._key(reading)
-            if not given:
+            if is_first:
                 reading.begin_call(name)
-            ends = self._value_ends(key, set(values.names_of(schema)).difference(given, [key]))
-            if not given and values.may_be_wrapper(schema, key):
+            tags.names.discard(key)
+            ends = self._value_ends(key, tags)
+            if is_first and values.may_be_wrapper(schema, key):
                 if (yield from self._wrapped(reading, ends, schema, key, string_mark)):
                     return
             else:
-                out.arguments(f"{', ' if given else '{'}{values.string(key)}: ")
+                out.arguments(f"{'{' if is_first else ', '}{values.string(key)}: ")
                 yield from self._value(reading, ends, key, values.member(schema, key), string_mark)
-            given.append(key)
+            is_first = False
             yield from cursor.spaces()
             if cursor.is_at_end:
                 raise Malformed
@@ -254,7 +257,7 @@ class TaggedCall:
             raise Malformed
         types = values.types_of(schema)
         if not (yield from self._is_nested(reading, types)):
-            text = yield from self._whole_value(reading, self._value_ends(key, ()))
+            text = yield from self._whole_value(reading, self._value_ends(key, NO_TAGS))
             return values.as_json(text, types)
         members: list[tuple[str, str]] = []
         closers = tuple(each.replace(PLACEHOLDER, key) for each in self.value_close)
@@ -273,13 +276,19 @@ class TaggedCall:
     def _trimmed(self, emit: Emit) -> Emit:
         return WithoutNewlines(emit) if self.trims_newlines else emit
 
-    def _value_ends(self, key: str, missing: Iterable[str]) -> ValueEnds:
-        """The texts that end the value of a key. `missing`: the parameters whose tags may come next."""
+    def _next_tags(self, names: Iterable[str]) -> NextTags:
+        """The tags of these parameters. Where values have an opener too, a tag may stand within a line."""
+        lines = ("\n", "") if self.value_open else ("\n",)
+        openers = tuple(f"{line}{each}" for line in lines for each in self.key_open)
+        return NextTags(openers, tuple(dict.fromkeys(each[0] for each in self.key_close)), set(names))
+
+    def _value_ends(self, key: str, tags: NextTags) -> ValueEnds:
+        """The texts that end the value of a key."""
         closers = tuple(each.replace(PLACEHOLDER, key) for each in self.value_close)
         return ValueEnds(
             (*closers, *(each[:-1] for each in closers if each.endswith(">"))),
             (*self.key_open, *self._ends),
-            next_tags(missing, self.key_open, self.key_close, in_line=bool(self.value_open)),
+            tags,
             tuple(f"{line}{each}" for each in (*self.close, *self.section_close) for line in ("", "\n")),
             (*self.open, *self.section_open, *self.section_close),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,7 +13,35 @@ from antiphon_translator.parsing.kinds import json_arguments
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
 
+_NEWLINES = ("\r", "\n")
+_QUOTES = ("", '"', "'")
 _WRAPPED = re.compile(r'\s*\{\s*"(?P<key>\w+)"\s*:(?P<value>.*)\}\s*', re.DOTALL)
+
+
+class NextTags:
+    """The opening tags of the parameters that a call has not given yet. They end a value whose closer is missing.
+
+    `openers` are the beginnings of such tags, each with the line break before it. A name in quotes or without them
+    follows, and one of `ends`. The caller takes the names that were given out of `names`."""
+
+    def __init__(self, openers: tuple[str, ...], ends: tuple[str, ...], names: set[str]) -> None:
+        self.openers = openers if names else ()
+        self.names = names
+        self._ends = ends
+        self._chars = max(map(len, names), default=0) + len("''>")
+
+    def complete(self, reading: Reading, opener: str) -> Reader[bool]:
+        """Whether an opener that was read last begins the tag of one of the parameters."""
+        ahead = yield from reading.cursor.peek(self._chars)
+        quotes = (each for each in _QUOTES if ahead.startswith(each) and not (each and opener.endswith(each)))
+        return any(self._begins(ahead[len(quote) :], quote + end) for quote in quotes for end in self._ends)
+
+    def _begins(self, text: str, end: str) -> bool:
+        name, found, _ = text.partition(end)
+        return bool(found) and name in self.names
+
+
+NO_TAGS = NextTags((), (), set())
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +54,14 @@ class ValueEnds:
 
     closers: tuple[str, ...]
     followers: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
+    tags: NextTags = NO_TAGS
     ends: tuple[str, ...] = ()
     beginnings: tuple[str, ...] = ()
 
     def read(self, reading: Reading, emit: Emit) -> Reader[None]:
         """Emits a value, and moves behind its closer, or before another end. Malformed: the value has no end."""
         cursor = reading.cursor
-        markers = _markers((*self.closers, *self.tags, *self.ends))
+        markers = _markers((*self.closers, *self.tags.openers, *self.ends))
         while True:
             found = yield from cursor.until(markers, emit)
             if found is None:
@@ -42,7 +69,13 @@ class ValueEnds:
             if found in self.closers:
                 if not self.followers or (yield from cursor.comes_next(self.followers)):
                     return
-            elif found in self.tags or (yield from self._ends_call(reading)):
+            elif found in self.tags.openers:
+                if (yield from self.tags.complete(reading, found)):
+                    cursor.back(found.lstrip("\n"))
+                    return
+                cursor.back(found[1:])  # another end may begin within it
+                found = found[0]
+            elif (yield from self._ends_call(reading)):
                 cursor.back(found.lstrip("\n"))
                 return
             emit(found)
@@ -67,30 +100,10 @@ def body_arguments(schema: Object, written: str) -> str | None:
     return all_arguments(schema, match["value"])
 
 
-def next_tags(
-    keys: Iterable[str], openers: Iterable[str], closers: Iterable[str], *, in_line: bool = False
-) -> tuple[str, ...]:
-    """The opening tags of these keys, which end a value whose closer is missing: each at the beginning of a line, and
-    with `in_line` anywhere, for tags that a value hardly has."""
-    openers, ends = tuple(openers), tuple(dict.fromkeys(each[0] for each in closers))
-    return tuple(
-        f"{line}{opener}{quote}{key}{quote}{end}"
-        for line in (("\n", "") if in_line else ("\n",))
-        for key in sorted(keys)
-        for opener in openers
-        for end in ends
-        for quote in ("", '"', "'")
-        if not (quote and opener.endswith(quote))
-    )
-
-
 @lru_cache(maxsize=256)
 def _markers(literals: tuple[str, ...]) -> Markers:
     """Markers are cached, because nearly all values of a model end in the same way."""
     return Markers(literals)
-
-
-_NEWLINES = ("\r", "\n")
 
 
 class WithoutNewlines:

@@ -18,7 +18,7 @@ from antiphon_translator.parsing.mention import follows_a_word, is_mentioned
 from antiphon_translator.parsing.reading import Reading
 
 _TAG = re.compile(r"\s*(?P<name>\w+)(?P<rest>(?:\s+\w+=\"[^\"]*\")*)\s*")
-_CUT_TAG = re.compile(r"\s*\w*(?:\s+\w+(?:=(?:\"[^\"]*\"?)?)?)*\s*")
+_CUT_TAG = re.compile(r"\s*\w*(?:\s+\w+=\"[^\"]*\")*(?:\s+\w+(?:=(?:\"[^\"]*)?)?)?\s*")
 _TAGS = ("think", "response", "tools", "call", "argument", "message")
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
