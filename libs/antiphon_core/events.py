@@ -72,7 +72,7 @@ def keep_alive_event(sent: bytes) -> bytes:
     """The `keepalive` event of OpenAI, which is not documented, for a silence after the frames `sent`. It repeats the
     sequence number of the last event, so that the numbers of events stay dense and a client can resume behind it. A
     comment if there was no event."""
-    last = decode(sent[sent.rfind(b"event: ") :]) if sent else []
+    last = decode(sent[sent.rfind(b"\nevent: ") + 1 :])  # JSON has no line feeds
     if not last:
         return KEEP_ALIVE_FRAME
     return encode({"type": KEEP_ALIVE, "sequence_number": last[-1]["sequence_number"]})

@@ -44,6 +44,11 @@ def test_an_error_event_without_a_code_has_the_type_as_code() -> None:
     )
 
 
+def test_keep_alive_event_is_not_misled_by_the_text_of_an_event() -> None:
+    sent = events.encode({"type": "a", "sequence_number": 4, "delta": "an event: x"})
+    assert events.decode(events.keep_alive_event(sent)) == [{"type": "keepalive", "sequence_number": 4}]
+
+
 def test_keep_alive_event_repeats_the_number_of_the_last_event() -> None:
     sent = events.encode({"type": "a", "sequence_number": 6}) + events.encode({"type": "b", "sequence_number": 7})
     assert events.decode(events.keep_alive_event(sent)) == [{"type": "keepalive", "sequence_number": 7}]

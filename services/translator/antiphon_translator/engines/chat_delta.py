@@ -104,7 +104,11 @@ def _content_pieces(content: object, unread: Unread) -> Iterator[TextPiece]:
         yield TextPiece(Text, content)
         return
     for part in listed(content):
-        if text := _text_in(part):
+        try:
+            text = _text_in(part)
+        except RecursionError:
+            text = ""
+        if text:
             yield TextPiece(_kind_of(part), text)
         elif not isinstance(part, dict) or not set(_TEXTS) & set(part):
             unread.note("content", part)
@@ -143,7 +147,11 @@ def _call_piece(given: object, unread: Unread) -> CallPiece | None:
     if not isinstance(function, dict):
         unread.note("tool_calls", given)
         return None
-    return CallPiece(_index(given.get("index")), _word(given.get("id")), _name(function), _arguments(function))
+    try:
+        return CallPiece(_index(given.get("index")), _word(given.get("id")), _name(function), _arguments(function))
+    except (ValueError, RecursionError):  # NaN in arguments, thousands of digits or brackets
+        unread.note("tool_calls", given)
+        return None
 
 
 def _custom(given: object) -> Object | None:

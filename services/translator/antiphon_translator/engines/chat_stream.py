@@ -165,7 +165,8 @@ class ChunkReader:
             return
         if call.is_ended:
             self._note_late(piece, call)
-        elif call is self._front:
+            return
+        if call is self._front:
             self._pass_on()
         elif not call.has_place:
             call.has_place = True

@@ -93,9 +93,13 @@ def _token(entry: Mapping[str, Any], top: int) -> ScoredToken:
 
 
 def _written(entry: Mapping[str, Any]) -> bytes:
-    """The bytes of a token; where the server leaves them out, those of its text."""
+    """The bytes of a token; where the server leaves them out, those of its text. ValueError: no list of bytes."""
     given = entry.get("bytes")
-    return bytes(given) if given is not None else without_surrogates(str(entry["token"])).encode()
+    if given is None:
+        return without_surrogates(str(entry["token"])).encode()
+    if not isinstance(given, list):  # of a number, `bytes` makes that many zeros
+        raise ValueError(given)
+    return bytes(given)
 
 
 def _logprob(entry: Mapping[str, Any]) -> float:

@@ -41,6 +41,8 @@ class EventData:
         self._data: list[bytes] = []
         self._data_bytes = 0
         self._is_error = False
+        self._is_error_behind: bool | None = None
+        """Whether the name behind the data of an event is `error`. None: there is none."""
         self._plain: list[bytes] | None = []  # the lines of no event, until the first event comes
         self._is_first = True
         self._ended_in_return = False
@@ -95,12 +97,17 @@ class EventData:
             self._end_event(events)
         elif line.startswith(b"data:"):
             data = line[5:].removeprefix(b" ")
-            if self._data and self._data[-1].endswith(b"}") and (data.startswith(b"{") or data == DONE):
-                self._end_event(events)
+            if data.startswith(b"{") or data == DONE:
+                self._end_whole_event(events)
             self._add(data)
         elif line.startswith(b"event:"):
-            self._is_error = line[6:].strip() == b"error"
+            is_error = line[6:].strip() == b"error"
+            if self._data:
+                self._is_error_behind = is_error
+            else:
+                self._is_error = is_error
         elif line.startswith(b"error:"):  # llama.cpp before 2025, in place of `data:`
+            self._end_whole_event(events)
             self._is_error = True
             self._add(line[6:].removeprefix(b" "))
         elif self._plain is not None and not line.startswith(_IGNORED):
@@ -111,10 +118,19 @@ class EventData:
         self._data.append(data)
         self._data_bytes += len(data)
 
+    def _end_whole_event(self, events: list[Data]) -> None:
+        """Ends an event whose server left out the blank line behind it. A name behind its data is that of the next
+        event then."""
+        if self._data and self._data[-1].endswith(b"}"):
+            name, self._is_error_behind = self._is_error_behind, None
+            self._end_event(events)
+            self._is_error = name is True
+
     def _end_event(self, events: list[Data]) -> None:
         if self._data:
             data = b"\n".join(self._data) if len(self._data) > 1 else self._data[0]
-            events.append(ErrorData(data) if self._is_error else data)
+            is_error = self._is_error if self._is_error_behind is None else self._is_error_behind
+            events.append(ErrorData(data) if is_error else data)
             self._data.clear()
             self._data_bytes = 0
-        self._is_error = False
+        self._is_error, self._is_error_behind = False, None

@@ -11,6 +11,13 @@ from antiphon_translator.parsing.segments import Reasoning, Text
 from tests.support.unread import NotedParts
 
 
+def nested(depth: int) -> list[object]:
+    value: list[object] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 def test_pieces_come_in_the_order_of_a_models_output() -> None:
     delta = {"tool_calls": [{"index": 1, "function": {"name": "f"}}], "content": "a", "reasoning": "r"}
     assert list(pieces_of({"delta": delta}, NotedParts())) == [
@@ -37,3 +44,19 @@ def test_members_of_a_call_are_read_in_their_forms(call: Object, piece: CallPiec
 @pytest.mark.parametrize(("value", "elements"), [(None, []), ("", []), ([1, 2], [1, 2]), (7, [7]), ({}, [{}])])
 def test_single_value_counts_as_a_list_of_one(value: object, elements: list[object]) -> None:
     assert listed(value) == elements
+
+
+@pytest.mark.parametrize(
+    ("delta", "part"),
+    [
+        ({"tool_calls": [{"function": {"name": "f", "arguments": {"x": float("nan")}}}]}, "tool_calls"),
+        ({"tool_calls": [{"index": "9" * 5_000, "function": {"name": "f"}}]}, "tool_calls"),
+        ({"tool_calls": [{"function": {"name": "f", "arguments": nested(5_000)}}]}, "tool_calls"),
+        ({"content": nested(5_000)}, "content"),
+    ],
+    ids=["no number", "thousands of digits", "deep arguments", "deep content"],
+)
+def test_piece_that_cannot_be_read_is_noted(delta: Object, part: str) -> None:
+    unread = NotedParts()
+    assert not list(pieces_of({"delta": delta}, unread))
+    assert unread.parts == [part]

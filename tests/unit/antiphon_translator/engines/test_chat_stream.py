@@ -504,3 +504,10 @@ def test_stop_text_in_a_call_is_an_argument() -> None:
     reader = ChunkReader(NotedParts(), names=("f",), stops=("x",))
     segments, _ = read_by(reader, call(0, '{"x": 1}', name="f", id="c"), end("tool_calls"))
     assert segments[-1] == CallEnd(is_complete=True)
+
+
+def test_arguments_that_repeat_a_finished_call_do_not_count_as_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_stream, "ENGINE_TEXT_BYTES_MAX", 20)
+    again = [call(0, '{"x": 1}')] * 9
+    chunks = (call(0, '{"x": 1}', name="f"), call(1, "{}", name="g"), *again, end("tool_calls"))
+    assert items_of(read(*chunks)[0]) == [("call", "f", '{"x": 1}'), ("call", "g", "{}")]

@@ -52,6 +52,8 @@ def test_events_without_blank_lines_are_told_apart() -> None:
         *(b'{"a":1}', b'{"a":2}'),
         b'{"a":\n3}',
     ]
+    for stream in (b'data: {"a":1}\nevent: error\ndata: {"b":2}\n\n', b'data: {"a":1}\nerror: {"b":2}\n'):
+        assert events_in(stream, 4) == [b'{"a":1}', ErrorData(b'{"b":2}')]
 
 
 @pytest.mark.parametrize("size", [1, 4, 1_000])
