@@ -22,6 +22,7 @@ from math import ceil, floor, inf
 from typing import Any, TypeGuard
 
 from antiphon_core.jsons import Object
+from antiphon_translator.schemas.merging import written
 from antiphon_translator.schemas.schema_outline import REFERENCES, InvalidSchema, Outline, Path, Place
 
 KINDS: Mapping[str, Callable[[Any], bool]] = {
@@ -82,12 +83,12 @@ def types_of(place: Place) -> Sequence[str]:
 
 def _judged(places: Iterable[Place]) -> Iterator[Place]:
     """The places without those within conditions."""
-    conditions: list[Path] = []
+    condition: Path | None = None
     for place in places:
-        if any(place.path[: len(each)] == each for each in conditions[-1:]):
+        if condition is not None and place.path[: len(condition)] == condition:
             continue
         if place.keyword in CONDITIONS:
-            conditions.append(place.path)
+            condition = place.path
         else:
             yield place
 
@@ -163,7 +164,7 @@ def _values(place: Place) -> Iterator[Flaw]:
     keywords = place.keywords
     if keywords.get("enum") == []:
         yield ("enum",), "'enum' has no values, so nothing can match. Name at least one, or leave out 'enum'."
-    if "const" in keywords and "enum" in keywords and keywords["const"] not in keywords["enum"]:
+    if "const" in keywords and "enum" in keywords and written(keywords["const"]) not in map(written, keywords["enum"]):
         yield ("const",), "'const' is not one of the values of 'enum', so nothing can match. Leave one of them out."
     keyword = "const" if "const" in keywords else "enum"
     values = [keywords["const"]] if keyword == "const" else place.get("enum", list)
@@ -305,6 +306,6 @@ def _needed_elements(place: Place) -> Iterator[Path]:
 
 def _is_needed(place: Place, kind: str, part: Any) -> bool:
     """Whether each value of a schema has a part that matches `part`, as the values of one type have. Without a type,
-    values of other types match as well, but who requires what nothing matches means something else."""
+    values of other types match as well. A schema that requires a part which nothing matches is still a mistake."""
     types = types_of(place)
     return types == [kind] or (not types and is_never(part))

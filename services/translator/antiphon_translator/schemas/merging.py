@@ -97,11 +97,11 @@ def _both(one: Any, other: Any) -> Object:
 
 def _common(one: list[Any], other: list[Any]) -> list[Any]:
     """The values of both lists."""
-    others = set(map(_written, other))
-    return [value for value in one if _written(value) in others]
+    others = set(map(written, other))
+    return [value for value in one if written(value) in others]
 
 
-def _written(value: Any) -> bytes:
+def written(value: Any) -> bytes:
     """The JSON of a value, which unlike Python's `==` tells 1 and true apart. 1 and 1.0 are the same number."""
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_MAX
     return canonical(int(value) if is_whole else value)

@@ -1,7 +1,9 @@
-"""The normal form of a schema: the same values, in the keywords that grammar engines read.
+"""The normal form of a schema: the same values, in the keywords that grammar engines read. Only an optional property
+that is `false` becomes one that they permit.
 
     true                                          {}
-    false: an optional property, a member         left out
+    false: a member                               left out
+    false: an optional property                   left out: the answer is checked against the schema
     items false                                   maxItems
     allOf, keywords beside $ref, an anyOf of one  one schema (merging.py)
     keywords beside anyOf and oneOf               within each member
@@ -28,7 +30,7 @@ from antiphon_core.jsons import Object
 from antiphon_core.limits import SCHEMA_DEPTH_MAX
 from antiphon_translator.schemas import contradictions
 from antiphon_translator.schemas.boolean_schemas import NEVER, PERMISSIONS
-from antiphon_translator.schemas.contradictions import contradicts_itself, is_never, is_permitted
+from antiphon_translator.schemas.contradictions import contradicts_itself, is_never, is_permitted, types_of
 from antiphon_translator.schemas.merging import CONSTRAINTS, CannotMerge, has_constraints, merged
 from antiphon_translator.schemas.schema_outline import ANCHORS, BY_NAME, KEYWORDS, REFERENCES, Outline, Path, Place
 
@@ -62,7 +64,7 @@ def require_possible(outline: Outline) -> None:
 
 class _Writer:
     """Writes the normal form of one schema. In its methods, `seen` are the places that were merged into the schemas
-    around, and `depth` is the number of these."""
+    around, and `depth` is the nesting, with the references that were replaced."""
 
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
@@ -137,7 +139,7 @@ class _Writer:
                     raise CannotMerge
                 own, seen = merged(own, piece), seen_within
             except CannotMerge:
-                left.append(piece)
+                left.append(part if isinstance(part, dict) and set(part) == {"$ref"} else piece)
         if left:
             return own | {"allOf": [*own.get("allOf", []), *left]}, seen
         return self._distributed(own, seen, depth)
@@ -160,7 +162,7 @@ class _Writer:
             except CannotMerge:
                 return own, seen
             seen |= seen_within
-        possible = [each for each in members if not contradicts_itself(each)] or members[:1]
+        possible = [each for each in members if not _is_impossible(each)] or members[:1]
         remarks = {name: value for name, value in own.items() if name not in CONSTRAINTS}
         return remarks | (possible[0] if len(possible) == 1 else {keyword: possible}), seen
 
@@ -176,8 +178,12 @@ class _Writer:
                 return part, seen
             self._work += SCHEMA_WORK
             return self._piece(target.schema, seen | {target.path}, depth + 1)
-        flat, seen = self._flat(part, seen, depth)
-        return flat, seen
+        return self._flat(part, seen, depth)
+
+
+def _is_impossible(schema: Object) -> bool:
+    """Whether the keywords of a schema contradict each other for all of its types, of which there is one, or none."""
+    return "type" in schema and len(types_of(Place((), schema))) < 2 and contradicts_itself(schema)
 
 
 def _parts(schema: Object) -> tuple[Object, list[Any]]:
@@ -226,7 +232,7 @@ def _tidy_properties(schema: Object) -> Object:
     return schema | {"properties": possible}
 
 
-def _tidy_choice(keyword: str) -> Any:
+def _tidy_choice(keyword: str) -> Callable[[Object], Object]:
     def tidy(schema: Object) -> Object:
         possible = [each for each in schema[keyword] if not is_never(each)]
         if not possible:
@@ -270,7 +276,7 @@ def _tidy_enum(schema: Object) -> Object:
     return schema | {"enum": permitted} if permitted != schema["enum"] else schema
 
 
-def _tidy_bound(keyword: str, whole: Callable[[float], int]) -> Any:
+def _tidy_bound(keyword: str, whole: Callable[[float], int]) -> Callable[[Object], Object]:
     """Converters of grammars read the bounds of integers digit by digit."""
 
     def tidy(schema: Object) -> Object:
@@ -282,7 +288,7 @@ def _tidy_bound(keyword: str, whole: Callable[[float], int]) -> Any:
     return tidy
 
 
-_TIDIES: Mapping[str, Any] = {
+_TIDIES: Mapping[str, Callable[[Object], Object]] = {
     "properties": _tidy_properties,
     **{keyword: _tidy_choice(keyword) for keyword in _CHOICES},
     "prefixItems": _tidy_prefix,

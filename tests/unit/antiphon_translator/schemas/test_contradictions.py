@@ -58,6 +58,7 @@ X = "properties x"
         (of(ARRAY | {"items": False, "minItems": 1}), f"{X} items"),
         (of(ARRAY | {"prefixItems": [STRING, False], "minItems": 2}), f"{X} prefixItems 1"),
         (of(ARRAY | {"contains": False}), f"{X} contains"),
+        (of({"const": 1, "enum": [True]}), f"{X} const"),
         # values within values without end
         ({"$ref": "#/$defs/node", "$defs": {"node": NODE}}, ""),
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": NODE}}, "properties a"),

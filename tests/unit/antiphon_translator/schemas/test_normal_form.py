@@ -61,6 +61,15 @@ def normal(schema: Object) -> Object:
             {"minimum": 5, "anyOf": [{"maximum": 1}, {"minimum": 9}, {"maximum": 7}], "type": "integer"},
             {"anyOf": [{"type": "integer", "minimum": 9}, {"type": "integer", "minimum": 5, "maximum": 7}]},
         ),
+        (
+            {"minLength": 5, "anyOf": [{"type": ["string", "null"], "maxLength": 3}, {"type": "string"}]},
+            {
+                "anyOf": [
+                    {"minLength": 5, "type": ["string", "null"], "maxLength": 3},
+                    {"minLength": 5, "type": "string"},
+                ]
+            },
+        ),
         # references
         (
             {"allOf": [{"$ref": "#/$defs/a"}], "title": "T", "$defs": {"a": STRING}},
@@ -179,6 +188,12 @@ def test_recursion_with_siblings_ends() -> None:
     node: Object = {"properties": {name: {"$ref": "#/$defs/n", "minProperties": 1} for name in "abcdefgh"}}
     written = normal({"$ref": "#/$defs/n", "minProperties": 1, "$defs": {"n": node}})
     assert len(dumps(written)) < 20 * normal_form.WORK_MAX
+
+
+def test_reference_that_cannot_be_merged_stays_one() -> None:
+    node = {"$ref": "#/$defs/n", "patternProperties": {"^x": {}}}
+    schema = node | {"$defs": {"n": {"properties": dict.fromkeys("abcd", node), "patternProperties": {"^y": {}}}}}
+    assert len(dumps(normal(schema))) < 10 * len(dumps(schema))
 
 
 def test_doubling_definitions_end() -> None:
