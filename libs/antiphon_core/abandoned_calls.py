@@ -24,6 +24,7 @@ def as_history(output_items: bytes, status: Status) -> bytes:
 
 
 def _as_history(item: Object) -> Object:
-    """An asynchronous call stays as it is: it blocks no turn, and its output may still come."""
+    """The item with the status of its response. An asynchronous call stays as it is: it blocks no turn, and its output
+    may still come."""
     is_whole_call = str(item.get("type")).endswith(_CALL_TYPE_END) and item.get("status") == "completed"
     return item | {"status": "incomplete"} if is_whole_call and item.get("async") is not True else item

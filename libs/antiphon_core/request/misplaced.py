@@ -1,4 +1,4 @@
-"""Parameters of the other API: a request that has one is told where its like is set.
+"""Rejects parameters of the other API, and names the parameter to use instead.
 
 Programs and people that know one of the two APIs write its names in the other. Without the check such a request is
 often rejected for another reason, such as a missing `input` beside a given `messages`.
@@ -21,8 +21,9 @@ IN_RESPONSES: Mapping[str, str] = {
     "functions": "'tools'",
     "function_call": "'tool_choice'",
     "logprobs": "'include' with 'message.output_text.logprobs'",
+    "response_format": "'text.format', with 'type', 'name', 'schema' and 'strict' side by side",
 }
-"""Parameters that a create request does not have, and what does the same there."""
+"""Parameters of chat completions, and for each the parameter of a create request."""
 
 IN_CHAT: Mapping[str, str] = {
     "input": "'messages'",
@@ -35,13 +36,12 @@ IN_CHAT: Mapping[str, str] = {
     "previous_response_id": "'messages' with the whole conversation",
     "conversation": "'messages' with the whole conversation",
 }
-"""Parameters that a chat request does not have, and what does the same there."""
+"""Parameters of a create request, and for each the parameter of chat completions."""
 
 
-def reject(given: Object, likes: Mapping[str, str]) -> None:
-    """Raises InvalidRequest, with a hint, for the first parameter that is in the table `likes`."""
+def reject(given: Object, replacements: Mapping[str, str]) -> None:
+    """Raises InvalidRequest for the first parameter that is in the table `replacements`."""
     for name in given:
-        if name in likes:
-            raise InvalidRequest(
-                f"Unknown parameter: '{name}'. In this API, use {likes[name]}.", field=name, code="unknown_parameter"
-            )
+        if name in replacements:
+            message = f"Unknown parameter: '{name}'. In this API, use {replacements[name]}."
+            raise InvalidRequest(message, field=name, code="unknown_parameter")

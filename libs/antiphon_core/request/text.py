@@ -56,14 +56,7 @@ class Text(Exact):
 
 
 def reject_chat_spelling(given: Object) -> None:
-    """Raises InvalidRequest, with a hint, if the format is written as in chat completions."""
-    if "response_format" in given:
-        raise InvalidRequest(
-            "Unsupported parameter: 'response_format'. In the Responses API it is 'text.format', with 'type', 'name', "
-            "'schema' and 'strict' side by side.",
-            field="response_format",
-            code="unsupported_parameter",
-        )
+    """InvalidRequest: the members of `text.format` are nested as in chat completions."""
     text = given.get("text")
     asked = text.get("format") if isinstance(text, dict) else None
     if isinstance(asked, dict) and "json_schema" in asked:

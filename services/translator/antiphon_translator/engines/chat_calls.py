@@ -34,8 +34,8 @@ class CallPiece:
 
 
 class Call:
-    """A call, with the arguments that nobody has taken yet. `has_place`: it has its place among the items. `is_ended`:
-    it was passed on whole, and takes nothing more."""
+    """A call, with the arguments that were not passed on yet. `has_place`: it has its place among the items.
+    `is_ended`: it was passed on whole, and takes nothing more."""
 
     def __init__(self, piece: CallPiece) -> None:
         self.index = piece.index

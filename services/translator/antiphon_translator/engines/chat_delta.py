@@ -14,7 +14,7 @@ from typing import Any
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.chat_calls import CallPiece
 from antiphon_translator.engines.lenient_json import without_surrogates
-from antiphon_translator.engines.unread import Unread
+from antiphon_translator.engines.unread import UnreadReport
 from antiphon_translator.parsing.segments import Reasoning, Refusal, Text
 
 Kind = type[Text | Reasoning | Refusal]
@@ -66,7 +66,7 @@ def plain_text_of(choice: Mapping[str, Any]) -> str | None:
     return text if type(text) is str else None
 
 
-def pieces_of(choice: Mapping[str, Any], unread: Unread) -> Iterator[Piece]:
+def pieces_of(choice: Mapping[str, Any], unread: UnreadReport) -> Iterator[Piece]:
     """The pieces of the delta of a choice, in the order of a model's output. A `text` without a delta is that of the
     completions API, which some proxies stream."""
     delta = choice.get("delta")
@@ -80,7 +80,7 @@ def pieces_of(choice: Mapping[str, Any], unread: Unread) -> Iterator[Piece]:
         unread.note("delta", delta)
 
 
-def _delta_pieces(delta: Object, unread: Unread) -> Iterator[Piece]:
+def _delta_pieces(delta: Object, unread: UnreadReport) -> Iterator[Piece]:
     for name in _REASONING:
         if text := _text_in(delta.get(name)):
             yield TextPiece(Reasoning, text)
@@ -97,7 +97,7 @@ def _delta_pieces(delta: Object, unread: Unread) -> Iterator[Piece]:
             yield piece
 
 
-def _content_pieces(content: object, unread: Unread) -> Iterator[TextPiece]:
+def _content_pieces(content: object, unread: UnreadReport) -> Iterator[TextPiece]:
     if content is None or content == "":
         return
     if isinstance(content, str):
@@ -139,7 +139,7 @@ def _text_in(value: object) -> str:
     return ""
 
 
-def _call_piece(given: object, unread: Unread) -> CallPiece | None:
+def _call_piece(given: object, unread: UnreadReport) -> CallPiece | None:
     if not isinstance(given, dict):
         unread.note("tool_calls", given)
         return None
@@ -166,7 +166,7 @@ def _index(given: object) -> int | None:
 
 
 def _word(given: object) -> str | None:
-    """An id; some servers number their calls, and some send an empty text."""
+    """The id of a call as text; None if it is missing or empty. Some servers number their calls."""
     if isinstance(given, int) and not isinstance(given, bool):
         given = str(given)
     return without_surrogates(given) if isinstance(given, str) and given else None

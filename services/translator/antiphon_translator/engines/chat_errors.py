@@ -128,8 +128,8 @@ def readable(reason: str, url: str) -> str:
 
 
 def beginning(body: bytes, url: str) -> str:
-    """The first BEGINNING_CHARS_MAX characters of a body that nobody expected, on one line and as `readable`. Of a JSON
-    object only the names of its members: its values may be the model's answer."""
+    """The first BEGINNING_CHARS_MAX characters of an unexpected body, on one line, without addresses and paths. Of a
+    JSON object only the names of its members: its values may be the model's answer."""
     answer = parsed(body)
     if isinstance(answer, dict):
         return readable(f"an object with {', '.join(map(str, answer)) or 'no members'}", url)[:BEGINNING_CHARS_MAX]

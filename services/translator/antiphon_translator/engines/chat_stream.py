@@ -36,7 +36,7 @@ from antiphon_translator.engines.chat_delta import (
 )
 from antiphon_translator.engines.finish_reasons import finish_reason
 from antiphon_translator.engines.lenient_json import Halves
-from antiphon_translator.engines.unread import Unread
+from antiphon_translator.engines.unread import UnreadReport
 from antiphon_translator.generation import ChatChunk, FinishReason, ReportedUsage
 from antiphon_translator.parsing.segments import Output, Reasoning, Refusal, Segment, Text
 
@@ -45,7 +45,7 @@ class ChunkReader:
     """Reads the chunks of one stream. `names` are those of the functions that the request offers. The answer ends at
     the first of `stops`."""
 
-    def __init__(self, unread: Unread, names: Collection[str] = (), stops: Sequence[str] = ()) -> None:
+    def __init__(self, unread: UnreadReport, names: Collection[str] = (), stops: Sequence[str] = ()) -> None:
         self._unread = unread
         self._output = Output(stops)
         self._calls = CallTable(names)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from antiphon_core.jsons import Object
-from antiphon_translator.engines.unread import Unread
+from antiphon_translator.engines.unread import UnreadReport
 from antiphon_translator.generation import ReportedUsage
 
 _COUNT_MAX = 2**31 - 1
@@ -38,7 +38,7 @@ def given_in(chunk: Object) -> object:
     return given
 
 
-def merged(known: ReportedUsage | None, given: object, unread: Unread) -> ReportedUsage | None:
+def merged(known: ReportedUsage | None, given: object, unread: UnreadReport) -> ReportedUsage | None:
     """The counts that are known, with those in a `usage` member."""
     if not isinstance(given, dict):
         unread.note("usage", given)

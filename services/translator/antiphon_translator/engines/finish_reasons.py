@@ -2,7 +2,7 @@
 
 Servers of one protocol differ in their words: vLLM adds `repetition`, TGI `eos_token`, and proxies pass on the words of
 the API behind them (Anthropic's `end_turn`, Gemini's `MAX_TOKENS`). A reason that is not in the table ends a finished
-answer, so the answer is kept as completed, and the reason is reported (unread.py).
+answer, so the answer is kept as completed, and the reason is logged; for chat streams it is also counted (unread.py).
 """
 
 from __future__ import annotations

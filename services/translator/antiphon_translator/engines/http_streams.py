@@ -49,14 +49,14 @@ class EventReader(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the server sent the finish reason."""
+        """Whether the answer is whole: the server sent the finish reason, or ended the stream without one."""
 
     def read(self, event: Object) -> EngineChunk | None:
-        """Returns the content of one event. Raises EngineFault for an event that cannot be read, and EngineUnavailable
-        or EngineFault for one that reports that the generation was aborted."""
+        """Returns the content of one event. EngineFault: a part of the answer cannot be read. EngineFault,
+        EngineOverloaded, EngineTimeout, EngineUnavailable: the server broke the generation off."""
 
     def note_done(self) -> None:
-        """Notes that the server ended the stream by `[DONE]`."""
+        """Notes that the server ended the stream by `[DONE]`, or sent its answer as one body."""
 
     def finish(self) -> EngineChunk | None:
         """Returns the last chunk, once the stream has ended."""
@@ -114,7 +114,7 @@ class HttpModelServer:
         *,
         cut_off: type[AntiphonError] = EngineFault,
     ) -> None:
-        """Runs one generation. An answer that ends without a finish reason, or is no stream, raises `cut_off`."""
+        """Runs one generation. Raises `cut_off` for an answer that the reader does not find complete."""
         async with timed(self._timeouts, flow) as timer, self._response("POST", url, body) as response:
             events = EventData()
             if not await self._pass_on(response.content, events, reader, deliver, flow, timer):

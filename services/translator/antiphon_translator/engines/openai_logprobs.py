@@ -17,7 +17,7 @@ from antiphon_translator.engines.chat_calls import CallPiece
 from antiphon_translator.engines.chat_delta import Kind
 from antiphon_translator.engines.chat_stream import ChunkReader
 from antiphon_translator.engines.lenient_json import without_surrogates
-from antiphon_translator.engines.unread import Unread
+from antiphon_translator.engines.unread import UnreadReport
 from antiphon_translator.generation import ChatPrompt, GenerationRequest
 from antiphon_translator.logprobs.alignment import Alignment
 from antiphon_translator.logprobs.requested import LEFT_OUT
@@ -27,7 +27,7 @@ from antiphon_translator.parsing.traced import TracedOutput
 log = logging.getLogger(__name__)
 
 
-def reader(request: GenerationRequest, unread: Unread) -> ChunkReader:
+def reader(request: GenerationRequest, unread: UnreadReport) -> ChunkReader:
     """A reader of the chunks that answer a request."""
     names = tuple(tool["function"]["name"] for tool in request.prompt_as(ChatPrompt).tools)
     if request.top_logprobs is None:
@@ -38,7 +38,9 @@ def reader(request: GenerationRequest, unread: Unread) -> ChunkReader:
 class ScoredChunkReader(ChunkReader):
     """Reads the chunks of one stream with log probabilities, `top` alternatives of each token among them."""
 
-    def __init__(self, unread: Unread, names: Collection[str] = (), stops: Sequence[str] = (), *, top: int) -> None:
+    def __init__(
+        self, unread: UnreadReport, names: Collection[str] = (), stops: Sequence[str] = (), *, top: int
+    ) -> None:
         super().__init__(unread, names)
         self._output = TracedOutput(lambda: self._position, stops)
         self._top = top

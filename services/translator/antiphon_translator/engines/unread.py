@@ -1,4 +1,4 @@
-"""Reports what a model server sent and nobody could read, where nothing of the answer was lost with it.
+"""Counts and logs parts of a server's stream that cannot be read and hold nothing of the answer.
 
 Each such part is counted. The first one of each kind is logged with its form, and never with its text: texts of a
 server may repeat the conversation. The kinds are the names of the members of a stream that readers look at.
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")  # the form of finish reason
 _NAMES_MAX = 8
 
 
-class Unread(Protocol):
+class UnreadReport(Protocol):
     def note(self, part: str, given: object) -> None:
         """Reports one part of this kind. `given` is what the server sent."""
 

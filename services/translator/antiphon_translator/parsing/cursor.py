@@ -50,7 +50,7 @@ class Cursor:
         self._text = ""
         self._at = 0
         self._base = 0  # the position of `_text` in all text
-        self._mark: int | None = None  # negative when its text has left the buffer
+        self._mark: int | None = None  # an index of `_text`; negative after `_drop` removed the text at the mark
         self._behind_mark: list[str] = []
         self._found: str | None = None
         self._is_ready: Callable[[], bool] | None = None
@@ -72,7 +72,7 @@ class Cursor:
         self._text += text
 
     def _drop(self, length: int) -> None:
-        """Removes text from the beginning of the buffer. Text behind a loosened mark is kept apart, as it came."""
+        """Removes text from the beginning of the buffer. Text behind a loosened mark is kept in `_behind_mark`."""
         if self._mark is not None:
             self._behind_mark.append(self._text[max(self._mark, 0) : length])
             self._mark -= length
@@ -253,10 +253,6 @@ class Cursor:
         """Lets a reader go on however far the mark is behind: for text that is needed as a whole. Such text is never
         read again, so that no output is read more than a few times."""
         self._is_mark_loose = True
-
-    def forget_mark(self) -> None:
-        """Removes the mark, however far it is behind."""
-        self._mark = None
 
     def rewind(self) -> None:
         """Moves back to the mark, and keeps the mark."""

@@ -179,9 +179,9 @@ class OutputParser:
         yield from syntax.read(self._reading)
 
     def _give_back(self, opener: str, before: str, *, was_cut_off: bool) -> Reader[None]:
-        """Handles an opener without a call, with the cursor marked behind it. The opener becomes text. Outside of
-        reasoning and sentences it is certainly that of a call, if the output ended within the call, or if only the
-        next call or the end of the output follows a call that cannot be read: then the call is shown as unread."""
+        """Handles an opener without a call; the mark is behind the opener. In reasoning, in a sentence, or as a mention,
+        the opener becomes text. Elsewhere the call is shown as unread in two cases: the output ended within the call,
+        or the call's closer comes, and then only another call or the end of the output."""
         behind = yield from self._cursor.peek(mention.AHEAD_CHARS)
         is_text = self._in_reasoning or self._shown_openers > 0 or mention.is_mention(before, behind)
         is_text = is_text or mention.follows_a_word(before) or mention.follows_a_quote(before)
@@ -189,7 +189,7 @@ class OutputParser:
         if not is_text and opener in self._family.ignored:
             self._cursor.unmark()
         elif not is_text and was_cut_off and not opener.isidentifier():
-            self._cursor.forget_mark()
+            self._cursor.unmark()
             written = [opener]
             yield from self._cursor.until(_NOTHING, written.append)
             self._reading.show_unread("".join(written))
@@ -257,7 +257,7 @@ class OutputParser:
     def _end_broken_call(self, syntaxes: Sequence[CallSyntax], opener: str = "") -> Reader[None]:
         """Ends a call that could not be read to its end. The rest up to its closer or to the next call becomes a part
         of it; if neither comes, the rest is read as text."""
-        held = self._cursor.text_behind_mark  # of a call that is too long to be read again
+        held = self._cursor.text_behind_mark  # the text of a call that is too long to be read again
         written = [opener, held] if held else []
         self._cursor.mark()
         end = yield from self._read_to(self._ends(syntaxes).union(self._family.openers), written)

@@ -23,7 +23,7 @@ class ContentForm(Enum):
     TEXT = "text"
     PARTS = "parts"
     PART = "part"
-    """A list that is never empty: some templates read its first part without a look."""
+    """A list that is never empty: some templates read its first part without checking that there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ def test_a_body_of_the_other_api_is_rejected_with_the_hint(
         parse(dumps(body))
 
 
-@pytest.mark.parametrize(("likes", "own"), [(misplaced.IN_RESPONSES, CreateRequest), (misplaced.IN_CHAT, ChatRequest)])
-def test_no_parameter_of_an_api_is_taken_for_one_of_the_other(likes: Mapping[str, str], own: Any) -> None:
-    assert not set(likes) & set(own.model_fields)
+@pytest.mark.parametrize(
+    ("replacements", "own"), [(misplaced.IN_RESPONSES, CreateRequest), (misplaced.IN_CHAT, ChatRequest)]
+)
+def test_no_parameter_of_an_api_is_taken_for_one_of_the_other(replacements: Mapping[str, str], own: Any) -> None:
+    assert not set(replacements) & set(own.model_fields)

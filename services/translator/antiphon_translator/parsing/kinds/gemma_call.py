@@ -21,7 +21,8 @@ _BRACKETS = {"{": "}", "(": ")"}
 
 @dataclass(frozen=True)
 class GemmaCall:
-    """As the `bare` syntax of a family, it reads calls whose opening marker is missing."""
+    """Calls in Gemma's notation. The `bare` syntax of a family is one, too: it reads calls whose opening marker is
+    missing."""
 
     open: tuple[str, ...]
     close: tuple[str, ...]

@@ -19,7 +19,7 @@ from antiphon_translator.parsing.reading import Reading
 
 @dataclass(frozen=True, slots=True)
 class LiteralCall:
-    """As the `bare` syntax of a family, it reads calls that no marker opens."""
+    """A list of Python dictionaries. The `bare` syntax of a family is one, too: it reads calls that no marker opens."""
 
     open: tuple[str, ...] = ()
     close: tuple[str, ...] = ()

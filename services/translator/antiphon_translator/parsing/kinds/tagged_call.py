@@ -2,8 +2,8 @@
 
 The arguments are converted to JSON while they stream: strings are emitted piece by piece, other values at their end.
 The tool's schema says which values are strings (values.py). An opener and a name begin a call only if a key, the end of
-the call, or all arguments as one JSON object follow. A value whose closer is missing ends before
-the tag that opens the next parameter or closes the call (tagged_value.py).
+the call, or all arguments as one JSON object follow. A value without its closer ends before the tag of the next
+parameter or of the call's end (tagged_value.py).
 """
 
 from __future__ import annotations
