@@ -179,9 +179,9 @@ class OutputParser:
         yield from syntax.read(self._reading)
 
     def _give_back(self, opener: str, before: str, *, was_cut_off: bool) -> Reader[None]:
-        """Handles an opener without a call; the mark is behind the opener. In reasoning, in a sentence, or as a mention,
-        the opener becomes text. Elsewhere the call is shown as unread in two cases: the output ended within the call,
-        or the call's closer comes, and then only another call or the end of the output."""
+        """Handles an opener without a call; the mark is behind the opener. In reasoning, in a sentence, or as a
+        mention, the opener becomes text. Elsewhere the call is shown as unread in two cases: the output ended within
+        the call, or the call's closer comes, and then only another call or the end of the output."""
         behind = yield from self._cursor.peek(mention.AHEAD_CHARS)
         is_text = self._in_reasoning or self._shown_openers > 0 or mention.is_mention(before, behind)
         is_text = is_text or mention.follows_a_word(before) or mention.follows_a_quote(before)

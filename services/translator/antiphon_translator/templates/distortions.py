@@ -1,6 +1,6 @@
 """Finds texts that a chat template distorted: a template that expects another form of a value prints its Python form.
 
-A model that reads `[{'type': 'text', 'text': 'Rome'}]` in place of `Rome` answers worse, and nobody sees why
+A model that reads `[{'type': 'text', 'text': 'Rome'}]` in place of `Rome` answers worse, and no error shows it
 (vllm-project/vllm#39614, sgl-project/sglang#22595). The texts of a probe are single words, so a word in single quotes
 behind a colon or a bracket was printed by Python, and a part's type can only come from a part.
 """

@@ -85,7 +85,7 @@ def test_a_missing_member_of_a_format_is_rejected_by_name(missing: str) -> None:
             "text.format.json_schema",
             "stand in 'text.format' itself",
         ),
-        ({"response_format": {"type": "json_object"}}, "response_format", "it is 'text.format'"),
+        ({"response_format": {"type": "json_object"}}, "response_format", "use 'text.format'"),
     ],
 )
 def test_the_chat_completions_spelling_is_rejected_with_the_right_one(
