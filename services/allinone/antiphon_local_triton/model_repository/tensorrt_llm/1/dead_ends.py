@@ -83,11 +83,13 @@ def dead_end(grammar: str) -> str | None:
     read."""
     rules = _Reader().read(grammar)
     productive: set[str] = set()
-    while True:
-        found = {name for name, alternatives in rules.items() if _is_productive(alternatives, productive)}
-        if found == productive:
-            break
-        productive = found
+    names, count = list(rules), -1
+    while len(productive) > count:
+        count = len(productive)
+        names.reverse()  # a chain of rules takes one round in its direction, and one round for each rule in the other
+        for name in names:
+            if _is_productive(rules[name], productive):
+                productive.add(name)
     reached = _reached(rules)
     dead = [name for name in reached if name not in productive]
     if dead:
@@ -144,8 +146,8 @@ def _has_character(inside: str) -> bool:
 
 def _ranges(inside: str) -> list[tuple[int, int]]:
     """The ranges of a class that have a character."""
-    ranges, characters = [], list(map(_code, _CHARACTER.findall(inside)))
     written = _CHARACTER.findall(inside)
+    ranges, characters = [], list(map(_code, written))
     at = 0
     while at < len(written):
         is_range = at + 2 < len(written) and written[at + 1] == "-"

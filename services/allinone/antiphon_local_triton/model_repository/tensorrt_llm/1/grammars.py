@@ -1,7 +1,7 @@
 """The grammars of guides, tried in a process of their own before the engine uses them (`grammar_trial.py`).
 
 The trial process is started with the first guide and kept. When it ends in a trial, that guide is rejected and the next
-one gets a new process: neither the server nor another request notices.
+one gets a new process. New guides wait for the trial in progress; guides that were tried do not.
 """
 
 import hashlib
@@ -30,25 +30,37 @@ class Grammars:
     def __init__(self, gguf: str) -> None:
         self._gguf = gguf
         self._lock = threading.Lock()
+        self._trial_lock = threading.Lock()
         self._process: _TrialProcess | None = None
         self._answers: OrderedDict[bytes, dict[str, str]] = OrderedDict()
 
     def of(self, guide_type: str, guide: str) -> str:
         """The grammar for a guide. Raises RequestError if there is none that the engine can use."""
         key = hashlib.sha256(json.dumps([guide_type, guide]).encode()).digest()
-        with self._lock:
-            answer = self._answers.get(key)
-            if answer is None:
-                answer = self._answers[key] = self._tried(guide_type, guide)
-            self._answers.move_to_end(key)
-            if len(self._answers) > KEPT:
-                self._answers.popitem(last=False)
+        answer = self._known(key)
+        if answer is None:
+            with self._trial_lock:
+                answer = self._known(key) or self._tried(guide_type, guide)
+            if "retry" not in answer:
+                self._keep(key, answer)
         if "error" in answer:
             raise RequestError(answer["error"])
         return answer["grammar"]
 
-    def close(self) -> None:
+    def _known(self, key: bytes) -> dict[str, str] | None:
         with self._lock:
+            if key in self._answers:
+                self._answers.move_to_end(key)
+            return self._answers.get(key)
+
+    def _keep(self, key: bytes, answer: dict[str, str]) -> None:
+        with self._lock:
+            self._answers[key] = answer
+            if len(self._answers) > KEPT:
+                self._answers.popitem(last=False)
+
+    def close(self) -> None:
+        with self._trial_lock:
             if self._process is not None:
                 self._process.end()
                 self._process = None
@@ -59,8 +71,10 @@ class Grammars:
         answer = self._process.ask([guide_type, guide])
         if answer is not None:
             return answer
-        reason = self._process.end()
+        took_too_long, reason = self._process.took_too_long, self._process.end()
         self._process = None
+        if took_too_long:  # perhaps because the machine is busy: the next request tries it again
+            return {"error": f"the trial of the {guide_type} took longer than {TIMEOUT_S} s", "retry": "yes"}
         return {"error": f"guided_decoding_guide is not a valid {guide_type}: {reason}"}
 
 
@@ -79,6 +93,7 @@ class _TrialProcess:
             env={**os.environ, "GGML_NO_BACKTRACE": "1"},
         )
         os.close(written)
+        self.took_too_long = False
         self._replies = os.fdopen(replies, "rb")
 
     def ask(self, request: list[str]) -> dict[str, str] | None:
@@ -91,6 +106,7 @@ class _TrialProcess:
         except OSError:
             return None
         ready, _, _ = select.select([self._replies], [], [], TIMEOUT_S)
+        self.took_too_long = not ready
         line = self._replies.readline() if ready else b""
         return json.loads(line) if line.endswith(b"\n") else None
 
