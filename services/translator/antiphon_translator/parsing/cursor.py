@@ -29,9 +29,11 @@ KEPT_CHARS = 2 * LOOKED_BEHIND_CHARS
 READ_CHARS_KEPT = 256
 """The buffer is cut only when more text than this was read: to cut it after each chunk costs more than to keep it."""
 
+NAME_CHARACTER = r"[^\s<>{}\[\]()\"'`=|,;\ud800-\udfff]"
+"""No markup, no brackets, no quotes: a control token is a lone surrogate (alphabet.py)."""
+
 _SPACES = re.compile(r"\s*")
-# No markup, no brackets, no quotes: a control token is a lone surrogate (alphabet.py).
-_WORD = re.compile(r"[^\s<>{}\[\]()\"'`=|,;\ud800-\udfff]*")
+_WORD = re.compile(f"{NAME_CHARACTER}*")
 _SOME_SPACES = re.compile(rf"\s{{0,{SPACES_LOOKED_BEHIND}}}")
 
 
@@ -92,7 +94,7 @@ class Cursor:
         same with ten nested readers as with one."""
         is_ready = self._is_ready
         if is_ready is not None and not is_ready():
-            if self._mark is None or self._is_mark_loose or not self._is_too_far():
+            if self._mark is None or not self._is_too_far():
                 return False
             self._is_given_up = True
         return next(reader, self) is self
@@ -225,7 +227,7 @@ class Cursor:
     @property
     def is_marked(self) -> bool:
         """Whether there is a mark to `rewind` to: not one that was loosened and is too far behind."""
-        return self._mark is not None and not (self._is_mark_loose and self._is_too_far())
+        return self._mark is not None and not (self._is_mark_loose and self._is_far_behind())
 
     @property
     def text_behind_mark(self) -> str:
@@ -245,7 +247,7 @@ class Cursor:
     def unmark(self) -> None:
         """Removes the mark: the text behind it cannot be read again. Malformed: the mark is too far behind, and was not
         loosened."""
-        if self._is_too_far() and not self._is_mark_loose:
+        if self._is_too_far():
             raise Malformed
         self._mark = None
 
@@ -270,7 +272,7 @@ class Cursor:
     # ---- waiting ----
 
     def _wait(self, is_ready: Callable[[], bool]) -> Reader[None]:
-        if self._is_too_far() and not self._is_mark_loose:
+        if self._is_too_far():
             raise Malformed
         self._is_ready = is_ready
         yield
@@ -280,6 +282,10 @@ class Cursor:
             raise Malformed
 
     def _is_too_far(self) -> bool:
+        """Whether a reader has to give up: the mark is too far behind, and was not loosened."""
+        return not self._is_mark_loose and self._is_far_behind()
+
+    def _is_far_behind(self) -> bool:
         return self._mark is not None and self._at - self._mark > GIVE_BACK_CHARS_MAX
 
     def _ahead(self, length: int) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from antiphon_core.jsons import Object
-from antiphon_translator.parsing.cursor import Cursor, Malformed, Reader
+from antiphon_translator.parsing.cursor import NAME_CHARACTER, Cursor, Malformed, Reader
 from antiphon_translator.parsing.markup import Markup
 from antiphon_translator.parsing.segments import Output
 
-_NAME = re.compile(r"[^\s<>{}\[\]()\"'`=|,;\ud800-\udfff]*[^\W_][^\s<>{}\[\]()\"'`=|,;\ud800-\udfff]*")
+_NAME = re.compile(f"{NAME_CHARACTER}*[^\\W_]{NAME_CHARACTER}*")
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ class TaggedCall:
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
         name, end = yield from self._name(reading)
-        closers = tuple(each.replace(PLACEHOLDER, name) for each in self.name_close)
+        closers = _filled(self.name_close, name)
         syntax = replace(self, close=(*closers, *self.close)) if closers else self
         yield from syntax.read_behind(reading, name, end)
         if closers:
@@ -177,7 +177,7 @@ class TaggedCall:
         cursor = reading.cursor
         yield from cursor.spaces()
         if (yield from cursor.one_of(self.value_open)) is None:
-            closers = tuple(each.replace("{key}", key) for each in self.value_close)
+            closers = _filled(self.value_close, key)
             if (yield from cursor.find_ahead(Markers((*closers, *self.key_open, *self._ends)))) not in closers:
                 raise Malformed
 
@@ -260,7 +260,7 @@ class TaggedCall:
             text = yield from self._whole_value(reading, self._value_ends(key, NO_TAGS))
             return values.as_json(text, types)
         members: list[tuple[str, str]] = []
-        closers = tuple(each.replace(PLACEHOLDER, key) for each in self.value_close)
+        closers = _filled(self.value_close, key)
         while True:
             yield from reading.cursor.spaces()
             if (yield from reading.cursor.one_of(closers)):
@@ -284,7 +284,7 @@ class TaggedCall:
 
     def _value_ends(self, key: str, tags: NextTags) -> ValueEnds:
         """The texts that end the value of a key."""
-        closers = tuple(each.replace(PLACEHOLDER, key) for each in self.value_close)
+        closers = _filled(self.value_close, key)
         return ValueEnds(
             (*closers, *(each[:-1] for each in closers if each.endswith(">"))),
             (*self.key_open, *self._ends),
@@ -301,3 +301,8 @@ class TaggedCall:
     @cached_property
     def _key_close(self) -> Markers:
         return Markers((*self.key_close, *self.value_open, *self._ends))
+
+
+def _filled(literals: Iterable[str], word: str) -> tuple[str, ...]:
+    """Literals with the name of the tool or the key in place of `{key}`."""
+    return tuple(each.replace(PLACEHOLDER, word) for each in literals)
