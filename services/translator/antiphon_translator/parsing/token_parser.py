@@ -68,12 +68,12 @@ class TokenParser:
             stops=() if stop_in_reasoning else spellings,
             watch=watch,
         )
-        self._stops = StopTexts(spellings if stop_in_reasoning else ())
+        self._stops = StopTexts(spellings) if stops and stop_in_reasoning else None
 
     @property
     def is_stopped(self) -> bool:
         """Whether a stop sequence was found."""
-        return self._stops.matched or self._parser.is_stopped
+        return self._parser.is_stopped if self._stops is None else self._stops.matched
 
     @property
     def in_reasoning(self) -> bool:
@@ -97,12 +97,16 @@ class TokenParser:
 
     def feed(self, token_ids: Iterable[int]) -> list[Segment]:
         """Reads ids and returns the segments that they complete."""
-        text = self._stops.feed("".join(map(self._detokenizer.feed, token_ids)))
+        text = "".join(map(self._detokenizer.feed, token_ids))
+        if self._stops is not None:
+            text = self._stops.feed(text)
         return self._decoded(self._parser.feed(text)) if text else []
 
     def finish(self, *, cut_off: bool) -> list[Segment]:
         """Returns the last segments. `cut_off`: the output ended before the model was done."""
-        rest = self._stops.feed(self._detokenizer.finish(cut_off=cut_off)) + self._stops.finish()
+        rest = self._detokenizer.finish(cut_off=cut_off)
+        if self._stops is not None:
+            rest = self._stops.feed(rest) + self._stops.finish()
         return self._decoded([*self._parser.feed(rest), *self._parser.finish(cut_off=cut_off)])
 
     def _decoded(self, segments: list[Segment]) -> list[Segment]:
