@@ -93,6 +93,7 @@ ELSEWHERE = {
 FOREIGN = {
     "antiphon_local_triton/test_sequences.py": "model_repository/tensorrt_llm/1/sequences.py, loaded by Triton alone",
     "antiphon_local_triton/test_dead_ends.py": "model_repository/tensorrt_llm/1/dead_ends.py, loaded by Triton alone",
+    "antiphon_local_triton/test_grammars.py": "model_repository/tensorrt_llm/1/grammars.py, loaded by Triton alone",
     "antiphon_local_triton/test_chatml.py": "chatml.jinja",
     "antiphon_core/rpc/test_with_grpc_testing.py": "server.py and status.py together, from a handler to its caller",
     "antiphon_translator/test_pipeline_calls.py": "pipeline.py with a model that reasons and calls tools",
