@@ -26,7 +26,7 @@ from antiphon_core.telemetry import metrics
 
 GRACE_S = 0.05
 RECEIVE_TIMEOUT_S = 10.0
-_BUSY = "The server receives and handles too many large requests at the moment. Try again."
+BUSY = "The server receives and handles too many large requests at the moment. Try again."
 _CALLS = "Too many calls of this caller are in progress at once. Try again when some have ended."
 _LATE = f"The request did not arrive within {RECEIVE_TIMEOUT_S:g} s."
 
@@ -71,9 +71,9 @@ class Budget:
     def take(self, caller: str, size: int) -> None:
         """Counts bytes until `give_back`. Unavailable: there is no room, and nothing is counted."""
         if self._bytes + size > self._limits.bytes_max:
-            raise self._rejection("bytes", _BUSY)
+            raise self._rejection("bytes", BUSY)
         if self._bytes_of[caller] + size > self._limits.caller_bytes_max:
-            raise self._rejection("caller_bytes", _BUSY)
+            raise self._rejection("caller_bytes", BUSY)
         self._bytes += size
         self._bytes_of[caller] += size
 
