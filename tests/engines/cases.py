@@ -33,6 +33,10 @@ def _schema(property_type: str) -> Body:
     return {"type": "json_schema", "json_schema": {"name": "person", "schema": schema}}
 
 
+CALL_OPENERS = "<tool_call>\n" * 30
+"""An input that the model goes on with by opening a call. The grammar of a call that llama.cpp forces lets any text
+come first, and only a model that would call by itself leaves that text soon."""
+
 WEATHER, TIME = _function("get_weather", city={"type": "string", "maxLength": 12}), _function("get_time")
 _IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 _REPEATED = "lorem ipsum dolor " * 60
@@ -80,5 +84,10 @@ ONLY_VLLM: Mapping[str, Body] = {
 
 ONLY_LLAMACPP: Mapping[str, Body] = {
     "reasoning": _asking("Think.", 60, **_THINKING, grammar=_GRAMMAR),
+    "call-required": _asking(CALL_OPENERS, 40, tools=[WEATHER], tool_choice="required", parallel_tool_calls=False),
+    "call-no-arguments": _asking(CALL_OPENERS, 32, tools=[TIME], tool_choice="required"),
+    "calls-parallel": _asking(CALL_OPENERS, 90, tools=[WEATHER, TIME], tool_choice="required"),
     "error-grammar-and-tools": _asking("Hi", 4, tools=[WEATHER], grammar=_GRAMMAR),
 }
+"""Calls that are not named: llama.cpp ignores a `tool_choice` that names a function. What it thinks with, and a request
+that it alone rejects."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.error import HTTPError
 
+from tests.engines.cases import CALL_OPENERS
 from tests.engines.servers import Server
 from tests.support.system import System
 from tests.support.waiting import PAUSE_S, WAIT_MAX_S
@@ -65,7 +66,7 @@ def chained_turns(tried: Tried) -> None:
 
 def tool_loop(tried: Tried) -> None:
     forced = {"tools": [FUNCTION], "tool_choice": {"type": "function", "name": "get_weather"}}
-    called = tried.answered("Weather in Rome?", max_output_tokens=64, **forced)
+    called = tried.answered(CALL_OPENERS, max_output_tokens=64, parallel_tool_calls=False, **forced)
     calls = [item for item in called["output"] if item["type"] == "function_call"]
     assert calls, f"no call, but {[item['type'] for item in called['output']]}"
     assert calls[0]["status"] == "completed", "the call is cut off: its schema did not guide the server"

@@ -13,8 +13,8 @@ _HEAD = """# Real engines
 Written by `make engines`, which installs these servers, pinned by hash, starts them on the CPU with SmolLM2-135M, asks
 them for each kind of answer and of error, and then asks `antiphon up --openai` before them. `ok` passed; any other
 field says what was found. "Recordings" counts the answers whose members have the names and types of the recorded ones
-in `tests/golden/engines`, which `make test` reads. SmolLM2 neither calls nor thinks by itself: a guide makes it write
-what the server's parsers read.
+in `tests/golden/engines`, which `make test` reads. SmolLM2 neither calls nor thinks by itself: a guide or
+its prompt makes it write what the server's parsers read.
 
 """
 
@@ -50,8 +50,9 @@ def _row(*fields: str) -> str:
 _NOTES = """
 ## Known gaps
 
-- llama.cpp answers this model's forced calls with text, also asked directly: its parser is made from a template that
-  shows no tools.
+- llama.cpp's grammar for a forced call lets any text come first, so an answer may reach its limit of tokens without a
+  call: one model's template decides how soon it calls. Here the prompt repeats the opener of a call.
+- llama.cpp ignores a `tool_choice` that names a function. Antiphon sends `required` with this function alone.
 - No answer of the small model behind vLLM ended its reasoning: a guide writes the letters of `</think>`, not the token
   that vLLM's parser looks for. Reasoning followed by text is recorded of llama.cpp only.
 

@@ -27,6 +27,17 @@ STOP, LENGTH = FinishReason.STOP, FinishReason.LENGTH
 ANSWERS = {
     "llamacpp-cached-first": ([("text", "\nLorem")], LENGTH, ReportedUsage(440, 4, cached_tokens=3)),
     "llamacpp-cached-second": ([("text", "\nLorem")], LENGTH, ReportedUsage(440, 4, cached_tokens=439)),
+    "llamacpp-call-no-arguments": ([("call", "get_time", "{\n\n}")], LENGTH, ReportedUsage(353, 32, cached_tokens=58)),
+    "llamacpp-call-required": (
+        [("call", "get_weather", '{\n\n"city": "New York"\n}')],
+        LENGTH,
+        ReportedUsage(372, 40, cached_tokens=177),
+    ),
+    "llamacpp-calls-parallel": (
+        [("call", "get_weather", '{\n\n"city": "New York"\n}'), ("call", "get_time", "{\n\n}")],
+        LENGTH,
+        ReportedUsage(418, 90, cached_tokens=108),
+    ),
     "llamacpp-length": ([("text", "\nThe story begins with a")], LENGTH, ReportedUsage(23, 6, cached_tokens=3)),
     "llamacpp-reasoning": (
         [("reasoning", "trying to make a choice"), ("text", "to make a hw.")],
@@ -88,7 +99,7 @@ ANSWERS = {
         ReportedUsage(16, 8, reasoning_tokens=0, cached_tokens=0),
     ),
 }
-TEXT_IN_PLACE_OF_A_CALL = ("llamacpp-call-named", "llamacpp-call-no-arguments", "llamacpp-call-required")
+TEXT_IN_PLACE_OF_A_CALL = "llamacpp-call-named"
 LOGPROBS = {
     "llamacpp-logprobs": "\nYou can use",
     "vllm-logprobs": "Hello there. I",
@@ -119,7 +130,7 @@ async def chunks_of(name: str, piece_bytes: int, request: GenerationRequest = RE
 
 def test_every_case_is_recorded_and_has_an_expectation() -> None:
     asked = {f"{kind.engine.name}-{name}" for kind in KINDS for name in kind.cases}
-    expected = {*ANSWERS, *TEXT_IN_PLACE_OF_A_CALL, *LOGPROBS, *ERRORS, ERROR_IN_STREAM}
+    expected = {*ANSWERS, TEXT_IN_PLACE_OF_A_CALL, *LOGPROBS, *ERRORS, ERROR_IN_STREAM}
     assert {path.stem for path in FOLDER.glob("*.http")} == asked == expected
 
 
@@ -130,9 +141,8 @@ async def test_recorded_answer_is_read_with_items_finish_reason_and_usage(name: 
     assert (items_of(segments_of(chunks)), chunks[-1].finish, usage_in(chunks[-1])) == ANSWERS[name]
 
 
-@pytest.mark.parametrize("name", TEXT_IN_PLACE_OF_A_CALL)
-async def test_text_in_place_of_a_forced_call_stays_text(name: str) -> None:
-    chunks = await chunks_of(name, 97)
+async def test_text_in_place_of_a_forced_call_stays_text() -> None:
+    chunks = await chunks_of(TEXT_IN_PLACE_OF_A_CALL, 97)
     ((kind, _),) = items_of(segments_of(chunks))
     assert (kind, chunks[-1].finish) == ("text", LENGTH)
 
