@@ -50,8 +50,8 @@ def _row(*fields: str) -> str:
 _NOTES = """
 ## Known gaps
 
-- llama.cpp's grammar for a forced call lets any text come first, so an answer may reach its limit of tokens without a
-  call: one model's template decides how soon it calls. Here the prompt repeats the opener of a call.
+- llama.cpp's grammar for a forced call lets any text come first. A model that does not call by itself can reach its
+  limit of tokens before it calls. Here the prompt repeats the opener of a call.
 - llama.cpp ignores a `tool_choice` that names a function. Antiphon sends `required` with this function alone.
 - No answer of the small model behind vLLM ended its reasoning: a guide writes the letters of `</think>`, not the token
   that vLLM's parser looks for. Reasoning followed by text is recorded of llama.cpp only.
