@@ -30,6 +30,8 @@ ID_PREFIX = {
     "apply_patch_call_output": "apco",
     "computer_call": "cu",
     "computer_call_output": "cuo",
+    "tool_search_call": "tsc",
+    "tool_search_output": "tso",
     "reasoning": "rs",
     "compaction": "cmp",
 }

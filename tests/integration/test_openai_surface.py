@@ -190,6 +190,7 @@ ACTION: Object = {"type": "search", "query": "q"}
 OUTPUT_TEXT = {"type": "output_text", "text": "x", "annotations": []}
 CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
 CUSTOM_CALL = {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}
+SEARCH_CALL = {"type": "tool_search_call", "arguments": {}, "call_id": "ts", "execution": "client"}
 PARTS = [{"type": "input_text", "text": "x"}]
 
 TAKEN: list[list[Object]] = [
@@ -200,8 +201,9 @@ TAKEN: list[list[Object]] = [
     [{"type": "web_search_call", "id": "ws_1", "action": ACTION, "status": "completed"}],
     [CALL | {"namespace": "n"}, {"type": "function_call_output", "call_id": "c", "output": "x"}],
     [CALL, {"type": "function_call_output", "call_id": "c", "output": PARTS}],
-    [{"type": "tool_search_call", "arguments": {}, "call_id": "ts", "execution": "client"}],
+    [{"type": "tool_search_call", "arguments": {}, "call_id": None, "execution": "server"}],
     [{"type": "tool_search_output", "tools": [FUNCTION], "call_id": "ts"}],
+    [SEARCH_CALL, {"type": "tool_search_output", "tools": [FUNCTION], "call_id": "ts", "execution": "client"}],
     [{"type": "additional_tools", "role": "developer", "tools": [FUNCTION]}],
     [{"type": "configuration_update", "reasoning": {"effort": "low"}, "text": {"format": {"type": "text"}}}],
     [{"type": "reasoning", "id": "rs_1", "summary": []}],
@@ -265,7 +267,8 @@ SHOWN: list[Object] = [
     {"type": "namespace", "name": "n", "description": "d", "tools": [FUNCTION]},
 ]
 HOSTED: list[Object] = [
-    {"type": "tool_search", "execution": "client"},
+    {"type": "tool_search"},
+    {"type": "tool_search", "execution": "server"},
     {"type": "web_search", "external_web_access": True},
     {"type": "web_search_2025_08_26"},
     {"type": "web_search_preview"},

@@ -42,6 +42,7 @@ NEEDED: Mapping[str, Mapping[str, Any]] = {
     "input[computer_call_output].output[computer_screenshot]": {"image_url": _IMAGE},
     "content[input_file]": {"file_data": EXAMPLES["content[input_file].file_data"]},
     "input[function_call_output]": {"call_id": "x"},
+    "tools[tool_search]": {"execution": "client"},
 }
 """Members that an example needs, although its type does not require them."""
 

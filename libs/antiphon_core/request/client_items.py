@@ -6,7 +6,7 @@ execute them.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
@@ -21,8 +21,10 @@ CallId = Annotated[str, Field(min_length=1, max_length=limits.CALL_ID_CHARS_MAX)
 Status = Literal["in_progress", "completed", "incomplete"]
 _Milliseconds = Annotated[int, Field(ge=0)]
 
-CALL_TYPES = ("shell_call", "local_shell_call", "apply_patch_call", "computer_call")
-OUTPUT_TYPES = tuple(f"{call}_output" for call in CALL_TYPES)
+SEARCH_CALL, SEARCH_OUTPUT = "tool_search_call", "tool_search_output"
+_RUN_TYPES = ("shell_call", "local_shell_call", "apply_patch_call", "computer_call")
+CALL_TYPES = (*_RUN_TYPES, SEARCH_CALL)
+OUTPUT_TYPES = (*(f"{call}_output" for call in _RUN_TYPES), SEARCH_OUTPUT)
 
 
 def _reject_file_id(given: str | None) -> None:
@@ -206,6 +208,32 @@ class ComputerCallOutput(Open):
     status: Status | None = None
 
 
+class ToolSearchCall(Open):
+    """A search for tools that the client runs."""
+
+    type: Literal["tool_search_call"]
+    execution: Literal["client"]
+    call_id: CallId
+    """The id by which the output refers to the call."""
+    arguments: Object
+    """The arguments of the search."""
+    id: ItemId | None = None
+    status: Status | None = None
+
+
+class ToolSearchOutput(Open):
+    """The tools that a client has found. They are validated when all tools of the turn are known."""
+
+    type: Literal["tool_search_output"]
+    execution: Literal["client"]
+    call_id: CallId
+    """The `call_id` of the call that this is the output of."""
+    tools: Annotated[list[Object], Field(max_length=limits.TOOLS_ITEMS_MAX)]
+    """The found tools, which the model can call from now on."""
+    id: ItemId | None = None
+    status: Status | None = None
+
+
 ClientItem = Annotated[
     Annotated[ShellCall, Tag(TAG + "shell_call")]
     | Annotated[ShellCallOutput, Tag(TAG + "shell_call_output")]
@@ -214,11 +242,16 @@ ClientItem = Annotated[
     | Annotated[ApplyPatchCall, Tag(TAG + "apply_patch_call")]
     | Annotated[ApplyPatchCallOutput, Tag(TAG + "apply_patch_call_output")]
     | Annotated[ComputerCall, Tag(TAG + "computer_call")]
-    | Annotated[ComputerCallOutput, Tag(TAG + "computer_call_output")],
+    | Annotated[ComputerCallOutput, Tag(TAG + "computer_call_output")]
+    | Annotated[ToolSearchCall, Tag(TAG + SEARCH_CALL)]
+    | Annotated[ToolSearchOutput, Tag(TAG + SEARCH_OUTPUT)],
     Discriminator(type_tag),
 ]
 
 
-def is_client_item(given: Any) -> bool:
-    """Whether `given` is the type of a ClientItem."""
+def is_client_item(item: Object) -> bool:
+    """Whether an item is a ClientItem by its type. A search is one only if the client ran it."""
+    given = item.get("type")
+    if given in (SEARCH_CALL, SEARCH_OUTPUT):
+        return item.get("execution") == "client"
     return given in CALL_TYPES or given in OUTPUT_TYPES

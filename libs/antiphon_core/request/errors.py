@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import kind
-from antiphon_core.request.hosted_tools import HOSTED
+from antiphon_core.request.hosted_tools import HOSTED, instead_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -97,12 +97,7 @@ def _path(path: str, steps: Sequence[str | int]) -> str:
 def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
     given = str(finding["ctx"]["tag"]).removeprefix(TAG)
     if given in HOSTED and "tools[" in path:
-        return InvalidRequest(
-            f"'{path}' is of type '{given}', a hosted tool, which is not supported by this server. Leave it out, or "
-            "ask its operator for hosted_tools = 'drop'.",
-            field=path,
-            code="unsupported_value",
-        )
+        return InvalidRequest(_hosted(path, given), field=path, code="unsupported_value")
     if given in KNOWN_TYPES:
         return InvalidRequest(
             f"'{path}' is of type '{given}', which is not supported by this server yet.",
@@ -117,11 +112,15 @@ def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
     )
 
 
+def _hosted(path: str, given: str) -> str:
+    return f"'{path}' is of type '{given}', a hosted tool, which is not supported by this server. {instead_of(given)}"
+
+
 def _possible_types(finding: ErrorDetails) -> str:
     """The types that the union has, from pydantic's list of its tags (`types_tag`)."""
     tags = [tag.strip("' ") for tag in finding["ctx"]["expected_tags"].split(",")]
     types = [name for tag in tags if tag not in JSON_KIND_TAGS.values() for name in tag.removeprefix(TAG).split("|")]
-    return ", ".join(types)
+    return ", ".join(dict.fromkeys(types))
 
 
 def _wrong_type(path: str, finding: ErrorDetails) -> str:
@@ -183,6 +182,7 @@ _CODES: dict[str, _Row] = {
     "string_too_long": ("string_above_max_length", _limit("max_length", "it must have at most {} characters")),
     "too_short": ("{container}_below_min_length", _limit("min_length", "it must have at least {} elements")),
     "too_long": ("{container}_above_max_length", _limit("max_length", "it must have at most {} elements")),
+    "hosted_tool": ("unsupported_value", lambda path, finding: _hosted(path, finding["input"]["type"])),
     **{
         code: (code, _own_message)
         for code in ("unsupported_parameter", "missing_required_parameter", "mutually_exclusive_parameters")

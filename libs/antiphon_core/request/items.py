@@ -41,7 +41,8 @@ MODEL_CALL_ID = "model_call_id"
 LOCAL_OUTPUT = "local_shell_call_output"
 
 HIDDEN_TYPES = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
-"""Types of items that other servers' hosted tools have left in a client's history: kept, but not shown to the model."""
+"""Types of items that other servers' hosted tools have left in a client's history: kept, but not shown to the model.
+Searches for tools that the client ran are ClientItems instead."""
 
 _TEXT_TYPES = ("input_text", "output_text")
 _TEXT_TAG = types_tag(_TEXT_TYPES)
@@ -66,7 +67,7 @@ def _item_tag(value: object) -> str | None:
     given = str(value.get("type") or _implied_type(value))
     if is_extension(given):
         return _EXTENSION_TAG
-    if is_client_item(given):
+    if is_client_item(value):
         return _CLIENT_TAG
     return _HIDDEN_TAG if given in HIDDEN_TYPES else TAG + given
 

@@ -1,42 +1,37 @@
 """The parameters `tools` and `tool_choice`.
 
 Functions and custom tools are defined by the client; a namespace groups some of them. Hosted tools are rejected, unless
-the operator has them removed (request/hosted_tools.py). Whether `tool_choice` names an existing tool is checked when
-all tools of a turn are known (antiphon_translator.prompt.tools).
+the operator has them removed (request/hosted_tools.py). Whether `tool_choice` names an existing tool, and whether a
+deferred tool can be found, is checked when all tools of a turn are known (antiphon_translator.prompt.tools).
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request.errors import TAG, types_tag
+from antiphon_core.request.hosted_tools import is_hosted
 from antiphon_core.request.models import Exact, Open, type_tag
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
-CLIENT_RUN = ("shell", "local_shell", "apply_patch", "computer")
+SEARCH = "tool_search"
+_PLAIN = ("local_shell", "apply_patch", "computer")
+CLIENT_RUN = ("shell", *_PLAIN, SEARCH)
 """Types of tools that OpenAI defines and the client runs."""
-_PLAIN_TAG = types_tag(CLIENT_RUN[1:])
+_PLAIN_TAG = types_tag(_PLAIN)
 _CLIENT_TAG = types_tag(CLIENT_RUN)
 _NAMED_TAG = types_tag(["function", "custom"])
 
 
 def _tool_tag(value: object) -> str | None:
     tag = type_tag(value)
-    return _PLAIN_TAG if tag in {TAG + name for name in CLIENT_RUN[1:]} else tag
-
-
-def _reject_deferred(given: bool | None) -> bool | None:
-    if given:
-        raise PydanticCustomError(
-            "unsupported_parameter", "There is no tool search on this server, so no tool can wait to be found"
-        )
-    return given
+    return _PLAIN_TAG if tag in {TAG + name for name in _PLAIN} else tag
 
 
 def _require_direct(given: list[str] | None) -> list[str] | None:
@@ -60,8 +55,8 @@ class CallableTool(CalledDirectly):
     name: ToolName
     async_: Annotated[bool | None, Field(alias="async")] = None
     """Whether the conversation may go on before the output of a call comes."""
-    defer_loading: Annotated[bool | None, AfterValidator(_reject_deferred)] = None
-    """`true` is rejected: this server has no tool search, so every tool is shown from the beginning."""
+    defer_loading: bool | None = None
+    """Whether the model is shown the tool only when a `tool_search` of the client has found it."""
 
 
 class FunctionTool(CallableTool):
@@ -141,6 +136,25 @@ class PlainClientTool(CalledDirectly):
     type: Literal["local_shell", "apply_patch", "computer"]
 
 
+class ToolSearchTool(Open):
+    """A search for further tools, which the client runs."""
+
+    type: Literal["tool_search"]
+    execution: Literal["client"]
+    """Must be `client`: a search by the server is a hosted tool."""
+    description: str | None = None
+    """The purpose of the search, as the model reads it."""
+    parameters: Object | None = None
+    """A JSON schema of its arguments. The default is an object with the text `query`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reject_hosted(cls, given: Any) -> Any:
+        if is_hosted(given):
+            raise PydanticCustomError("hosted_tool", "A hosted tool")
+        return given
+
+
 OwnTool = Annotated[
     Annotated[FunctionTool, Tag(TAG + "function")] | Annotated[CustomTool, Tag(TAG + "custom")],
     Discriminator(type_tag),
@@ -160,7 +174,8 @@ Tool = Annotated[
     | Annotated[CustomTool, Tag(TAG + "custom")]
     | Annotated[NamespaceTool, Tag(TAG + "namespace")]
     | Annotated[ShellTool, Tag(TAG + "shell")]
-    | Annotated[PlainClientTool, Tag(_PLAIN_TAG)],
+    | Annotated[PlainClientTool, Tag(_PLAIN_TAG)]
+    | Annotated[ToolSearchTool, Tag(TAG + SEARCH)],
     Discriminator(_tool_tag),
 ]
 
@@ -175,7 +190,7 @@ class NamedChoice(Open):
 class ClientChoice(Open):
     """Forces a call of this tool, one that OpenAI defines and the client runs."""
 
-    type: Literal["shell", "local_shell", "apply_patch", "computer"]
+    type: Literal["shell", "local_shell", "apply_patch", "computer", "tool_search"]
 
 
 class AllowedTools(Open):

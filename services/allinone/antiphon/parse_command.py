@@ -26,7 +26,7 @@ from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Segment
 from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
-from antiphon_translator.prompt import tools
+from antiphon_translator.prompt import declarations, tools
 from antiphon_translator.prompt.tools import ToolSet
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
@@ -119,7 +119,7 @@ def _tools(path: Path | None, choice: str | None) -> ToolSet:
         request["tool_choice"] = _json(choice.encode(), "--tool-choice")
     try:
         parameters = Parameters.parse(dumps(request))
-        return tools.offered(parameters.tools or (), parameters.tool_choice)
+        return tools.offered(declarations.at("tools", parameters.tools or ()), parameters.tool_choice)
     except InvalidRequest as error:
         raise SettingsError(error.message) from error
 

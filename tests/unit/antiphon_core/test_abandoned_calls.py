@@ -10,7 +10,14 @@ from antiphon_core.ports.store import Status
 
 CALLS = [
     {"type": kind, "id": "c", "call_id": "call_1", "status": "completed"}
-    for kind in ("function_call", "custom_tool_call", "shell_call", "local_shell_call", "computer_call")
+    for kind in (
+        "function_call",
+        "custom_tool_call",
+        "shell_call",
+        "local_shell_call",
+        "computer_call",
+        "tool_search_call",
+    )
 ]
 ENDED_BADLY = (Status.FAILED, Status.CANCELLED, Status.INCOMPLETE, Status.IN_PROGRESS)
 

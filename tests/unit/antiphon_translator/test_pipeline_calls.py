@@ -79,6 +79,15 @@ def test_call_of_a_custom_tool_has_its_plain_input() -> None:
     assert (item["type"], item["input"]) == ("custom_tool_call", 'print("ü")')
 
 
+def test_search_and_calls_of_functions_are_items_in_their_order() -> None:
+    search = ("<tool_call>", '{"name": "tool_search", "arguments": {"query": "eta"}}', "</tool_call>")
+    response = play(*CALL, *search, *CALL, *search, tools=[WEATHER, {"type": "tool_search", "execution": "client"}])
+    assert kinds(response) == ["function_call", "tool_search_call", "function_call", "tool_search_call"]
+    for item in response["output"][1::2]:
+        assert (item["arguments"], item["execution"], item["status"]) == ({"query": "eta"}, "client", "completed")
+    assert len({item["call_id"] for item in response["output"]}) == 4
+
+
 def test_a_call_that_was_cut_off_is_incomplete() -> None:
     said = ids_of(TOKENIZER, *CALL[:2])
     response = play(*CALL[:2], tools=[WEATHER], max_output_tokens=len(said) - 3)

@@ -1,8 +1,8 @@
 """The context window: the items of a conversation that the model reads, and the settings that apply to them.
 
 A compaction replaces the assistant's messages, reasoning, tool calls and their outputs before it. Other messages stay
-word for word, and so do items that add tools or change settings. Only the model's view becomes shorter: the items stay
-in the store.
+word for word, and so do items that change settings or add tools, and searches for tools. Only the model's view becomes
+shorter: the items stay in the store.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.items import is_extension
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Turn
+from antiphon_core.request.client_items import SEARCH_CALL, SEARCH_OUTPUT
 from antiphon_core.request.context import COMPACTION, CONFIGURATION, TRIGGER
 
-_KEPT_TYPES = ("additional_tools", "tool_search_output", CONFIGURATION)
+_KEPT_TYPES = ("additional_tools", SEARCH_CALL, SEARCH_OUTPUT, CONFIGURATION)
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 SEARCHED_INLINE_BYTES_MAX = 2**20
 _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())

@@ -40,7 +40,7 @@ def _echoed(schema: Object) -> Object:
     return doc(schema, "The value in the request, or the default.")
 
 
-def _client_call(call_type: str, member: str, description: str) -> Object:
+def _client_call(call_type: str, member: str, description: str, **others: Object) -> Object:
     """A call of a tool that the client runs. If the model wrote an invalid call, it is `incomplete` and empty."""
     return record(
         {
@@ -49,6 +49,7 @@ def _client_call(call_type: str, member: str, description: str) -> Object:
             "status": _ITEM_STATUS,
             "call_id": _CALL_ID,
             member: doc(ANY_OBJECT, description),
+            **others,
         },
         {"environment": doc(ANY_OBJECT, "Where it runs: `local`.")} if call_type == "shell_call" else {},
     )
@@ -128,6 +129,9 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "actions": doc(array(ANY_OBJECT), "The actions on the screen, in order."),
             "pending_safety_checks": doc(array(ANY_OBJECT), "Always empty."),
         },
+    ),
+    "OutputToolSearchCall": _client_call(
+        "tool_search_call", "arguments", "What to search for.", execution=const("client")
     ),
     "OutputCompaction": record(
         {

@@ -1,4 +1,4 @@
-"""Tools that OpenAI defines and the client runs: `shell`, `local_shell`, `apply_patch` and `computer`.
+"""Tools that OpenAI defines and the client runs: `shell`, `local_shell`, `apply_patch`, `computer` and `tool_search`.
 
 Models know functions only. Each of these tools is shown to the model as a function whose parameters are those of its
 call item. A call of the function becomes that item, and such items of the history become calls and results:
@@ -8,6 +8,10 @@ call item. A call of the function becomes that item, and such items of the histo
     local_shell     local_shell     local_shell_call      action         local_shell_call_output
     apply_patch     apply_patch     apply_patch_call      operation      apply_patch_call_output
     computer        computer        computer_call         actions        computer_call_output
+    tool_search     tool_search     tool_search_call      arguments      tool_search_output
+
+The parameters of a search are those that the request has for it. Its output lists tools, which later turns offer
+(tools.py); the model is told their names.
 
 If the arguments do not have the form of the item, the item is empty and its status is `incomplete`, so that no client
 runs half of a command.
@@ -24,6 +28,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.client_items import ApplyPatchOperation, ComputerActions, LocalShellAction, ShellAction
+from antiphon_translator.prompt.tool_names import shown_names
 
 _TEXT: Object = {"type": "string"}
 _WHOLE: Object = {"type": "integer"}
@@ -45,6 +50,8 @@ class ClientTool:
     others: Mapping[str, Any]
     wraps: bool = False
     """Whether the function's arguments are an object that has the member, instead of being the member themselves."""
+    is_open: bool = False
+    """Whether requests may have other parameters for the tool, so that the arguments are any object."""
 
     def members(self, arguments: Object | None) -> Object | None:
         """The members of a call item with these arguments; None if the arguments are invalid."""
@@ -67,6 +74,8 @@ class ClientTool:
             return {self.member: given if given is not None else [item.get("action")]}
         if not isinstance(given, dict):
             return {self.member: given}
+        if self.is_open:
+            return given
         known = self.parameters["properties"]
         return {name: value for name, value in given.items() if value is not None and name in known}
 
@@ -152,6 +161,17 @@ CLIENT_TOOLS: Mapping[str, ClientTool] = {
             {"pending_safety_checks": []},
             wraps=True,
         ),
+        ClientTool(
+            "tool_search",
+            "tool_search_call",
+            "arguments",
+            "Finds further tools for a task. The tools that it finds can be called afterwards.",
+            _object(["query"], query=_TEXT),
+            Object,
+            {},
+            {"execution": "client"},
+            is_open=True,
+        ),
     )
 }
 BY_CALL_TYPE: Mapping[str, ClientTool] = {tool.call_type: tool for tool in CLIENT_TOOLS.values()}
@@ -170,10 +190,15 @@ def _screenshot(item: Object) -> Any:
     return [{"type": "input_image", "image_url": shown.get("image_url") if isinstance(shown, dict) else None}]
 
 
+def _found_tools(item: Object) -> Any:
+    return [dumps({"tools": [name for tool in item.get("tools", []) for name in shown_names(tool)]}).decode()]
+
+
 OUTPUTS: Mapping[str, Callable[[Object], Any]] = {
     "shell_call_output": _shell_output,
     "local_shell_call_output": lambda item: [str(item.get("output"))],
     "apply_patch_call_output": _patch_output,
     "computer_call_output": _screenshot,
+    "tool_search_output": _found_tools,
 }
 """Converts each type of output item for the model, to texts and to other content parts."""

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.items import is_extension
 from antiphon_core.jsons import Object, kind, parse_object
+from antiphon_core.request.client_items import SEARCH_CALL, SEARCH_OUTPUT
 from antiphon_core.request.items import LOCAL_OUTPUT, MODEL_CALL_ID
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
 from antiphon_translator.media import turn_media
@@ -26,7 +27,7 @@ from antiphon_translator.prompt import call_ids, client_tools
 from antiphon_translator.prompt.call_ids import CallIds
 from antiphon_translator.prompt.read_history import NOTHING_READ, ReadHistory
 from antiphon_translator.prompt.rounds import Parts, Rounds
-from antiphon_translator.prompt.tools import shown_name
+from antiphon_translator.prompt.tool_names import shown_name
 
 _Row = TypeVar("_Row")
 
@@ -209,6 +210,19 @@ def _read_client_result(draft: _Draft, item: Object, path: str) -> None:
     draft.add_result(_call_id(item, path), tuple(read), path)
 
 
+def _read_search_call(draft: _Draft, item: Object, path: str) -> None:
+    """Reads a search for tools that the client ran. One that another server ran is not shown to the model."""
+    if item.get("execution") == "client":
+        _read_client_call(draft, item, path)
+
+
+def _read_search_output(draft: _Draft, item: Object, path: str) -> None:
+    """Reads the output of a search for tools. OpenAI's types let clients leave `execution` out, so an output belongs to
+    the client's search that it names, if there is one."""
+    if item.get("execution") == "client" or draft.rounds.has_call(item.get("call_id")):
+        _read_client_result(draft, item, path)
+
+
 def _call_id(item: Object, path: str) -> str:
     """The id of the call that an output belongs to. An item that another service has stored may name the call of a
     local shell by its own `id`."""
@@ -242,8 +256,8 @@ _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
     "compaction_trigger": _skip,
     "configuration_update": _skip,
     "additional_tools": _skip,
-    "tool_search_call": _skip,
-    "tool_search_output": _skip,
+    SEARCH_CALL: _read_search_call,
+    SEARCH_OUTPUT: _read_search_output,
     "web_search_call": _skip,
     "file_search_call": _skip,
     "mcp_list_tools": _skip,

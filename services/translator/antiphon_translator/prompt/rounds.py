@@ -144,6 +144,10 @@ class Rounds:
         else:
             self._waiting[call.id] = None
 
+    def has_call(self, call_id: object) -> bool:
+        """Whether there is a call with this id."""
+        return isinstance(call_id, str) and call_id in self._called
+
     def add_result(self, call_id: str, parts: Parts, origin: str) -> bool:
         """Adds an output of a call; False if there is no such call."""
         call = self._called.get(call_id)

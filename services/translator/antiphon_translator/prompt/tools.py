@@ -6,23 +6,20 @@ Clients declare functions, custom tools, OpenAI's client tools and namespaces. A
     shell and such   is shown as a function with the arguments of its call item (client_tools.py)
     a namespace      is shown flat, its tools as NAMESPACE__NAME; a call may omit NAMESPACE__ if NAME is unique
 
-and the model's calls are translated back. The request declares tools, and so may items of the conversation
-(`additional_tools`, `tool_search_output`).
+and the model's calls are translated back. Deferred tools are not shown until a search of the client has found them: an
+item of the conversation lists it then (declarations.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request.errors import from_validation
 from antiphon_core.request.tools import (
     CLIENT_RUN,
+    SEARCH,
     AllowedTools,
     ClientChoice,
     CustomTool,
@@ -33,14 +30,12 @@ from antiphon_core.request.tools import (
     PlainClientTool,
     ShellTool,
     ToolChoice,
+    ToolSearchTool,
 )
-from antiphon_core.request.tools import Tool as DeclaredTool
 from antiphon_translator.prompt.client_tools import CLIENT_TOOLS, ClientTool
-from antiphon_translator.schemas import boolean_schemas, custom_formats, tool_schemas
-from antiphon_translator.schemas.schema_budget import SchemaBudget
-
-_SEPARATOR = "__"
-_DECLARED: TypeAdapter[list[Any]] = TypeAdapter(list[DeclaredTool])
+from antiphon_translator.prompt.declarations import Declaration
+from antiphon_translator.prompt.tool_names import shown_name
+from antiphon_translator.schemas import boolean_schemas, custom_formats
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +97,23 @@ class ToolSet:
         return {tool.shown_as: tool.schema for tool in self.callable} if self.callable else None
 
 
-def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
-    """The tools of a turn. InvalidRequest: two tools have the same name, or `choice` names a tool that is not
-    declared."""
-    tools = tuple(_flat(declared))
-    _require_unique(tools)
+@dataclass(frozen=True, slots=True)
+class _DeclaredTool:
+    """A tool with the path of its declaration. `is_found`: a search has listed it; `is_waiting`: it is deferred, and
+    none has."""
+
+    tool: Tool
+    path: str
+    is_found: bool
+    is_waiting: bool
+
+
+def offered(declared: Iterable[Declaration], choice: ToolChoice | None) -> ToolSet:
+    """The tools of a turn. InvalidRequest: two tools have the same name, a deferred tool cannot be found, or `choice`
+    names a tool that is not declared."""
+    named = _by_name(declared)
+    _require_search(named)
+    tools = tuple(each.tool for each in named.values() if not each.is_waiting)
     match choice:
         case None | "auto":
             return ToolSet(tools, tools)
@@ -125,43 +132,63 @@ def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
             return ToolSet(tools, _allowed(tools, choice), required=choice.mode == "required")
 
 
-def checked(declared: Sequence[Any], where: str, budget: SchemaBudget) -> Sequence[Any]:
-    """Returns the tools that were declared at the path `where`. InvalidRequest: the parameters of a tool are no schema,
-    a format is invalid, or all schemas together exceed the request's `budget`."""
-    tool_schemas.require(declared, where, budget)
-    return declared
+def _by_name(declared: Iterable[Declaration]) -> Mapping[str, _DeclaredTool]:
+    """The declared tools by their names for the model. InvalidRequest: two different tools have the same name.
+
+    A deferred tool that was found goes behind all others, so that the prompt begins as before it was found."""
+    named: dict[str, _DeclaredTool] = {}
+    for each in (tool for declaration in declared for tool in _flat(declaration)):
+        name = each.tool.shown_as
+        first = named.setdefault(name, each)
+        if first is each:
+            continue
+        _require_repetition(first, each)
+        if first.is_waiting:
+            del named[name]
+            named[name] = each
+    return named
 
 
-def shown_name(name: str, namespace: str | None) -> str:
-    """The name under which a model is shown a tool."""
-    return f"{namespace}{_SEPARATOR}{name}" if namespace else name
+def _require_repetition(first: _DeclaredTool, second: _DeclaredTool) -> None:
+    """InvalidRequest: the tools, which have one name, are not one tool that a search has found (again)."""
+    if second.tool == first.tool and (first.is_found or second.is_found):
+        return
+    message = f"Two tools have the name '{first.tool.shown_as}'."
+    if first.is_found or second.is_found:
+        message += " A search may list a tool again only as it was declared before."
+    path = first.path if second.path.startswith("history") else second.path
+    raise InvalidRequest(message, field=path, code="invalid_value")
 
 
-def declared_in(items: Sequence[Any], where: str, budget: SchemaBudget, first: int = 0) -> list[Any]:
-    """The tools that items of a conversation declare. The items are in the member `where` from index `first` on. An
-    item that is no object declares nothing: the reader of the conversation rejects it. InvalidRequest: as `checked`, or
-    a declaration has the wrong form; with its path."""
-    found: list[Any] = []
-    for index, item in enumerate(items, first):
-        if isinstance(item, dict) and item.get("type") in ("additional_tools", "tool_search_output"):
-            path = f"{where}[{index}].tools"
-            try:
-                tools = _DECLARED.validate_python(item.get("tools", []))
-            except ValidationError as error:
-                raise from_validation(error, where=path) from error
-            found += checked(tools, path, budget)
-    return found
+def _require_search(named: Mapping[str, _DeclaredTool]) -> None:
+    """InvalidRequest: a tool waits to be found, but the client has no search."""
+    if any(each.tool.client is CLIENT_TOOLS[SEARCH] for each in named.values()):
+        return
+    for each in named.values():
+        if each.is_waiting:
+            path = f"{each.path}.defer_loading"
+            message = (
+                f"A tool can wait to be found only beside a search that you run: '{path}'. Add "
+                "{'type': 'tool_search', 'execution': 'client'} to the tools, or leave 'defer_loading' out."
+            )
+            raise InvalidRequest(message, field=path, code="unsupported_parameter")
 
 
-def _flat(declared: Iterable[Any]) -> Iterable[Tool]:
-    for each in declared:
-        match each:
-            case NamespaceTool():
-                yield from (_tool(inner, each.name) for inner in each.tools)
-            case FunctionTool() | CustomTool():
-                yield _tool(each, None)
-            case ShellTool() | PlainClientTool():
-                yield _client_tool(each)
+def _flat(declared: Declaration) -> Iterable[_DeclaredTool]:
+    """The tools of one declaration, those of a namespace one by one."""
+    match declared.tool:
+        case NamespaceTool() as group:
+            for index, inner in enumerate(group.tools):
+                yield _own_tool(inner, group.name, replace(declared, path=f"{declared.path}.tools[{index}]"))
+        case FunctionTool() | CustomTool() as own:
+            yield _own_tool(own, None, declared)
+        case ShellTool() | PlainClientTool() | ToolSearchTool() as known:
+            yield _DeclaredTool(_client_tool(known), declared.path, declared.is_found, is_waiting=False)
+
+
+def _own_tool(own: FunctionTool | CustomTool, namespace: str | None, declared: Declaration) -> _DeclaredTool:
+    is_waiting = bool(own.defer_loading) and not declared.is_found
+    return _DeclaredTool(_tool(own, namespace), declared.path, declared.is_found, is_waiting)
 
 
 def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
@@ -172,12 +199,19 @@ def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
         grammar = declared.format if isinstance(declared.format, GrammarInput) else None
         schema = custom_formats.input_schema(declared.format)
         return replace(described, is_custom=True, grammar=grammar, parameters=schema)
-    parameters = boolean_schemas.written_out(declared.parameters) if declared.parameters is not None else None
-    return replace(described, parameters=parameters, strict=declared.strict)
+    return replace(described, parameters=_written_out(declared.parameters), strict=declared.strict)
 
 
-def _client_tool(declared: ShellTool | PlainClientTool) -> Tool:
+def _written_out(parameters: Object | None) -> Object | None:
+    return boolean_schemas.written_out(parameters) if parameters is not None else None
+
+
+def _client_tool(declared: ShellTool | PlainClientTool | ToolSearchTool) -> Tool:
     client = CLIENT_TOOLS[declared.type]
+    if isinstance(declared, ToolSearchTool):
+        description = client.description if declared.description is None else declared.description
+        parameters = client.parameters if declared.parameters is None else _written_out(declared.parameters)
+        return Tool(client.name, client.name, client=client, description=description, parameters=parameters)
     environment = declared.environment if isinstance(declared, ShellTool) else None
     skills = (environment and environment.skills) or ()
     lines = [f"\n- {skill.name} ({skill.path}): {skill.description}" for skill in skills]
@@ -185,14 +219,6 @@ def _client_tool(declared: ShellTool | PlainClientTool) -> Tool:
     return Tool(
         client.name, client.name, client=client, description=client.description + listed, parameters=client.parameters
     )
-
-
-def _require_unique(tools: Sequence[Tool]) -> None:
-    seen: set[str] = set()
-    for tool in tools:
-        if tool.shown_as in seen:
-            raise InvalidRequest(f"Two tools have the name '{tool.shown_as}'.", field="tools", code="invalid_value")
-        seen.add(tool.shown_as)
 
 
 def _allowed(tools: Sequence[Tool], choice: AllowedTools) -> tuple[Tool, ...]:

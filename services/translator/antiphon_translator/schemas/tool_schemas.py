@@ -11,8 +11,8 @@ from typing import Any
 
 from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import dumps
-from antiphon_core.request.tools import CustomTool, FunctionTool, GrammarInput, NamespaceTool
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request.tools import CustomTool, FunctionTool, GrammarInput, NamespaceTool, ToolSearchTool
 from antiphon_translator.schemas import checked_schemas, custom_formats
 from antiphon_translator.schemas.schema_budget import SchemaBudget
 from antiphon_translator.schemas.schema_outline import InvalidSchema
@@ -30,17 +30,18 @@ def require(declared: Iterable[Any], path: str, budget: SchemaBudget) -> None:
         match tool:
             case NamespaceTool():
                 require(tool.tools, f"{path}[{index}].tools", budget)
-            case FunctionTool(parameters=dict()):
-                _require(tool, f"{path}[{index}].parameters", budget)
+            case FunctionTool(parameters=dict() as parameters, name=name, strict=strict):
+                _require(parameters, name, f"{path}[{index}].parameters", budget, is_strict=bool(strict))
+            case ToolSearchTool(parameters=dict() as parameters, type=name):
+                _require(parameters, name, f"{path}[{index}].parameters", budget)
             case CustomTool(format=GrammarInput() as grammar):
                 custom_formats.require(grammar, f"{path}[{index}].format")
 
 
-def _require(tool: FunctionTool, field: str, budget: SchemaBudget) -> None:
+def _require(parameters: Object, name: str, field: str, budget: SchemaBudget, *, is_strict: bool = False) -> None:
     offload.require_wanted()
-    written = dumps(tool.parameters)
     try:
-        checked_schemas.PROCESS.require(written, bool(tool.strict), budget)
+        checked_schemas.PROCESS.require(dumps(parameters), is_strict, budget)
     except InvalidSchema as flaw:
-        message = f"Invalid schema for function '{tool.name}': {flaw}"
+        message = f"Invalid schema for function '{name}': {flaw}"
         raise InvalidRequest(message, field=field, code="invalid_function_parameters") from flaw

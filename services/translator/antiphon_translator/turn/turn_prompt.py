@@ -17,7 +17,8 @@ from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.models.unseen_model import unmeasured
 from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
-from antiphon_translator.prompt import conversation_items, tools, truncation
+from antiphon_translator.prompt import conversation_items, declarations, tools, truncation
+from antiphon_translator.prompt.declarations import Declaration
 from antiphon_translator.prompt.prompt import EncodedPrompt
 from antiphon_translator.prompt.read_history import ReadHistory
 from antiphon_translator.prompt.tools import ToolSet
@@ -127,7 +128,7 @@ class _TurnItems:
     history: Sequence[Any]
     """The items of the history behind the known ones."""
     given: Sequence[Any]
-    declared_in_history: Sequence[Any]
+    declared_in_history: Sequence[Declaration]
     history_cost: SchemaCost
     """The cost of the schemas of these tools."""
     tools: ToolSet
@@ -139,12 +140,12 @@ class _TurnItems:
         history = parse_array(known.rest(turn.history), field="history", is_known=True)
         given = parse_array(turn.input, field="input")
         budget = SchemaBudget(known.schema_cost)
-        in_history = [*known.declared, *tools.declared_in(history, "history", budget, known.items)]
+        in_history = [*known.declared, *declarations.in_items(history, "history", budget, known.items)]
         history_cost = budget.spent
         declared = [
-            *tools.checked(parameters.tools or (), "tools", budget),
+            *declarations.checked(parameters.tools or (), "tools", budget),
             *in_history,
-            *tools.declared_in(given, "input", budget),
+            *declarations.in_items(given, "input", budget),
         ]
         return cls(known, history, given, in_history, history_cost, tools.offered(declared, parameters.tool_choice))
 

@@ -30,6 +30,27 @@ def test_deferred_tools_are_shown_at_once() -> None:
     assert hosted_tools.dropped({"tools": [deferred, inner]}) == {"tools": [FUNCTION, inner | {"tools": [FUNCTION]}]}
 
 
+def test_search_of_the_client_is_kept_and_so_are_the_tools_that_wait_for_it() -> None:
+    search: Object = {"type": "tool_search", "execution": "client"}
+    deferred = FUNCTION | {"defer_loading": True}
+    for given in ({"tools": [deferred, search]}, {"tools": [deferred], "input": [_brought(search)]}):
+        assert hosted_tools.dropped(given) == given
+
+
+@pytest.mark.parametrize("execution", [{}, {"execution": None}, {"execution": "server"}])
+def test_search_by_the_server_is_left_out_and_no_tool_waits_for_it(execution: Object) -> None:
+    given: Object = {
+        "tools": [FUNCTION | {"defer_loading": True}],
+        "input": [_brought({"type": "tool_search", **execution})],
+    }
+    kept: Object = {"tools": [FUNCTION], "input": [_brought()], "dropped_tools": ["tool_search"]}
+    assert hosted_tools.dropped(given) == kept
+
+
+def _brought(*tools: Object) -> Object:
+    return {"type": "tool_search_output", "tools": list(tools)}
+
+
 @pytest.mark.parametrize("given", [{}, {"input": "Hi"}, {"tools": None}, {"tools": {}, "input": [{"tools": 1}]}])
 def test_a_request_without_tools_is_unchanged(given: Object) -> None:
     assert hosted_tools.dropped(given) == given

@@ -25,7 +25,10 @@ ITEMS: list[Object] = [
     {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": "u"}]},
     {"type": "custom_tool_call_output", "call_id": "c", "output": [{"type": "input_file", "file_url": "u"}]},
     {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}},
+    {"type": "tool_search_call", "execution": "server", "arguments": {}, "call_id": None},
     {"type": "tool_search_output", "call_id": "t", "tools": []},
+    {"type": "tool_search_call", "execution": "client", "arguments": {"query": "x"}, "call_id": "t"},
+    {"type": "tool_search_output", "execution": "client", "call_id": "t", "tools": []},
 ]
 
 

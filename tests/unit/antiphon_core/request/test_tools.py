@@ -28,7 +28,8 @@ def test_tools_come_back_as_they_were_declared() -> None:
         {"type": "custom", "name": "re", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}},
         {"type": "custom", "name": "lark", "format": {"type": "grammar", "syntax": "lark", "definition": "start: A"}},
         {"type": "namespace", "name": "n", "tools": [FUNCTION]},
-        FUNCTION | {"async": True, "defer_loading": False, "allowed_callers": ["direct"], "output_schema": {}},
+        FUNCTION | {"async": True, "defer_loading": True, "allowed_callers": ["direct"], "output_schema": {}},
+        {"type": "tool_search", "execution": "client", "description": "Finds tools.", "parameters": {}},
     ]
     assert parse(tools=tools).asked()["tools"] == tools
 
@@ -41,6 +42,7 @@ def test_tools_come_back_as_they_were_declared() -> None:
         "required",
         {"type": "function", "name": "f"},
         {"type": "custom", "name": "exec"},
+        {"type": "tool_search"},
         {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
     ],
 )
@@ -64,7 +66,10 @@ def test_every_form_of_choice_is_read(choice: Any) -> None:
         ({"tools": [custom(GRAMMAR | {"definition": 5})]}, "tools[0].format.definition", "invalid_type"),
         ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
         ({"tools": [{"type": "web_search"}]}, "tools[0]", "unsupported_value"),
-        ({"tools": [FUNCTION | {"defer_loading": True}]}, "tools[0].defer_loading", "unsupported_parameter"),
+        ({"tools": [{"type": "tool_search"}]}, "tools[0]", "unsupported_value"),
+        ({"tools": [{"type": "tool_search", "execution": "server"}]}, "tools[0]", "unsupported_value"),
+        ({"tools": [{"type": "tool_search", "execution": "both"}]}, "tools[0].execution", "invalid_value"),
+        ({"tools": [{"type": "tool_search", "execution": 5}]}, "tools[0].execution", "invalid_value"),
         (
             {"tools": [FUNCTION | {"allowed_callers": ["programmatic"]}]},
             "tools[0].allowed_callers",

@@ -15,6 +15,8 @@ CALL: Object = {"id": "c", "type": "function_call", "call_id": "c"}
 RESULT: Object = {"id": "r", "type": "function_call_output", "call_id": "c"}
 THOUGHT: Object = {"id": "t", "type": "reasoning"}
 TOOLS: Object = {"id": "g", "type": "additional_tools", "tools": []}
+SEARCH: Object = {"id": "f", "type": "tool_search_call", "call_id": "f", "execution": "client", "arguments": {}}
+FOUND: Object = {"id": "o", "type": "tool_search_output", "call_id": "f", "execution": "client", "tools": []}
 FIRST: Object = {"id": "x", "type": "compaction", "encrypted_content": "", "summary": []}
 SECOND: Object = FIRST | {"id": "y"}
 
@@ -29,11 +31,12 @@ def test_turn_without_a_compaction_is_returned_unparsed() -> None:
 
 
 def test_assistant_items_before_a_compaction_are_not_shown() -> None:
-    everything = [SYSTEM, USER, SHORT, THOUGHT, CALL, RESULT, ASSISTANT, TOOLS]
+    everything = [SYSTEM, USER, SHORT, THOUGHT, CALL, SEARCH, RESULT, FOUND, ASSISTANT, TOOLS]
+    remaining = [SYSTEM, USER, SHORT, SEARCH, FOUND, TOOLS]
     shown = context_window.shown(turn([*everything, FIRST, ASSISTANT], [USER]))
-    assert loads(shown.history) == [SYSTEM, USER, SHORT, TOOLS, FIRST, ASSISTANT]
+    assert loads(shown.history) == [*remaining, FIRST, ASSISTANT]
     assert loads(shown.input) == [USER]
-    assert context_window.kept(everything) == [SYSTEM, USER, SHORT, TOOLS]
+    assert context_window.kept(everything) == remaining
 
 
 def test_last_compaction_decides_also_when_it_is_in_the_input() -> None:

@@ -26,7 +26,7 @@ from antiphon_translator.parsing.segments import (
     Text,
     Unread,
 )
-from antiphon_translator.prompt import tools
+from antiphon_translator.prompt import declarations, tools
 from antiphon_translator.prompt.tools import ToolSet
 
 FUNCTION = {"type": "function", "name": "f"}
@@ -37,7 +37,7 @@ NAMESPACE = {"type": "namespace", "name": "n", "tools": [{"type": "function", "n
 def tool_set(choice: Any = "auto") -> ToolSet:
     body = {"model": "m", "tools": [FUNCTION, CUSTOM, NAMESPACE], "tool_choice": choice}
     parameters = Parameters.parse(dumps(body))
-    return tools.offered(parameters.tools or [], parameters.tool_choice)
+    return tools.offered(declarations.at("tools", parameters.tools or []), parameters.tool_choice)
 
 
 class Assembled:

@@ -11,6 +11,7 @@ ARGUMENTS: dict[str, Object] = {
     "local_shell": {"command": ["ls"], "working_directory": "/"},
     "apply_patch": {"type": "create_file", "path": "a", "diff": "+x"},
     "computer": {"actions": [{"type": "keypress", "keys": ["a"]}, {"type": "wait"}]},
+    "tool_search": {"goal": {"any": [1]}, "limit": None},
 }
 
 
@@ -23,12 +24,19 @@ def test_arguments_of_a_client_tool_survive_their_item(name: str) -> None:
     assert BY_CALL_TYPE[tool.call_type] is tool
 
 
-@pytest.mark.parametrize("name", CLIENT_RUN)
+@pytest.mark.parametrize("name", sorted({*CLIENT_RUN} - {"tool_search"}))
 @pytest.mark.parametrize("arguments", [None, {}, {"commands": "ls", "command": "ls", "actions": {}, "path": 1}])
 def test_invalid_arguments_of_a_client_tool_make_an_empty_item(name: str, arguments: Object | None) -> None:
     tool = CLIENT_TOOLS[name]
     assert tool.members(arguments) is None
     assert set(tool.blank_members()) == {tool.member, *tool.others}
+
+
+def test_any_object_is_valid_as_the_arguments_of_a_search() -> None:
+    tool = CLIENT_TOOLS["tool_search"]
+    assert tool.members({}) == {"arguments": {}, "execution": "client"}
+    assert tool.members(None) is None
+    assert tool.blank_members() == {"arguments": {}, "execution": "client"}
 
 
 def test_a_single_action_is_shown_as_a_list_of_one() -> None:
@@ -41,5 +49,8 @@ def test_outputs_of_client_tools_are_shown_as_text_or_image() -> None:
     assert OUTPUTS["local_shell_call_output"]({"output": "a"}) == ["a"]
     assert OUTPUTS["apply_patch_call_output"]({"status": "failed"}) == ["failed"]
     assert OUTPUTS["apply_patch_call_output"]({"status": "completed", "output": "Done."}) == ["Done."]
+    listed: Object = {"tools": [{"type": "namespace", "name": "n", "tools": [{"name": "f"}]}, {"type": "shell"}]}
+    assert OUTPUTS["tool_search_output"](listed) == ['{"tools":["n__f","shell"]}']
+    assert OUTPUTS["tool_search_output"]({"tools": []}) == ['{"tools":[]}']
     shown = OUTPUTS["computer_call_output"]({"output": {"type": "computer_screenshot", "image_url": "u"}})
     assert shown == [{"type": "input_image", "image_url": "u"}]

@@ -257,3 +257,28 @@ def test_the_output_of_a_local_shell_names_its_call_by_call_id_or_id(named: Obje
     output = {"type": "local_shell_call_output", "output": "a.txt", **named}
     built = build(instructions=None, history=[call, output], given=[message("user", "And?")])
     assert built.messages[1] == Message("tool", ("a.txt",), call_id="c", name="local_shell")
+
+
+SEARCH: Object = {"type": "tool_search_call", "call_id": "s", "execution": "client", "arguments": {"goal": "eta"}}
+FOUND: Object = {"type": "tool_search_output", "call_id": "s", "tools": [{"type": "function", "name": "f"}]}
+
+
+@pytest.mark.parametrize("execution", [{}, {"execution": "client"}])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_search_that_the_client_ran_is_shown_as_a_call_and_its_result(execution: Object, at: int) -> None:
+    items = [SEARCH, FOUND | execution, message("user", "And?")]
+    read, result_, _ = build(instructions=None, history=items[:at], given=items[at:]).messages
+    assert [(call.name, call.arguments) for call in read.calls] == [("tool_search", {"goal": "eta"})]
+    assert result_ == Message("tool", ('{"tools":["f"]}',), call_id="s", name="tool_search")
+
+
+@pytest.mark.parametrize("call_id", [None, "s"])
+def test_a_search_that_a_server_ran_is_not_shown(call_id: str | None) -> None:
+    ran: Object = {"execution": "server", "call_id": call_id}
+    built = build(instructions=None, history=[SEARCH | ran, FOUND | ran], given=[message("user", "And?")])
+    assert [shown.role for shown in built.messages] == ["user"]
+
+
+def test_an_output_of_the_client_without_its_search_is_rejected() -> None:
+    with pytest.raises(InvalidRequest, match="No tool call found"):
+        build(instructions=None, history=[], given=[FOUND | {"execution": "client"}, message("user", "And?")])

@@ -30,6 +30,10 @@ _CALLS: dict[str, tuple[Object, Object]] = {
         {"type": "local_shell_call_output"},
     ),
     "p": ({"type": "apply_patch_call", "operation": {}}, {"type": "apply_patch_call_output", "status": "completed"}),
+    "q": (
+        {"type": "tool_search_call", "execution": "client", "arguments": {}},
+        {"type": "tool_search_output", "tools": []},
+    ),
 }
 """A call item and its output item, by the letter of their kind."""
 

@@ -7,20 +7,23 @@ import pytest
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
 from antiphon_core.request.body import Parameters
-from antiphon_translator.prompt import tools
+from antiphon_translator.prompt import declarations, tools
 from antiphon_translator.prompt.tools import Tool, ToolSet
 from antiphon_translator.schemas.schema_budget import SchemaBudget
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 WEATHER = {"type": "function", "name": "get_weather", "description": "Tells it.", "parameters": SCHEMA, "strict": True}
 EXEC = {"type": "custom", "name": "exec", "description": "Runs code."}
+SEARCH: dict[str, Any] = {"type": "tool_search", "execution": "client"}
+DEFERRED = {"defer_loading": True}
+ETA: dict[str, Any] = {"type": "function", "name": "get_eta", "parameters": SCHEMA}
 AGENTS = {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "close"}, EXEC]}
 
 
 def offered(*declared: Any, choice: Any = None) -> ToolSet:
     body = {"model": "m", "tools": list(declared)} | ({} if choice is None else {"tool_choice": choice})
     parameters = Parameters.parse(dumps(body))
-    return tools.offered(parameters.tools or [], parameters.tool_choice)
+    return tools.offered(declarations.at("tools", parameters.tools or []), parameters.tool_choice)
 
 
 def names(found: tuple[Tool, ...]) -> list[str]:
@@ -91,7 +94,10 @@ def test_tool_choice_limits_the_callable_tools(choice: Any, callable_: list[str]
 @pytest.mark.parametrize(
     ("declared", "choice", "field"),
     [
-        ([WEATHER, WEATHER], None, "tools"),
+        ([WEATHER, WEATHER], None, "tools[1]"),
+        ([AGENTS, AGENTS], None, "tools[1].tools[0]"),
+        ([WEATHER | {"name": "tool_search"}, SEARCH], None, "tools[1]"),
+        ([WEATHER | DEFERRED, SEARCH], {"type": "function", "name": "get_weather"}, "tool_choice"),
         ([], "required", "tool_choice"),
         ([WEATHER], {"type": "function", "name": "exec"}, "tool_choice"),
         ([EXEC], {"type": "function", "name": "exec"}, "tool_choice"),
@@ -105,23 +111,66 @@ def test_duplicate_tool_or_choice_of_an_unknown_one_is_rejected(declared: list[A
     assert (caught.value.field, caught.value.code) == (field, "invalid_value")
 
 
-def test_tools_in_an_input_item_are_offered() -> None:
-    item = {"type": "additional_tools", "role": "developer", "tools": [AGENTS]}
-    found = tools.offered(tools.declared_in([{"type": "message"}, item], "input", SchemaBudget()), None)
-    assert names(found.shown) == ["agents__close", "agents__exec"]
+def in_turn(*declared: Any, history: Any = (), given: Any = ()) -> ToolSet:
+    """The tools of a turn whose request declares some, and whose items have found others."""
+    parameters = Parameters.parse(dumps({"model": "m", "tools": list(declared)}))
+    items = [
+        each
+        for where, found in (("history", history), ("input", given))
+        for each in declarations.in_items([_found(*tools) for tools in found], where, SchemaBudget())
+    ]
+    return tools.offered([*declarations.at("tools", parameters.tools or []), *items], None)
 
 
-def test_invalid_tool_in_an_item_is_rejected_with_its_path() -> None:
-    item = {"type": "additional_tools", "tools": [WEATHER, {"type": "function"}]}
+def _found(*listed: Any) -> dict[str, Any]:
+    return {"type": "tool_search_output", "tools": list(listed)}
+
+
+def test_search_is_shown_with_its_own_description_and_parameters_or_the_default_ones() -> None:
+    (plain,) = offered(SEARCH).shown
+    assert plain.client is not None
+    assert (plain.description, plain.parameters) == (plain.client.description, plain.client.parameters)
+    (own,) = offered(SEARCH | {"description": "Finds.", "parameters": SCHEMA}).shown
+    assert (own.shown_as, own.description, own.parameters) == ("tool_search", "Finds.", SCHEMA)
+
+
+def test_deferred_tools_are_shown_behind_the_others_when_they_are_found() -> None:
+    declared = (ETA | DEFERRED, AGENTS | {"tools": [EXEC | DEFERRED, *AGENTS["tools"][:1]]}, SEARCH)
+    assert names(in_turn(*declared).shown) == ["agents__close", "tool_search"]
+    found = in_turn(*declared, history=[[ETA | DEFERRED]], given=[[AGENTS | {"tools": [EXEC]}]])
+    assert names(found.shown) == ["agents__close", "tool_search", "get_eta", "agents__exec"]
+
+
+def test_found_tool_needs_no_search_any_more() -> None:
+    assert names(in_turn(ETA | DEFERRED, history=[[ETA]]).shown) == ["get_eta"]
+    assert names(in_turn(given=[[ETA | DEFERRED]]).shown) == ["get_eta"]
+
+
+def test_same_tool_may_be_found_again() -> None:
+    found = in_turn(ETA, history=[[AGENTS, ETA]], given=[[ETA], [AGENTS, SEARCH], [SEARCH]])
+    assert names(found.shown) == ["get_eta", "agents__close", "agents__exec", "tool_search"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "found", "field", "code"),
+    [
+        ([ETA | DEFERRED], {}, "tools[0].defer_loading", "unsupported_parameter"),
+        ([EXEC | DEFERRED], {"given": [[ETA]]}, "tools[0].defer_loading", "unsupported_parameter"),
+        ([AGENTS | {"tools": [EXEC | DEFERRED]}], {}, "tools[0].tools[0].defer_loading", "unsupported_parameter"),
+        ([ETA | DEFERRED, ETA | DEFERRED, SEARCH], {}, "tools[1]", "invalid_value"),
+        ([SEARCH], {"given": [[ETA], [EXEC, ETA | {"strict": False}]]}, "input[1].tools[1]", "invalid_value"),
+        ([ETA], {"history": [[ETA | {"description": "x"}]]}, "tools[0]", "invalid_value"),
+        (
+            [SEARCH],
+            {"history": [[ETA]], "given": [[EXEC | {"name": "get_eta"}]]},
+            "input[0].tools[0]",
+            "invalid_value",
+        ),
+    ],
+)
+def test_tool_that_cannot_be_found_or_is_another_one_than_before_is_rejected(
+    declared: list[Any], found: Any, field: str, code: str
+) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        tools.declared_in([item], "input", SchemaBudget())
-    assert caught.value.field == "input[0].tools[1].name"
-    assert caught.value.message == "Missing required parameter: 'input[0].tools[1].name'."
-
-
-def test_invalid_parameter_schema_is_rejected_with_its_path() -> None:
-    bad = {"type": "function", "name": "g", "parameters": {"type": "strnig"}}
-    item = {"type": "additional_tools", "tools": [WEATHER | {"strict": False}, bad]}
-    with pytest.raises(InvalidRequest) as caught:
-        tools.declared_in([{"type": "message"}, item], "input", SchemaBudget())
-    assert (caught.value.field, caught.value.code) == ("input[1].tools[1].parameters", "invalid_function_parameters")
+        in_turn(*declared, **found)
+    assert (caught.value.field, caught.value.code) == (field, code)

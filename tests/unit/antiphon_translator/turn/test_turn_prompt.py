@@ -17,7 +17,7 @@ from antiphon_translator.generation import ChatPrompt, Level, TextPrompt, TokenP
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
-from antiphon_translator.prompt import tools
+from antiphon_translator.prompt import declarations
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.prompt.read_history import HistoryCache
 from antiphon_translator.templates.jinja import JinjaTemplate
@@ -296,13 +296,13 @@ def test_only_new_items_of_a_cached_history_are_read(monkeypatch: pytest.MonkeyP
     served, history = caching(), [message("user", "0" * 100), message("assistant", "b")]
     prompt("Hi", history=history, served=served)
     read: list[Object] = []
-    declared_in = tools.declared_in
+    in_items = declarations.in_items
 
     def noting(items: list[Object], *where: Any) -> list[Any]:
         read.extend(items)
-        return declared_in(items, *where)
+        return in_items(items, *where)
 
-    monkeypatch.setattr(tools, "declared_in", noting)
+    monkeypatch.setattr(declarations, "in_items", noting)
     more = [message("user", "c"), message("assistant", "d")]
     prompt("Hi again", history=[*history, *more], served=served)
     assert read == [*more, message("user", "Hi again")]

@@ -1,0 +1,59 @@
+"""The tools that a turn declares, each with the path of its declaration.
+
+The request declares tools, and so do items of the conversation: `additional_tools`, and `tool_search_output`, which
+lists the tools that a search has found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from antiphon_core.request.client_items import SEARCH_OUTPUT
+from antiphon_core.request.errors import from_validation
+from antiphon_core.request.tools import Tool
+from antiphon_translator.schemas import tool_schemas
+from antiphon_translator.schemas.schema_budget import SchemaBudget
+
+_TOOLS: TypeAdapter[list[Any]] = TypeAdapter(list[Tool])
+_DECLARING = ("additional_tools", SEARCH_OUTPUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One declared tool. `is_found`: a search for tools has listed it."""
+
+    tool: Any
+    path: str
+    is_found: bool = False
+
+
+def at(where: str, tools: Sequence[Any], *, is_found: bool = False) -> list[Declaration]:
+    """The declarations of a list of tools at the path `where`."""
+    return [Declaration(tool, f"{where}[{index}]", is_found) for index, tool in enumerate(tools)]
+
+
+def checked(tools: Sequence[Any], where: str, budget: SchemaBudget, *, is_found: bool = False) -> list[Declaration]:
+    """Checks the tools that were declared at the path `where`. InvalidRequest: the parameters of a tool are no schema,
+    a format is invalid, or all schemas together exceed the request's `budget`."""
+    tool_schemas.require(tools, where, budget)
+    return at(where, tools, is_found=is_found)
+
+
+def in_items(items: Sequence[Any], where: str, budget: SchemaBudget, first: int = 0) -> list[Declaration]:
+    """The tools that items of a conversation declare. The items are in the member `where` from index `first` on. An
+    item that is no object declares nothing: the reader of the conversation rejects it. InvalidRequest: as `checked`, or
+    a declaration has the wrong form; with its path."""
+    declared: list[Declaration] = []
+    for index, item in enumerate(items, first):
+        if isinstance(item, dict) and item.get("type") in _DECLARING:
+            path = f"{where}[{index}].tools"
+            try:
+                tools = _TOOLS.validate_python(item.get("tools", []))
+            except ValidationError as error:
+                raise from_validation(error, where=path) from error
+            declared += checked(tools, path, budget, is_found=item["type"] == SEARCH_OUTPUT)
+    return declared
