@@ -200,6 +200,7 @@ async def test_a_search_by_the_server_is_a_hosted_tool(system: ScriptedSystem, e
         ({"input": [{"type": "additional_tools", "tools": [ETA]}, USER]}, "input[0].tools[0].defer_loading"),
         ({"input": [CALL | {"arguments": "{}"}, found(ETA)]}, "input[0].arguments"),
         ({"input": [CALL | {"call_id": None}, found(ETA)]}, "input[0].call_id"),
+        ({"input": [CALL | {"execution": "both"}, found(ETA)]}, "input[0].execution"),
         ({"input": [CALL, found(ETA, tools=None)]}, "input[1].tools"),
         ({"input": [CALL, found(ETA, call_id=None)]}, "input[1].call_id"),
         ({"input": [CALL, found({"type": "function"})]}, "input[1].tools[0].name"),

@@ -250,8 +250,8 @@ ClientItem = Annotated[
 
 
 def is_client_item(item: Object) -> bool:
-    """Whether an item is a ClientItem by its type. A search is one only if the client ran it."""
+    """Whether an item is a ClientItem by its type. A search that a server ran is not."""
     given = item.get("type")
     if given in (SEARCH_CALL, SEARCH_OUTPUT):
-        return item.get("execution") == "client"
+        return item.get("execution") not in (None, "server")
     return given in CALL_TYPES or given in OUTPUT_TYPES

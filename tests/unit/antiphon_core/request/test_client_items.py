@@ -51,6 +51,7 @@ def test_calls_and_outputs_of_client_tools_are_accepted(item: Object) -> None:
         {"type": "shell_call_output", "call_id": "c" * 257, "output": []},
         SEARCH | {"arguments": "{}"},
         SEARCH | {"call_id": None},
+        SEARCH | {"execution": "both"},
         FOUND | {"tools": [{}] * (limits.TOOLS_ITEMS_MAX + 1)},
     ],
 )
