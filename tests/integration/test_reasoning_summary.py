@@ -77,6 +77,18 @@ async def test_reasoning_without_a_requested_summary_is_sent_as_content(system: 
     assert told["reasoning"] == {"effort": "high", "summary": None}
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+@pytest.mark.parametrize(("owner", "echoed"), [("vllm", "low"), (None, None)])
+async def test_an_effort_that_a_server_of_an_unknown_kind_is_not_sent_is_not_echoed(
+    owner: str | None, echoed: str | None, is_seen: bool
+) -> None:
+    async with by_chat("Qwen3.5-4B", is_seen=is_seen) as system:
+        system.server.owner = owner
+        told = await system.ask([{"role": "user", "content": "Hi"}], reasoning={"effort": "low"})
+        assert told["reasoning"]["effort"] == echoed
+        assert ("chat_template_kwargs" in system.server.requests[-1]) is (echoed is not None)
+
+
 async def test_a_profile_can_disable_reasoning_summaries() -> None:
     async with by_chat("Qwen3.5-4B", reasoning_summary="none") as system:
         system.server.script = SCRIPT

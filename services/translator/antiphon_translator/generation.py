@@ -27,6 +27,9 @@ UNLIMITED = sys.maxsize
 REASONING = "reasoning"
 """The member of a message in a ChatPrompt that the engine renames to what its server reads."""
 
+SWITCHES = "switches"
+"""The control of CHAT engines whose servers take `ChatPrompt.switches`. Other servers are not sent them."""
+
 
 class Level(Enum):
     """The form of an engine's input and output."""

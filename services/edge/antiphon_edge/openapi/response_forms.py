@@ -203,7 +203,8 @@ _RESPONSE: dict[str, Object] = {
             ),
             "reasoning": doc(
                 record({"effort": nullable(STRING), "summary": nullable(STRING)}),
-                "`effort` of the request; `summary` is `detailed` if there is a summary, whichever was requested.",
+                "`effort` as the model got it; null if its server takes none. `summary` is `detailed` if there is a "
+                "summary, whichever was requested.",
             ),
             "metadata": _METADATA,
             "service_tier": doc(STRING, "Always `default`."),

@@ -14,6 +14,7 @@ from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object, loads
 from antiphon_translator.generation import (
     REASONING,
+    SWITCHES,
     UNLIMITED,
     ChatPrompt,
     GenerationRequest,
@@ -53,6 +54,7 @@ class Dialect:
     def controls(self) -> frozenset[str]:
         """As in engines.base.Engine. All servers take images, in messages, and LoRA adapters, as names of models."""
         others = {"ignore_eos"} if self.takes_ignore_eos else set()
+        others |= {SWITCHES} if self.takes_switches else set()
         return frozenset((*self.sampling, *others, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"))
 
 

@@ -35,6 +35,7 @@ DRAFTS: Mapping[str, str] = {
     "json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
 }
 """The drafts by their `$schema` without scheme and trailing `#`. Any other value is read as the newest draft."""
+_TYPES = "array, boolean, integer, null, number, object, string"
 
 
 def _fail_to_retrieve(uri: str) -> NoReturn:
@@ -127,6 +128,9 @@ def _invalid_schema(error: Exception) -> InvalidSchema:
     path = tuple(map(str, error.instance_path))
     if isinstance(error.kind, ValidationErrorKind.Format):
         return InvalidSchema(path, "this is not a regular expression, or takes too much memory.")
+    if list(error.schema_path)[-2:] == ["type", "anyOf"]:
+        # The library says only that the value matches no alternative of the metaschema.
+        return InvalidSchema(path, f"'type' must be one of {_TYPES}, or a list of some, but is {error.instance!r}.")
     return InvalidSchema(path, f"{error.message}.")
 
 

@@ -12,13 +12,13 @@ VERBATIM = "detailed"
 """The value of `reasoning.summary` for a summary that leaves nothing out."""
 
 
-def effective(asked: Object, chosen: Mapping[str, Any], *, has_summary: bool) -> Object:
+def effective(asked: Object, chosen: Mapping[str, Any] | None, *, has_summary: bool) -> Object:
     """The member, as an object of its own; empty if the values in effect are those of the request. `chosen`: the
-    switches of the chat template."""
+    switches of the chat template; None if its server takes none, so that the effort is the server's default."""
     given = asked.get("reasoning") or {}
     changed: Object = {}
     if given.get("effort") is not None:
-        changed["effort"] = switches.echoed_effort(given["effort"], chosen)
+        changed["effort"] = switches.echoed_effort(given["effort"], chosen) if chosen is not None else None
     if given.get("summary") or given.get("generate_summary"):
         changed["summary"] = VERBATIM if has_summary else None
     rest = {name: value for name, value in given.items() if name != "generate_summary"}

@@ -13,7 +13,7 @@ from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Turn
-from antiphon_translator.generation import UNLIMITED, GenerationRequest, Guide, Level, Sampling
+from antiphon_translator.generation import SWITCHES, UNLIMITED, GenerationRequest, Guide, Level, Sampling
 from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
@@ -76,7 +76,7 @@ class TurnPlan:
         begin_guide, answer_guide = _guides(given.guide, prompt, model, level)
         request = _generation(given, model, turn, prompt, level, sampling=chosen, guide=begin_guide)
         has_summary = reasoning_summary.has_summary(given.parameters.reasoning, model, level)
-        reasoning = reasoning_echo.effective(given.asked, prompt.switches, has_summary=has_summary)
+        reasoning = _reasoning(given, prompt, level, controls, has_summary=has_summary)
         return cls(
             model=model,
             prompt=prompt,
@@ -97,6 +97,14 @@ def _sampling(
 ) -> tuple[Sampling, Object]:
     asked = given.asked | given.parameters.extensions.sampling()
     return sampling.choose(asked=asked, defaults=model.sampling_defaults, controls=controls, seed=seed)
+
+
+def _reasoning(
+    given: CheckedParameters, prompt: TurnPrompt, level: Level, controls: frozenset[str], *, has_summary: bool
+) -> Object:
+    """The effective reasoning. A server that renders the prompt itself may take no switches for its template."""
+    sent = prompt.switches if level is not Level.CHAT or SWITCHES in controls else None
+    return reasoning_echo.effective(given.asked, sent, has_summary=has_summary)
 
 
 def _skeleton(

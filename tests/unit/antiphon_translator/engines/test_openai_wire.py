@@ -122,7 +122,7 @@ def test_controls_are_sent_under_the_names_of_the_dialect() -> None:
     with pytest.raises(EngineFault, match="cannot be told repetition_penalty"):
         body(asked, "m", PLAIN)
     assert PLAIN.controls == {*STANDARD, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"}
-    assert VLLM.controls - PLAIN.controls == {"top_k", "min_p", "repetition_penalty", "ignore_eos"}
+    assert VLLM.controls - PLAIN.controls == {"top_k", "min_p", "repetition_penalty", "ignore_eos", "switches"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.engines import openai_wire
-from antiphon_translator.generation import UNLIMITED, ChatPrompt, Level
+from antiphon_translator.generation import SWITCHES, UNLIMITED, ChatPrompt, Level
 from antiphon_translator.models import served_model, unseen_model
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.models.served_model import ServedModel
@@ -59,16 +59,33 @@ def test_token_count_without_a_tokenizer_is_estimated(text: str, tokens: int) ->
     assert len(unseen_model.facts().tokenizer.encode(text)) == tokens
 
 
-def test_response_echoes_the_level_that_an_unseen_template_gets(model: ServedModel) -> None:
+@pytest.mark.parametrize(
+    ("controls", "effort", "echoed"),
+    [
+        ({SWITCHES}, "max", b'"high"'),
+        ({SWITCHES}, "none", b'"none"'),
+        (set(), "max", b"null"),
+        (set(), "low", b"null"),
+        (set(), "none", b"null"),
+    ],
+)
+def test_response_echoes_the_effort_that_an_unseen_template_gets(
+    model: ServedModel, controls: set[str], effort: str, echoed: bytes
+) -> None:
+    asked = turn("Hi", reasoning={"effort": effort})
+    made = pipeline_of(model, asked, controls=frozenset(controls), ids=SequentialIds(), level=Level.CHAT)
+    made.start()
+    (ended,) = made.finish(completed_at=9)[-1:]
+    assert ended.final is not None
+    assert b'"reasoning":{"effort":%b,"summary":null}' % echoed in ended.final.body
+
+
+def test_highest_effort_is_sent_to_an_unseen_template_as_high(model: ServedModel) -> None:
     made = pipeline_of(
         model, turn("Hi", reasoning={"effort": "max"}), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT
     )
     chat = made.start()[1].prompt_as(ChatPrompt)
-    assert chat is not None
     assert (chat.switches or {})["reasoning_effort"] == "high"
-    (ended,) = made.finish(completed_at=9)[-1:]
-    assert ended.final is not None
-    assert b'"reasoning":{"effort":"high","summary":null}' in ended.final.body
 
 
 def test_effort_none_sends_all_known_reasoning_switches(model: ServedModel) -> None:

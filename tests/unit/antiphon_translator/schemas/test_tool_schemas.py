@@ -85,7 +85,15 @@ def test_tool_schemas_of_known_clients_are_accepted(tool: Object) -> None:
 @pytest.mark.parametrize(
     ("tool", "words"),
     [
-        (function({"type": "strnig"}), "In context=('type',), "),
+        (
+            function({"type": "strnig"}),
+            "In context=('type',), 'type' must be one of array, boolean, integer, null, number, object, string, "
+            "or a list of some, but is 'strnig'.",
+        ),
+        (
+            function({"type": "object", "properties": {"a": {"items": {"type": ["string", "nul"]}}}}),
+            "In context=('properties', 'a', 'items', 'type'), 'type' must be one of array, ",
+        ),
         (function({"type": "object", "properties": {"type": "object"}}), "In context=('properties', 'type'), "),
         (function({"type": "object", "required": True}), "In context=('required',), "),
         (function({"type": "string"}), "In context=(), the schema must have type 'object', but has type 'string'."),

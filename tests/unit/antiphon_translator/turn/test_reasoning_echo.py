@@ -14,6 +14,7 @@ from antiphon_translator.turn import reasoning_echo
         ({"generate_summary": "concise"}, {}, True, {"summary": "detailed"}),
         ({"effort": "low", "summary": "concise"}, {}, False, {"effort": "low", "summary": None}),
         ({"effort": "max"}, {"reasoning_effort": "high"}, False, {"effort": "high"}),
+        ({"effort": "low", "summary": "auto"}, None, True, {"effort": None, "summary": "detailed"}),
         (
             {"effort": "minimal", "summary": "auto"},
             {"reasoning_effort": "low"},
@@ -23,7 +24,7 @@ from antiphon_translator.turn import reasoning_echo
     ],
 )
 def test_response_echoes_the_reasoning_in_effect(
-    asked: dict[str, str], chosen: dict[str, Any], has_summary: bool, echoed: dict[str, Any]
+    asked: dict[str, str], chosen: dict[str, Any] | None, has_summary: bool, echoed: dict[str, Any]
 ) -> None:
     assert reasoning_echo.effective({"reasoning": asked}, chosen, has_summary=has_summary) == {"reasoning": echoed}
 
@@ -34,10 +35,11 @@ def test_response_echoes_the_reasoning_in_effect(
         ({}, {}),
         ({"reasoning": None}, {}),
         ({"reasoning": {"effort": None}}, {}),
+        ({"reasoning": {"effort": None}}, None),
         ({"reasoning": {"effort": "none"}}, {"enable_thinking": False}),
         ({"reasoning": {"effort": "max"}}, {"enable_thinking": True}),
         ({"reasoning": {"effort": "max"}}, {"reasoning_effort": "max"}),
     ],
 )
-def test_reasoning_in_effect_as_requested_changes_nothing(asked: dict[str, Any], chosen: dict[str, Any]) -> None:
+def test_reasoning_in_effect_as_requested_changes_nothing(asked: dict[str, Any], chosen: dict[str, Any] | None) -> None:
     assert reasoning_echo.effective(asked, chosen, has_summary=False) == {}
