@@ -16,6 +16,7 @@ _SCHEMA: Body = {
 }
 _FUNCTION: Body = {"type": "function", "name": "f", "description": "d", "parameters": _SCHEMA, "strict": True}
 _CUSTOM: Body = {"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}}
+_SEARCH: Body = {"type": "tool_search", "execution": "client", "description": "d", "parameters": _SCHEMA}
 _PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
     "gg=="
@@ -41,6 +42,13 @@ _CALLS: list[Body] = [
     {"type": "apply_patch_call_output", "call_id": "4", "status": "completed", "output": "done"},
     {"type": "computer_call", "call_id": "5", "actions": [{"type": "click", "x": 1, "y": 2, "button": "left"}]},
     {"type": "computer_call_output", "call_id": "5", "output": {"type": "computer_screenshot", "image_url": _PIXEL}},
+    {"type": "tool_search_call", "call_id": "6", "execution": "client", "arguments": {"query": "a"}},
+    {
+        "type": "tool_search_output",
+        "call_id": "6",
+        "execution": "client",
+        "tools": [{"type": "namespace", "name": "n", "tools": [_FUNCTION | {"defer_loading": True}]}],
+    },
 ]
 _ITEMS: list[Body] = [
     {"role": "developer", "content": "be brief"},
@@ -66,6 +74,7 @@ def _create(ids: Ids) -> list[Body]:
         plain | {"input": _ITEMS[:4], "model": "seer", "truncation": "auto", "metadata": {"a": "b"}},
         plain | {"input": _ITEMS, "include": ["reasoning.encrypted_content"]},
         plain | {"input": _CALLS, "tools": [_FUNCTION, _CUSTOM, {"type": "shell"}, {"type": "apply_patch"}]},
+        plain | {"tools": [_CUSTOM | {"defer_loading": True}, _SEARCH], "tool_choice": {"type": "tool_search"}},
         plain | {"tools": [_FUNCTION], "tool_choice": {"type": "function", "name": "f"}, "parallel_tool_calls": False},
         plain | {"text": {"format": {"type": "json_schema", "name": "s", "schema": _SCHEMA, "strict": True}}},
         plain
