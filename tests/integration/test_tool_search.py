@@ -12,8 +12,10 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseToolSearchC
 
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps
+from tests.support.fake_chat import delta, ending
 from tests.support.scripted_answers import ARGUMENTS
 from tests.support.scripted_system import MODEL, ScriptedSystem, scripted_system
+from tests.support.templated_system import by_chat
 
 GOAL = {"type": "object", "properties": {"goal": {"type": "string"}}, "required": ["goal"]}
 SEARCH: Any = {"type": "tool_search", "execution": "client", "description": "Finds shop tools.", "parameters": GOAL}
@@ -211,6 +213,28 @@ async def test_a_search_by_the_server_is_a_hosted_tool(system: ScriptedSystem, e
 async def test_an_invalid_search_is_rejected_with_its_path(system: ScriptedSystem, members: Object, param: str) -> None:
     answer = await system.http.create(**{"model": MODEL, "input": [USER], **members})
     assert (answer.status, answer.error["param"]) == (400, param)
+
+
+async def test_a_chat_server_searches_beside_other_calls_and_is_sent_what_was_found() -> None:
+    async with by_chat("Qwen3.5-4B") as system:
+        system.server.script = [_called(0, "get_time", "{}"), _called(1, "tool_search", '{"goal": "ETA"}')]
+        system.server.script += ending("tool_calls")
+        now = ETA | {"name": "get_time", "defer_loading": False}
+        begun = await system.ask([USER], tools=[now, ETA, SEARCH])
+        assert [item["type"] for item in begun["output"]] == ["function_call", "tool_search_call"]
+        time = {"type": "function_call_output", "call_id": begun["output"][0]["call_id"], "output": "Noon."}
+        outputs = [found(ETA, call_id=begun["output"][1]["call_id"]), time]
+        system.server.script = [delta(content="Yes."), *ending()]
+        await system.ask(outputs, previous_response_id=begun["id"], tools=[now, ETA, SEARCH])
+    first, second = ([tool["function"]["name"] for tool in sent["tools"]] for sent in system.server.requests)
+    assert (first, second) == (["get_time", "tool_search"], ["get_time", "tool_search", "get_eta"])
+    results = [message["content"] for message in system.server.requests[1]["messages"] if message["role"] == "tool"]
+    assert results == ["Noon.", '{"tools":["get_eta"]}']
+
+
+def _called(index: int, name: str, arguments: str) -> bytes:
+    function = {"name": name, "arguments": arguments}
+    return delta(tool_calls=[{"index": index, "id": f"call_{name}", "type": "function", "function": function}])
 
 
 async def test_arguments_that_are_no_object_become_an_incomplete_search(
