@@ -143,17 +143,15 @@ async def test_a_search_beside_a_function_call_needs_both_outputs(system: Script
     assert (without.status, without.error["message"]) == (400, "No tool output found for function call s.")
 
 
-async def test_searches_may_find_a_tool_again_but_not_another_one_of_its_name(system: ScriptedSystem) -> None:
-    other = ETA | {"description": "Another one."}
+async def test_searches_may_find_a_tool_again_with_another_definition(system: ScriptedSystem) -> None:
     second = CALL | {"call_id": "t"}
+    other = CRM | {"tools": [ETA | {"description": "Another one."}]}
     history = [USER, CALL, found(ETA, CRM), second]
     again = await system.http.create(model=MODEL, input=[*history, found(CRM, ETA, call_id="t"), USER])
     assert [item["name"] for item in again.json["output"]] == ["get_eta"]
-    changed = await system.http.create(model=MODEL, input=[*history, found(CRM, other, call_id="t")])
-    assert (changed.status, changed.error["param"]) == (400, "input[4].tools[1]")
-    renamed = CRM | {"tools": [other]}
-    changed = await system.http.create(model=MODEL, input=[*history, found(renamed, call_id="t")])
-    assert (changed.status, changed.error["param"]) == (400, "input[4].tools[0].tools[0]")
+    changed = await system.http.create(model=MODEL, input=[*history, found(other, call_id="t"), USER])
+    assert [item["name"] for item in changed.json["output"]] == ["get_eta"]
+    assert "Another one." in system.model.prompts[-1]
 
 
 @pytest.mark.parametrize("execution", [{"execution": None}, {"execution": "client"}])

@@ -133,7 +133,8 @@ def offered(declared: Iterable[Declaration], choice: ToolChoice | None) -> ToolS
 
 
 def _by_name(declared: Iterable[Declaration]) -> Mapping[str, _DeclaredTool]:
-    """The declared tools by their names for the model. InvalidRequest: two different tools have the same name.
+    """The declared tools by their names for the model. InvalidRequest: two tools have the same name, and no search has
+    listed either.
 
     A deferred tool that was found goes behind all others, so that the prompt begins as before it was found."""
     named: dict[str, _DeclaredTool] = {}
@@ -142,22 +143,20 @@ def _by_name(declared: Iterable[Declaration]) -> Mapping[str, _DeclaredTool]:
         first = named.setdefault(name, each)
         if first is each:
             continue
-        _require_repetition(first, each)
+        _require_search_between(first, each)
         if first.is_waiting:
             del named[name]
-            named[name] = each
+        named[name] = each if first.is_found else replace(first, is_waiting=False)
     return named
 
 
-def _require_repetition(first: _DeclaredTool, second: _DeclaredTool) -> None:
-    """InvalidRequest: the tools, which have one name, are not one tool that a search has found (again)."""
-    if second.tool == first.tool and (first.is_found or second.is_found):
-        return
-    message = f"Two tools have the name '{first.tool.shown_as}'."
-    if first.is_found or second.is_found:
-        message += " A search may list a tool again only as it was declared before."
-    path = first.path if second.path.startswith("history") else second.path
-    raise InvalidRequest(message, field=path, code="invalid_value")
+def _require_search_between(first: _DeclaredTool, second: _DeclaredTool) -> None:
+    """A tool may be listed again, also with another definition: tool servers are updated while a conversation goes on.
+    The definition of the request's `tools` counts, else the newest one."""
+    if not (first.is_found or second.is_found):
+        path = first.path if second.path.startswith("history") else second.path
+        message = f"Two tools have the name '{first.tool.shown_as}'."
+        raise InvalidRequest(message, field=path, code="invalid_value")
 
 
 def _require_search(named: Mapping[str, _DeclaredTool]) -> None:

@@ -152,23 +152,31 @@ def test_same_tool_may_be_found_again() -> None:
 
 
 @pytest.mark.parametrize(
+    ("declared", "found", "description"),
+    [
+        ([SEARCH], {"history": [[ETA | {"description": "old"}]], "given": [[ETA | {"description": "new"}]]}, "new"),
+        ([SEARCH], {"given": [[ETA | {"description": "old"}], [ETA | {"description": "new"}]]}, "new"),
+        ([ETA | {"description": "own"}], {"history": [[ETA | {"description": "old"}]]}, "own"),
+        ([ETA | DEFERRED | {"description": "own"}, SEARCH], {"history": [[ETA | {"description": "old"}]]}, "own"),
+    ],
+)
+def test_newest_definition_of_a_found_tool_counts_behind_that_of_the_request(
+    declared: list[Any], found: Any, description: str
+) -> None:
+    (tool,) = (each for each in in_turn(*declared, **found).shown if each.shown_as == "get_eta")
+    assert tool.description == description
+
+
+@pytest.mark.parametrize(
     ("declared", "found", "field", "code"),
     [
         ([ETA | DEFERRED], {}, "tools[0].defer_loading", "unsupported_parameter"),
         ([EXEC | DEFERRED], {"given": [[ETA]]}, "tools[0].defer_loading", "unsupported_parameter"),
         ([AGENTS | {"tools": [EXEC | DEFERRED]}], {}, "tools[0].tools[0].defer_loading", "unsupported_parameter"),
         ([ETA | DEFERRED, ETA | DEFERRED, SEARCH], {}, "tools[1]", "invalid_value"),
-        ([SEARCH], {"given": [[ETA], [EXEC, ETA | {"strict": False}]]}, "input[1].tools[1]", "invalid_value"),
-        ([ETA], {"history": [[ETA | {"description": "x"}]]}, "tools[0]", "invalid_value"),
-        (
-            [SEARCH],
-            {"history": [[ETA]], "given": [[EXEC | {"name": "get_eta"}]]},
-            "input[0].tools[0]",
-            "invalid_value",
-        ),
     ],
 )
-def test_tool_that_cannot_be_found_or_is_another_one_than_before_is_rejected(
+def test_tool_that_cannot_be_found_or_is_declared_twice_is_rejected(
     declared: list[Any], found: Any, field: str, code: str
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:
