@@ -1,4 +1,4 @@
-"""The client side of gRPC: one channel to a service, calls by method name, errors as the other side raised them."""
+"""The client side of gRPC: the channels to a service, calls by method name, errors as the other side raised them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from contextlib import aclosing
 from typing import Any, Self
 
 import grpc
-import orjson
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from antiphon_core.errors import AntiphonError, Unavailable
 from antiphon_core.flow import Flow
-from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.absence import Absence
 from antiphon_core.rpc.addresses import stays_here
 from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
+from antiphon_core.rpc.channels import Channels
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.health import fault_in
 from antiphon_core.rpc.observed import MadeCall
-from antiphon_core.rpc.services import Api, Method, Repeat
+from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.silence import SilenceWatch
 from antiphon_core.rpc.status import from_rpc_error
 from antiphon_core.telemetry import correlation
@@ -60,19 +60,10 @@ class RpcClient:
         self._unavailable = unavailable
         self._absence = Absence(wait_s)
         self._token = credentials.open_token()
-        self._channel = self._open_channel(endpoint, credentials.open_tls())
-        self._health: Any = health_pb2_grpc.HealthStub(self._channel)
-        self._callables: dict[str, Any] = {
-            name: (self._channel.unary_stream if method.streams else self._channel.unary_unary)(method.path)
-            for name, method in api.methods.items()
-        }
-
-    def _open_channel(self, endpoint: str, tls: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
-        if tls is not None:
-            return grpc.aio.secure_channel(endpoint, tls, options=_options(self._api))
-        if self._token is not None and not stays_here(endpoint):
+        tls = credentials.open_tls()
+        if tls is None and self._token is not None and not stays_here(endpoint):
             log.warning("the token for %s is sent without encryption; tls_ca_file turns TLS on", endpoint)
-        return grpc.aio.insecure_channel(endpoint, options=_options(self._api))
+        self._channels = Channels(endpoint, api, tls)
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,7 +72,7 @@ class RpcClient:
         await self.close()
 
     async def close(self) -> None:
-        await self._channel.close()
+        await self._channels.close()
 
     async def call(
         self,
@@ -182,30 +173,30 @@ class RpcClient:
         return pause_s if method.row.is_sent_again(tenant) else None
 
     async def ready(self) -> None:
-        """Returns when all services report SERVING; raises `unavailable` with the reason otherwise, which is_full when
-        only those that need room do not."""
-        if await self._is_serving(self._api.demanding_name):
-            self._absence.is_over()
-        elif self._api.demanding_name != self._api.name and await self._is_serving(self._api.name):
-            raise self._unavailable(f"{self._api.demanding_name} reports that it has no room.", full=True)
-        else:
-            raise self._unavailable(f"{self._api.name} reports that it is not ready.")
-
-    async def _is_serving(self, service: str) -> bool:
+        """Returns when all services report SERVING. Otherwise raises the fault that a server reports, such as one that
+        is_full when only those that need room do not serve, or `unavailable`."""
+        service = self._api.demanding_name
         request = health_pb2.HealthCheckRequest(service=service)
         try:
-            answer = await self._health.Check(request, timeout=READY_DEADLINE_S)
+            check = self._channels.choose().health.Check(request, timeout=READY_DEADLINE_S)
+            answer = await check
+        except grpc.aio.UsageError as error:
+            raise self._closed() from error
         except grpc.aio.AioRpcError as error:
             away = error.code() is grpc.StatusCode.UNAVAILABLE or None
             fault = from_rpc_error(error, self._unavailable)  # without addresses: readiness needs no authentication
             raise self._unavailable(f"{self._api.name}: {fault.message}", away=away) from error
-        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+        if answer.status != health_pb2.HealthCheckResponse.SERVING:
+            reported = fault_in(await check.trailing_metadata(), self._unavailable)
+            raise reported or self._unavailable(f"{service} reports that it is not ready.")
+        self._absence.is_over()
 
     def _start(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> Any:
         metadata = call_metadata(tenant, self._token)
         timeout = timeout_s if timeout_s is not None else method.deadline_s
         try:
-            return self._callables[method.name](encode(method.request, request), timeout=timeout, metadata=metadata)
+            call = self._channels.choose().methods[method.name]
+            return call(encode(method.request, request), timeout=timeout, metadata=metadata)
         except grpc.aio.UsageError as error:
             raise self._closed() from error
 
@@ -219,39 +210,6 @@ def call_metadata(tenant: str, token: Callable[[], str] | None) -> list[tuple[st
     if token is not None:
         metadata.append((AUTHORIZATION_KEY, f"Bearer {token()}"))
     return metadata
-
-
-def _options(api: Api) -> list[tuple[str, Any]]:
-    # After a lost connection gRPC sends again by itself what every tenant can repeat (services.Repeat).
-    repeatable = [method for method in api.methods.values() if method.row.repeat in (Repeat.ALWAYS, Repeat.NAMED)]
-    service_config = {
-        "loadBalancingConfig": [{"round_robin": {}}],
-        "methodConfig": [
-            {
-                "name": [{"service": method.service, "method": method.name} for method in repeatable],
-                "retryPolicy": {
-                    "maxAttempts": 3,
-                    "initialBackoff": "0.05s",
-                    "maxBackoff": "0.2s",
-                    "backoffMultiplier": 2,
-                    "retryableStatusCodes": ["UNAVAILABLE"],
-                },
-            }
-        ],
-        "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
-    }
-    return [
-        ("grpc.service_config", orjson.dumps(service_config).decode()),
-        ("grpc.enable_retries", 1),
-        ("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX),
-        ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
-        ("grpc.keepalive_time_ms", 30_000),
-        ("grpc.keepalive_timeout_ms", 10_000),
-        # A successor of a server is used within about a second, as by antiphon_core.http2.
-        ("grpc.dns_min_time_between_resolutions_ms", 1_000),
-        ("grpc.initial_reconnect_backoff_ms", 250),
-        ("grpc.max_reconnect_backoff_ms", 1_000),
-    ]
 
 
 def _is_task_cancelled() -> bool:

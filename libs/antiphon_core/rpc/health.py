@@ -1,23 +1,38 @@
-"""gRPC's health service. It needs no authentication, for probes, so requests must be small and few at once per host."""
+"""gRPC's health service: the health of each service of a server, and the fault of those that do not serve.
+
+Clients use it in two ways. Their channels watch it, and send no calls to a server that reports NOT_SERVING while
+another one serves (channels.py). And `RpcClient.ready` checks it: the answer carries the fault in its trailing
+metadata, so that a client learns in one call, of one server, whether that server is full or cannot be used at all.
+
+It needs no authentication, for probes, so requests must be small and few at once per host. A fault's message is shown
+to everybody: it names no address.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health, health_pb2
+from grpc_health.v1 import health_pb2
 
-from antiphon_core.errors import AntiphonError, InvalidRequest
+from antiphon_core.errors import AntiphonError, InvalidRequest, Unavailable
+from antiphon_core.limits import RPC_CONNECTIONS_ITEMS_MAX
 from antiphon_core.rpc import callers
 from antiphon_core.rpc.codec import decode_plain
-from antiphon_core.rpc.intake import Intake, IntakeLimits
-from antiphon_core.rpc.status import to_status
+from antiphon_core.rpc.intake import Budget, Intake, IntakeLimits
+from antiphon_core.rpc.status import from_bytes, to_bytes, to_status
 
-SERVICE_NAME: str = health.SERVICE_NAME
+SERVICE_NAME = "grpc.health.v1.Health"
+FAULT_KEY = "antiphon-fault-bin"
+"""The trailing metadata of a check of a service that does not serve: the fault, as a google.rpc.Status."""
+
 LIMITS = IntakeLimits(bytes_max=2**20, caller_bytes_max=2**16, caller_calls_max=64)
 """Limits for requests that name a service. A request that is not complete at once counts as one of the greatest length
 (intake.py), which exceeds them, and is rejected."""
+WATCH_END_S = 1.0  # for clients to receive the last state before the server stops
+_WATCHES = IntakeLimits(caller_calls_max=RPC_CONNECTIONS_ITEMS_MAX)  # a channel has one watch for each connection
 
 _Answer = health_pb2.HealthCheckResponse
 
@@ -27,44 +42,99 @@ class Health:
     service, which may call `report`."""
 
     def __init__(self, refresh: Callable[[str], Awaitable[None]]) -> None:
-        self._servicer = health.aio.HealthServicer()
+        self._faults: dict[str, Unavailable | None] = {"": None}
+        self._changed = asyncio.Event()  # set and replaced after each change
+        self._is_draining = False
         self._intake = Intake(LIMITS)
+        self._watches = Budget(_WATCHES)
+        self._watching: set[asyncio.Task[None]] = set()
         self._refresh = refresh
 
-    async def report(self, service: str, *, is_serving: bool) -> None:
-        await self._servicer.set(service, _Answer.SERVING if is_serving else _Answer.NOT_SERVING)
+    def report(self, service: str, fault: Unavailable | None) -> None:
+        """Sets the fault of a service; None: it serves."""
+        self._faults[service] = fault
+        self._tell()
 
     async def drain(self) -> None:
-        """Reports NOT_SERVING for all services from now on."""
-        await self._servicer.enter_graceful_shutdown()
+        """Reports NOT_SERVING for all services from now on, and ends the watches of clients that read."""
+        self._is_draining = True
+        self._tell()
+        if self._watching:
+            await asyncio.wait(self._watching, timeout=WATCH_END_S)
+
+    def fault(self, service: str) -> Unavailable | None:
+        """The reported fault of a service; None: it serves, or is unknown."""
+        if self._is_draining:
+            return Unavailable("The server is stopping.", away=True)
+        return self._faults.get(service)
 
     def handler(self) -> grpc.GenericRpcHandler:
         methods: dict[str, Any] = {
             "Check": grpc.stream_unary_rpc_method_handler(self._check),
-            "Watch": grpc.stream_stream_rpc_method_handler(self._watch, response_serializer=_Answer.SerializeToString),
+            "Watch": grpc.stream_stream_rpc_method_handler(self._watch),
         }
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
     async def _check(self, _requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+        caller = callers.host_of(context.peer())
         try:
-            with self._intake.budget.call(callers.host_of(context.peer())):
-                request = await self._request(context)
-                await self._refresh(request.service)
-                answer = await self._servicer.Check(request, context)
+            with self._intake.budget.call(caller):
+                service = await self._receive(context, caller)
+                await self._refresh(service)
         except AntiphonError as error:
             await context.abort_with_status(to_status(error))
-        return bytes(answer.SerializeToString())
+        if service not in self._faults:
+            await context.abort(grpc.StatusCode.NOT_FOUND)
+        fault = self.fault(service)
+        if fault is not None:
+            context.set_trailing_metadata(((FAULT_KEY, to_bytes(fault)),))
+        return self._answer(service)
 
     async def _watch(self, _requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        caller = callers.host_of(context.peer())
         try:
-            with self._intake.budget.call(callers.host_of(context.peer())):
-                await self._servicer.Watch(await self._request(context), context)
+            with self._intake.budget.call(caller):
+                service = await self._receive(context, caller)
+            with self._watches.call(caller):
+                following = asyncio.ensure_future(self._follow(service, context))
+                self._watching.add(following)
+                following.add_done_callback(self._watching.discard)
+                await following
         except AntiphonError as error:
             await context.abort_with_status(to_status(error))
 
-    async def _request(self, context: grpc.aio.ServicerContext[Any, Any]) -> health_pb2.HealthCheckRequest:
-        request = await self._intake.receive(context, callers.host_of(context.peer()))
+    async def _follow(self, service: str, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        """Sends the health of a service and its changes until the server stops. A client that does not read blocks its
+        own watch only: the servicer of grpcio-health holds a lock while it sends, so one such client stops all."""
+        sent = None
+        while True:
+            changed, answer, is_last = self._changed, self._answer(service), self._is_draining
+            if answer != sent:
+                await context.write(answer)
+                sent = answer
+            if is_last:
+                return
+            await changed.wait()
+
+    def _answer(self, service: str) -> bytes:
+        known = _Answer.SERVING if self.fault(service) is None else _Answer.NOT_SERVING
+        status = known if service in self._faults else _Answer.SERVICE_UNKNOWN
+        return bytes(_Answer(status=status).SerializeToString())
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def _receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> str:
+        """Receives the request of a call, and returns the service that it names."""
+        request = await self._intake.receive(context, caller)
         if request is None:
             raise InvalidRequest("The call carries no request.")
         request.release()
-        return decode_plain(health_pb2.HealthCheckRequest, request.data)
+        return str(decode_plain(health_pb2.HealthCheckRequest, request.data).service)
+
+
+def fault_in(metadata: grpc.aio.Metadata, unavailable: type[Unavailable]) -> AntiphonError | None:
+    """The fault that a check's trailing metadata carry, if any."""
+    data = metadata.get(FAULT_KEY)
+    return from_bytes(data, unavailable) if isinstance(data, bytes) else None

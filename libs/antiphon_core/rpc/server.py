@@ -13,7 +13,6 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Any, NoReturn
 
 import grpc
@@ -88,7 +87,6 @@ class RpcServer:
         self._intake = Intake(limits or IntakeLimits())
         self._health = Health(self._look_for_room)
         self._ready: dict[Api, Ready] = {}
-        self._full: set[str] = set()  # services that are only not serving because the server is full
         self._look: asyncio.Task[None] | None = None
         self._watcher: asyncio.Task[None] | None = None
 
@@ -144,36 +142,30 @@ class RpcServer:
 
     async def _look_for_room(self, service: str) -> None:
         """Updates the health of a full service before a health check answers, so that freed room is noticed at once."""
-        if service in self._full:
+        fault = self._health.fault(service)
+        if fault is not None and fault.is_full:
             if self._look is None or self._look.done():
                 self._look = asyncio.create_task(self._report_health(), name="look for room")
             await asyncio.wait([self._look])
 
     async def _report_health(self) -> None:
         for api, ready in self._ready.items():
-            state = await _state(api.name, ready)
+            fault = await _fault(api.name, ready)
             for service in api.services:
-                is_full = state is _State.FULL and service.needs_room
-                (self._full.add if is_full else self._full.discard)(service.full_name)
-                is_serving = state is not _State.NOT_READY and not is_full
-                await self._health.report(service.full_name, is_serving=is_serving)
+                concerns = fault is not None and (service.needs_room or not fault.is_full)
+                self._health.report(service.full_name, fault if concerns else None)
 
 
-class _State(Enum):
-    READY = auto()
-    FULL = auto()
-    NOT_READY = auto()
-
-
-async def _state(name: str, ready: Ready) -> _State:
+async def _fault(name: str, ready: Ready) -> Unavailable | None:
+    """The fault that a readiness check finds."""
     try:
         await ready()
     except Unavailable as error:
-        return _State.FULL if error.is_full else _State.NOT_READY
+        return error
     except Exception:
         log.exception("the readiness check of %s failed", name, extra=remedies.REPORT)
-        return _State.NOT_READY
-    return _State.READY
+        return Unavailable(f"The readiness check of {name} failed. Its log says why.")
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ async def test_readiness_is_that_of_the_server(seen: Seen, monkeypatch: pytest.M
     async with StoreClient(seen.endpoint) as store:
         await store.ready()
     async with serving({}, ready=is_not_ready) as endpoint, StoreClient(endpoint) as store:
-        with pytest.raises(StoreUnavailable, match="not ready"):
+        with pytest.raises(StoreUnavailable, match="The disk is full"):
             await store.ready()
 
 

@@ -81,7 +81,8 @@ class StoreWatch:
 
     async def require_room(self) -> None:
         """Returns if the store has room for a new response, or has no connection, as during a restart.
-        StoreUnavailable: the store is connected and did not answer within a second, or is full."""
+        StoreUnavailable: the store is connected and did not answer within a second, is full, or cannot be used for the
+        reason that it reports."""
         if _is_recent(self._ready_at, within_s=SLOW_S + READY_S):
             return
         await self._require_sign_of_life(within_s=SLOW_S + READY_S)
@@ -104,9 +105,12 @@ class StoreWatch:
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self._run_probe())
         await asyncio.wait([self._probe], timeout=within_s)
-        is_away = self._fault is not None and self._fault.is_away
-        if not _is_recent(self._seen_at, within_s=SLOW_S + READY_S) and not is_away:
+        if _is_recent(self._seen_at, within_s=SLOW_S + READY_S):
+            return
+        if self._fault is None:
             raise StoreUnavailable("The store does not answer.")
+        if not self._fault.is_away:
+            raise StoreUnavailable(self._fault.message) from self._fault
 
     async def _run_probe(self) -> None:
         self._fault = None

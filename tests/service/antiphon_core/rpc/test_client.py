@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout, Unavailable, Unimplemented
 from antiphon_core.ports.jobs import DISPATCH_TENANT
-from antiphon_core.rpc.client import RpcClient, _options
+from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
@@ -40,6 +39,8 @@ class Service:
             raise self.fault
 
     async def get(self, request: Any, call: Call) -> Any:
+        if self.fault:
+            raise self.fault
         if request.id == "missing":
             raise ResponseNotFound.of("missing")
         self.time_remaining_s = call.time_remaining_s
@@ -162,11 +163,78 @@ async def test_ready_fails_when_the_service_is_not_ready(served: Served, monkeyp
     monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", WAIT_MAX_S)
     service, _, client = served
     await client.ready()
-    service.fault = StoreUnavailable("x")
-    with pytest.raises(StoreUnavailable, match="not ready"):
+    service.fault = StoreUnavailable("its database is lost")
+    with pytest.raises(StoreUnavailable, match="its database is lost"):
         async with asyncio.timeout(WAIT_MAX_S):
             while True:
                 await client.ready()
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def two_servers() -> AsyncIterator[tuple[list[Service], RpcClient]]:
+    """Two servers, and a client that spreads its calls over both."""
+    services, servers, ports = [Service(), Service()], [RpcServer(), RpcServer()], []
+    for service, server in zip(services, servers, strict=True):
+        server.add(STORE, {"GetResponseRecord": service.get}, ready=service.ready)
+        ports.append(await server.start("127.0.0.1", 0))
+    endpoint = "ipv4:" + ",".join(f"127.0.0.1:{port}" for port in ports)
+    async with RpcClient(endpoint, STORE, unavailable=StoreUnavailable) as client:
+        yield services, client
+    for server in servers:
+        await server.drain(0)
+
+
+async def outcomes(client: RpcClient) -> set[str]:
+    """The outcomes of twenty calls: "served", or the message of the error."""
+
+    async def outcome() -> str:
+        try:
+            await client.call("GetResponseRecord", Request(id="r"))
+        except StoreUnavailable as error:
+            return error.message
+        return "served"
+
+    return {await outcome() for _ in range(20)}
+
+
+async def readiness(client: RpcClient) -> set[tuple[str, bool]]:
+    """The outcomes of ten readiness checks: the message of the error, and whether it is_full."""
+
+    async def outcome() -> tuple[str, bool]:
+        try:
+            await client.ready()
+        except StoreUnavailable as error:
+            return error.message, error.is_full
+        return "ready", False
+
+    return {await outcome() for _ in range(10)}
+
+
+LOST = StoreUnavailable("The store cannot be used: its database cannot be reached.")
+FULL = StoreUnavailable("The store cannot be used: the disk is full.", full=True)
+
+
+async def test_a_server_that_is_not_ready_gets_no_calls_while_another_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client took two checks, answered by different servers, for a full store."""
+    monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", WAIT_MAX_S)
+    async with two_servers() as (services, client), asyncio.timeout(WAIT_MAX_S):
+        services[0].fault = LOST
+        while await outcomes(client) != {"served"} or await readiness(client) != {("ready", False)}:
+            assert {is_full for _, is_full in await readiness(client)} == {False}
+        services[0].fault = None
+        services[1].fault = LOST
+        while await outcomes(client) != {"served"} or await readiness(client) != {("ready", False)}:
+            assert {is_full for _, is_full in await readiness(client)} == {False}
+
+
+async def test_servers_that_are_all_unready_answer_with_their_own_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", WAIT_MAX_S)
+    async with two_servers() as (services, client), asyncio.timeout(WAIT_MAX_S):
+        for fault, calls in ((LOST, {LOST.message}), (FULL, {FULL.message}), (None, {"served"})):
+            services[0].fault = services[1].fault = fault
+            ready = (fault.message, fault.is_full) if fault is not None else ("ready", False)
+            while await readiness(client) != {ready} or await outcomes(client) != calls:
                 await asyncio.sleep(0.05)
 
 
@@ -199,14 +267,6 @@ async def test_a_token_that_leaves_the_machine_without_encryption_is_warned_of(
         pass
     assert ("sent without encryption" in caplog.text) is warned
     assert "token-0123456789abcdef" not in caplog.text
-
-
-def test_the_retry_policy_leaves_out_methods_that_are_not_repeatable() -> None:
-    config = json.loads(dict(_options(STORE))["grpc.service_config"])
-    (policy,) = config["methodConfig"]
-    repeated = {f"/{each['service']}/{each['method']}" for each in policy["name"]}
-    left_out = {method.name for method in STORE.methods.values() if method.path not in repeated}
-    assert left_out == {"AddConversationItems", "ClaimJob", "TakeQuota"}
 
 
 async def test_a_call_waits_for_a_server_that_restarts() -> None:

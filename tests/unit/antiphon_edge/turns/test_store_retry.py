@@ -234,7 +234,14 @@ async def test_a_full_store_is_alive_and_takes_no_turn_until_it_has_room() -> No
     await watch.require_room()
 
 
-@pytest.mark.parametrize("store", [Store(frozen=True), Store(error=StoreUnavailable("broken"))])
-async def test_room_check_of_a_frozen_or_broken_store_raises_store_unavailable(store: Store) -> None:
-    with pytest.raises(StoreUnavailable):
+@pytest.mark.parametrize(
+    ("store", "reason"),
+    [
+        (Store(frozen=True), "does not answer"),
+        (Store(error=StoreUnavailable("its database is lost")), "its database is lost"),
+    ],
+)
+async def test_room_check_of_a_frozen_or_broken_store_raises_its_own_reason(store: Store, reason: str) -> None:
+    with pytest.raises(StoreUnavailable, match=reason) as caught:
         await StoreWatch(store).require_room()
+    assert not caught.value.is_full
