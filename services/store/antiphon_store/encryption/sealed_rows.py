@@ -1,8 +1,9 @@
 """A row backend that seals content before it passes it to another row backend, and opens what that one returns.
 
 All payloads (items and bodies of responses, frames of event logs, payloads of jobs, stored prompts) and the fields in
-SEALED_FIELDS are sealed. Values that the database compares, orders or counts are not sealed: ids, tenants, trees,
-times, statuses, sizes, checksums of payloads, idempotency keys, digests of requests.
+SEALED_FIELDS are sealed. Among these are checksums of payloads and digests of requests: a reader of the database could
+otherwise guess short content, such as a PIN, until its digest fits. Values that the database compares, orders or counts
+are not sealed: ids, tenants, trees, times, statuses, sizes, idempotency keys.
 
 Decisions see plain rows, and a program's guards must never test a sealed field. Work on large payloads runs outside of
 the event loop.
@@ -31,6 +32,7 @@ from antiphon_store.rows.model import (
     Kind,
     Outcome,
     Partition,
+    Payload,
     Program,
     Put,
     Read,
@@ -43,7 +45,14 @@ from antiphon_store.rows.model import (
     size_of,
 )
 
-SEALED_FIELDS: Mapping[Kind, Sequence[str]] = {Kind.CONVERSATION: ("metadata",), Kind.BATCH: ("checkpoint",)}
+SEALED_FIELDS: Mapping[Kind, Sequence[str]] = {
+    Kind.NODE: ("items_crc", "body_crc"),
+    Kind.CONVERSATION: ("metadata", "origin"),
+    Kind.BATCH: ("checkpoint", "crc"),
+    Kind.KEY: ("fingerprint",),
+}
+_OF_PAYLOAD = {"items_crc": Payload.ITEMS, "body_crc": Payload.ALL}
+"""Checksums, which are opened only with the payload that they are about: decisions without it run without keys."""
 ITEMS, BODY = "items", "body"
 
 
@@ -121,14 +130,17 @@ class SealedRows:
     def _opened_answer(self, partition: Partition, read: Read, found: Any) -> Any:
         if isinstance(read, Get):
             asked = found if read.payload or found is None else Row(found.fields)
-            return self._opened(partition, read.ref, asked)
+            return self._opened(partition, read.ref, asked, read.payload)
         if isinstance(read, Chain):
-            return self._opened_chain(partition, found)
+            return self._opened_chain(partition, found, read.payload)
         return [(row_id, self._opened(partition, Ref(read.kind, row_id), row)) for row_id, row in found]
 
-    def _opened_chain(self, partition: Partition, found: ChainRows) -> ChainRows:
-        rows = [self._opened(partition, Ref(Kind.NODE, row_id), row) or NO_ROW for row_id, row in found.named()]
-        return found._replace(items=[each.items for each in rows], bodies=[each.body for each in rows])
+    def _opened_chain(self, partition: Partition, found: ChainRows, payload: Payload) -> ChainRows:
+        if payload is Payload.NONE:
+            return found
+        named = found.named()
+        rows = [self._opened(partition, Ref(Kind.NODE, row_id), row, payload) or NO_ROW for row_id, row in named]
+        return ChainRows(found.ids, *map(list, zip(*rows, strict=True))) if rows else found
 
     def _opened_entries(self, partition: Partition, entries: Sequence[Entry]) -> Sequence[Entry]:
         refs = [Ref(Kind.NODE, named_node(entry.id)) for entry in entries]
@@ -137,12 +149,12 @@ class SealedRows:
             for ref, entry in zip(refs, entries, strict=True)
         ]
 
-    def _opened(self, partition: Partition, ref: Ref, row: Row | None) -> Row | None:
+    def _opened(self, partition: Partition, ref: Ref, row: Row | None, payload: Payload = Payload.ALL) -> Row | None:
         if row is None:
             return None
         fields = row.fields
         for name in SEALED_FIELDS.get(ref.kind, ()):
-            if name in fields:
+            if name in fields and _OF_PAYLOAD.get(name, Payload.NONE) in payload:
                 value = self._cipher.open_field(fields[name], bound_to(partition, ref, name))
                 fields = {**fields, name: value}
         items = self._cipher.open(row.items, bound_to(partition, ref, ITEMS)) if row.items else row.items

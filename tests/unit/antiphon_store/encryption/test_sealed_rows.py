@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
 
 import pytest
 
-from antiphon_core.errors import AntiphonError, InternalError
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import AntiphonError, IdempotencyMismatch, InternalError
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import dumps
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend
+from antiphon_core.ports.jobs import JobDraft
+from antiphon_core.ports.store import Precondition, Record, Status, TurnCommit, TurnRequest
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.encryption import sealed_rows
 from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC, PayloadCipher
 from antiphon_store.encryption.sealed_rows import SEALED_FIELDS, SealedRows
 from antiphon_store.operations.verifying import verify
+from antiphon_store.rows import view
 from antiphon_store.rows.maintenance import MaintainedRows
 from antiphon_store.rows.model import Condition, Guard, Kind, Partition, Program, Put, Ref, Refused, Row
 from antiphon_store.service import StoreService
+from antiphon_store.testing.idempotency import keyed
 from tests.support.memory_maintenance import MaintainedMemory
-from tests.support.stored_tenant import StoredTenant
+from tests.support.stored_tenant import KEY, PROMPT, StoredTenant
 
 KEYS = SealingKeys.ephemeral()
 
@@ -56,6 +68,101 @@ async def test_payloads_and_metadata_are_sealed_in_the_database(inner: MemoryRow
     told = [value for value in fields if value is not None]
     assert len(told) >= 2
     assert all(value.startswith(FIELD_PREFIX) for value in told)
+
+
+@dataclass
+class Secretive:
+    """A tenant whose content holds a secret. Two of them with equal seeds differ in nothing else."""
+
+    secret: str
+    seed: int
+    number: int = 0
+
+    def id(self, kind: str = "resp") -> str:
+        self.number += 1
+        return f"{kind}_{'a' * 16}{self.seed:08d}{self.number:024d}"
+
+    def record(self, parent: str | None = None, status: Status = Status.COMPLETED) -> Record:
+        items = dumps([{"id": self.id("msg"), "type": "message", "content": self.secret}])
+        body = dumps({"object": "response", "instructions": self.secret})
+        return Record(self.id(), status, body, items, items, parent)
+
+    async def fill(self, store: StoreService) -> None:
+        tenant, secret = "acme", self.secret
+        root = self.record()
+        await store.put(tenant, root, idempotency_key="put")
+        child, fingerprint = self.record(root.id), sha256(secret.encode()).digest()
+        asked = TurnRequest(idempotency_key="turn", fingerprint=fingerprint, response_id=child.id)
+        await store.begin_turn(tenant, asked)
+        await store.commit_turn(tenant, TurnCommit(child, idempotency_key="turn"))
+        running = self.record(child.id, Status.IN_PROGRESS)
+        await store.put(tenant, running)
+        frames = f"data: {secret}\n\n".encode()
+        checkpoint = Checkpoint(0, tuple(secret.encode()))
+        await store.append_events(tenant, EventAppend(running.id, 0, 1, frames, checkpoint=checkpoint))
+        await store.enqueue_job(tenant, JobDraft(running.id, "q", secret.encode()))
+        talk, metadata = self.id("conv"), dumps({"pin": secret})
+        await store.create_conversation(tenant, conversation_id=talk, metadata=metadata, items=root.input_items)
+        await store.add_conversation_items(tenant, talk, self.record().input_items)
+        await store.put_prompt(tenant, PROMPT, 1, secret.encode())
+
+
+def plain_parts(rows: MemoryRows) -> dict[tuple[Partition, Ref], Any]:
+    """The plain parts of each row in the database: its fields without the sealed ones, and payloads without the seal."""
+
+    def is_plain(value: Any) -> bool:
+        return not (isinstance(value, str) and value.startswith(FIELD_PREFIX))
+
+    return {
+        (partition, ref): (
+            {name: value for name, value in row.fields.items() if is_plain(value)},
+            [payload for payload in (row.items, row.body) if payload and not payload.startswith(MAGIC)],
+        )
+        for partition, tree in rows.trees.items()
+        for ref, row in tree.rows.items()
+    }
+
+
+async def test_nothing_that_is_plain_in_the_database_depends_on_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PIN was found within a second by the checksum of its response, and by the fingerprint of its request."""
+    monkeypatch.setattr(view, "_first_version", lambda: 1)
+    seen = []
+    for secret in ("my PIN is 4711", "my PIN is 0815"):
+        rows = MemoryRows(ManualClock())
+        await rows.open()
+        await Secretive(secret, seed=1).fill(StoreService(sealed(rows, KEYS), ids=SequentialIds()))
+        seen.append(plain_parts(rows))
+    kinds = {ref.kind for _, ref in seen[0]}
+    assert kinds > {Kind.NODE, Kind.KEY, Kind.LOG, Kind.BATCH, Kind.JOB, Kind.CONVERSATION, Kind.PROMPT}
+    assert seen[0] == seen[1]
+
+
+async def test_digests_that_were_stored_before_they_were_sealed_still_compare(
+    inner: MemoryRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = {Kind.NODE: (), Kind.CONVERSATION: ("metadata",), Kind.BATCH: ("checkpoint",), Kind.KEY: ()}
+    with monkeypatch.context() as former:
+        former.setattr(sealed_rows, "SEALED_FIELDS", digests)
+        tenant = StoredTenant("acme")
+        await tenant.fill(StoreService(sealed(inner, KEYS)))
+        told = await tenant.answers(StoreService(sealed(inner, KEYS)))
+        crcs = [row.fields["items_crc"] for _, kind, row in all_rows(inner) if kind is Kind.NODE]
+        assert all(isinstance(each, int) for each in crcs)
+    assert await tenant.answers(StoreService(sealed(inner, KEYS))) == told
+    await StoreService(sealed(inner, KEYS)).put("acme", tenant.branch, precondition=Precondition(version=2))
+    repeated = replace(keyed(tenant.once, key=KEY), fingerprint=b"x" * 32)
+    with pytest.raises(IdempotencyMismatch):
+        await StoreService(sealed(inner, KEYS)).begin_turn("acme", repeated)
+
+
+async def test_digests_compare_after_the_key_was_rotated(inner: MemoryRows, stored: StoredTenant) -> None:
+    newer = SealingKeys.ephemeral()
+    both = SealingKeys("newer", {"newer": next(iter(newer.keys.values())), **KEYS.keys})
+    store = StoreService(sealed(inner, both))
+    assert (await store.begin_turn("acme", keyed(stored.once, key=KEY))).replay is not None
+    repeated = replace(keyed(stored.once, key=KEY), fingerprint=b"x" * 32)
+    with pytest.raises(IdempotencyMismatch):
+        await store.begin_turn("acme", repeated)
 
 
 async def test_a_sealed_store_answers_like_a_plain_store(inner: MemoryRows, stored: StoredTenant) -> None:
