@@ -62,6 +62,11 @@ def decode(frames: bytes) -> list[Object]:
     return [loads(data) for data in bare(frames)]
 
 
+def frames_of(frames: bytes) -> list[bytes]:
+    """The frames of several events, one by one. JSON has no line feeds, so a blank line is always the end of one."""
+    return [each + b"\n\n" for each in frames.split(b"\n\n") if each]
+
+
 def bare(frames: bytes) -> list[bytes]:
     """The JSON of each event in `frames`, for transports such as WebSocket that frame messages themselves."""
     marker = b"data: {"

@@ -125,6 +125,7 @@ class Fold:
         self._response: Object = {}
         self._runs: list[_Run] = []  # those before the open one
         self._runs_bytes = 0
+        self._folded_bytes = 0
         self._head = b""  # of the open run; empty while there is none
         self._rests = bytearray()
 
@@ -140,6 +141,12 @@ class Fold:
             self._restart(frames)
         else:
             self._begin_run(frames, count)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the events that the response adds up to, without the heads of deltas: about the work to parse
+        them, or to write the response."""
+        return self._folded_bytes + sum(len(run.rests) for run in self._runs) + len(self._rests)
 
     def response(self) -> Object:
         """The response as of now; empty before response.created."""
@@ -170,7 +177,7 @@ class Fold:
             self._collapse()
 
     def _restart(self, frame: bytes) -> None:
-        self._runs, self._runs_bytes = [_Run(b"", frame)], 0
+        self._runs, self._runs_bytes, self._folded_bytes = [_Run(b"", frame)], 0, 0
         self._head = b""
         self._rests.clear()
 
@@ -182,6 +189,7 @@ class Fold:
 
     def _collapse(self) -> None:
         self._close_run()
+        self._folded_bytes = self.size_bytes
         runs, self._runs, self._runs_bytes = self._runs, [], 0
         self._response = _apply(self._response, chain.from_iterable(run.events() for run in runs))
 

@@ -131,6 +131,8 @@ PROMPT_CACHE_BYTES_DEFAULT = 64 * 2**20  # for each model: token ids of a thousa
 # Text after an opening marker is held back until the parser knows whether it is a tool call, and is parsed again as
 # text if it is not. This is ten times what real calls need, names and first arguments, and no delay to notice.
 GIVE_BACK_CHARS_MAX = 4_096
+# Arguments of a shell command, a patch or another call of a client's tool: Linux runs no command of more than 2 MiB.
+CLIENT_CALL_CHARS_MAX = 2 * 2**20
 OUTPUT_BYTES_MAX = 8 * 2**20  # text of one answer: two million tokens, and half of what a record holds
 
 # ---- gRPC ----

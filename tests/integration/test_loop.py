@@ -20,6 +20,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.generation import FinishReason, GenerationRequest, Level, ReportedUsage, TextChunk, TokenChunk
+from tests.support import loop_watch
 from tests.support.http import Http
 from tests.support.images import png
 from tests.support.loop_watch import LoopWatch, watched_loop
@@ -29,8 +30,6 @@ from tests.support.volume import volume
 CALLBACK_CPU_S_MAX = 0.05
 """The bound for requests of BODY_BYTES_MAX. The bound is proportional to the size, like the work that must not be in a
 callback."""
-TRIES = 4
-"""The best of a few tries counts, because a shared processor takes more time for equal work, never less."""
 MB = 1_000_000
 LARGE_BYTES = volume(4 * 2**20, BODY_BYTES_MAX)
 """The size of requests whose content other tests send at the limit."""
@@ -118,15 +117,7 @@ LARGE = treatments(LARGE_BYTES)
 
 async def require_short_callbacks(work: Callable[[], Awaitable[None]], size_bytes: int = BODY_BYTES_MAX) -> None:
     """Runs `work` with requests of this size, and retries when a callback took long."""
-    max_s = CALLBACK_CPU_S_MAX * size_bytes / BODY_BYTES_MAX
-    reports: list[str] = []
-    for _ in range(TRIES):
-        with watched_loop(least_s=max_s / 2) as watch:
-            await work()
-        if watch.longest.cpu_s < max_s:
-            return
-        reports.append(watch.report())
-    raise AssertionError("\n\n".join(reports))
+    await loop_watch.require_short_callbacks(work, max_s=CALLBACK_CPU_S_MAX * size_bytes / BODY_BYTES_MAX)
 
 
 async def send(http: Http, body: bytes, path: str = "/v1/responses") -> int:

@@ -38,6 +38,7 @@ from antiphon_translator.output.machine import Begin, Complete, Fail, Incomplete
 from antiphon_translator.turn.turn_plan import TurnPlan
 
 _ENCODING = 32  # encoding a byte of text takes as long as parsing this many bytes of JSON
+_REPEATING = 4  # the events that close an item, and the terminal event, have all of its text
 _INCOMPLETE: Mapping[FinishReason | None, str] = {
     FinishReason.LENGTH: "max_output_tokens",
     FinishReason.CONTENT_FILTER: "content_filter",
@@ -96,14 +97,15 @@ class TurnPipeline:
 
     @property
     def end_bytes(self) -> int:
-        """The work of `finish` and `fail`, in bytes of JSON that take as long to parse: the terminal event repeats the
-        request, an answer is checked against its schema, and prompt and answer are encoded where the engine reports no
-        token counts."""
+        """The work of `finish` and `fail`, in bytes of JSON that take as long to parse: the last events repeat the
+        output and the request, an answer is checked against its schema, and prompt and output are encoded where the
+        engine reports no token counts."""
         check_bytes = (
             self._plan.answer_check.work_bytes(self._answer_bytes) if self._plan.answer_check is not None else 0
         )
-        count_bytes = _ENCODING * self._plan.turn_bytes if self._output.must_count else 0
-        return self._plan.request_bytes + check_bytes + count_bytes
+        prompt_bytes = self._plan.turn_bytes if self._output.must_count_prompt else 0
+        count_bytes = _ENCODING * (prompt_bytes + self._output.uncounted_bytes)
+        return self._plan.request_bytes + _REPEATING * self._machine.output_bytes + check_bytes + count_bytes
 
     @property
     def follow_up_bytes(self) -> int:
@@ -178,7 +180,7 @@ class TurnPipeline:
         else:
             self._machine.send(Complete(self.usage, completed_at))
             if self._plan.answer_check is not None:
-                self.mismatch = self._plan.answer_check.mismatch_of(self._machine.snapshot())
+                self.mismatch = self._plan.answer_check.mismatch_of(self._machine.snapshot()["output"])
         return self._machine.take()
 
     def fail(self, error: AntiphonError) -> list[Batch]:

@@ -29,6 +29,7 @@ from antiphon_core.errors import (
 from antiphon_core.flow import Flow
 from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
+from antiphon_core.limits import BATCH_BYTES_MAX
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
 from antiphon_core.telemetry import remedies
 from antiphon_translator.engines import registry
@@ -159,6 +160,8 @@ class TranslatorService:
             receive(batch)
         for batch in await self._run(pipeline, request, route, watch, receive, flow):
             receive(batch)
+            if len(batch.frames) > BATCH_BYTES_MAX:
+                await asyncio.sleep(0)  # each of the last events repeats the output: 8 MB take 15 ms to write
         watch.note_usage(pipeline.usage)
         watch.note_mismatch(pipeline.mismatch)
 

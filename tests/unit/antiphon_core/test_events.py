@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from antiphon_core import events
 from antiphon_core.errors import EngineFault, InvalidRequest
+from antiphon_core.jsons import Object
 
 
 def test_a_frame_has_an_event_line_a_data_line_and_a_blank_line() -> None:
@@ -23,6 +24,13 @@ def test_the_cancelled_event_is_removed_for_clients() -> None:
     cancelled = events.encode({"type": events.CANCELLED, "response": {"metadata": {"a": line}}})
     assert events.for_clients(told) == events.for_clients(told + cancelled) == told
     assert events.for_clients(cancelled) == b""
+
+
+def test_frames_are_cut_behind_each_blank_line() -> None:
+    log: list[Object] = [{"type": events.CREATED, "text": "a\n\nb"}, {"type": events.COMPLETED}]
+    frames = [events.encode(event) for event in log]
+    assert events.frames_of(b"".join(frames)) == frames
+    assert events.frames_of(b"") == []
 
 
 def test_comments_and_the_end_marker_are_passed_over() -> None:

@@ -110,6 +110,19 @@ def test_log_probabilities_of_deltas_add_up_in_both_kinds_of_fold() -> None:
     assert log == before
 
 
+def test_size_of_a_fold_is_that_of_its_events_whether_they_are_parsed_or_not() -> None:
+    folding = Fold()
+    for number, event in enumerate(log_of("x" * 500)):
+        numbered = {"type": event["type"], "sequence_number": number} | event
+        folding.feed(first_sequence=number, count=1, frames=events.encode(numbered))
+    unparsed_bytes = folding.size_bytes
+    folding.response()
+    assert 500 < folding.size_bytes == unparsed_bytes
+    whole = events.encode({"type": events.COMPLETED, "sequence_number": 9, "response": {"output": []}})
+    folding.feed(first_sequence=9, count=1, frames=whole)
+    assert folding.size_bytes == len(whole)
+
+
 def test_an_event_that_brings_the_whole_response_replaces_those_before_it() -> None:
     log = log_of("a")
     replaced = {"id": "resp_1", "status": "queued", "output": [], "instructions": "x" * 100_000}

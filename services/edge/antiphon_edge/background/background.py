@@ -220,14 +220,15 @@ class Background:
             created: Object = loads(response.join(record.body, record.output_items))
             fold.feed(first_sequence=0, count=1, frames=events.encode({"type": events.CREATED, "response": created}))
         if status is Status.CANCELLED:
-            batch = cancellation(fold)
+            batch = await cancellation(fold)
         else:
-            batch = failure(fold, InternalError(f"The response could not be finished: {reason}."))
+            batch = await failure(fold, InternalError(f"The response could not be finished: {reason}."))
         with suppress(Conflict):  # another process has ended it
             try:
                 await self._store.commit_turn(tenant, _ended(record, batch, is_logged=is_logged))
             except REJECTED:
-                await self._store.commit_turn(tenant, _ended(record, unstorable(fold), is_logged=is_logged))
+                rejected = await unstorable(fold)
+                await self._store.commit_turn(tenant, _ended(record, rejected, is_logged=is_logged))
             await self._free_session(tenant, record)
 
     async def _free_session(self, tenant: str, record: Record) -> None:

@@ -165,14 +165,14 @@ class QueuedTurn:
         self._meter.failed(run.accepted.tenant, error)
         if isinstance(error, TurnCancelled):
             self.is_cancelled = True
-            await self._end(run, cancellation(run.state.fold))
+            await self._end(run, await cancellation(run.state.fold))
         elif isinstance(error, (ResponseNotFound, StatusMismatch)):
             await self._end_log(run)
         elif isinstance(error, _RETRIABLE) and self._may_try_again(run.state):
             raise await self._postponement(error)
         elif isinstance(error, (*_RETRIABLE, *_PERMANENT)):
             log.warning("response %s was cut off: %s", run.accepted.response_id, for_log(error))
-            await self._end(run, failure(run.state.fold, error))
+            await self._end(run, await failure(run.state.fold, error))
         else:
             raise error
 
@@ -244,7 +244,7 @@ class QueuedTurn:
             await self._finisher.commit(run.accepted, batch, final_of(batch))
         except REJECTED as error:
             log.warning("the output of %s cannot be stored: %s", run.accepted.response_id, for_log(error))
-            batch = unstorable(run.state.fold)
+            batch = await unstorable(run.state.fold)
             await self._finisher.commit(run.accepted, batch, final_of(batch))
         return batch
 
@@ -254,7 +254,7 @@ class QueuedTurn:
             return
         with suppress(AntiphonError):
             await self._flush(run)
-            batch = cancellation(run.state.fold)
+            batch = await cancellation(run.state.fold)
             end = EventAppend(self._job.id, batch.first_sequence, batch.count, batch.frames, terminal=True)
             await self._store.append_events(self._accepted.tenant, end, fence=self._job.fence)
 

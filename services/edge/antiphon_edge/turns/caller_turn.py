@@ -124,7 +124,7 @@ class CallerTurn:
         fold = run.state.fold
         if isinstance(end, SessionLost):
             return await self._finisher.session_lost(accepted, fold, end)
-        batch = self._finisher.broken(accepted, fold, end) if isinstance(end, Exception) else end
+        batch = await self._finisher.broken(accepted, fold, end) if isinstance(end, Exception) else end
         return await self._finisher.end(accepted, fold, batch)
 
     def _charge(self, run: TurnRun, end: Batch | Exception) -> None:

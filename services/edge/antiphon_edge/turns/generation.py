@@ -8,7 +8,6 @@ continued.
 from __future__ import annotations
 
 import logging
-from functools import partial
 
 from antiphon_core import offload
 from antiphon_core.errors import EngineFault, TranslatorUnavailable
@@ -64,7 +63,7 @@ class Generation:
         while True:
             try:
                 await self._interrupt.run(self._generate())
-                return await self._changed_end(self._terminal_batch())
+                return await self._end()
             except TranslatorUnavailable as error:
                 can_continue = self.state.next_sequence and self.state.can_be_continued()
                 if replacements == REPLACEMENTS_MAX or not can_continue:
@@ -86,10 +85,9 @@ class Generation:
         if self._interrupt.error is not None:
             return
         try:
-            batch = self._batches.take(given)
-            if batch is not None and batch.final is not None:
-                self._terminal = batch
-            elif batch is not None:
+            if given.final is not None:
+                self._terminal = given
+            elif (batch := self._batches.take(given)) is not None:
                 self._pass_on(self._change(batch))
         except Exception as error:  # noqa: BLE001 - raised again by `run`
             self._interrupt.break_off(error)
@@ -99,12 +97,14 @@ class Generation:
         self.state.token_ids.extend(batch.token_ids)
         self._receive(batch)
 
-    async def _changed_end(self, terminal: Batch) -> Batch:
-        """Applies the change to the terminal batch, off the event loop: it may seal a context as large as a history."""
-        if self._change is unchanged:
-            return terminal
-        size_bytes = len(terminal.frames) + self._turn.size_bytes
-        return await offload.run(partial(self._change, terminal), size_bytes=size_bytes)
+    async def _end(self) -> Batch:
+        """Makes the batch that ends the turn, off the event loop: the events that wait for it repeat the output, and
+        the change may seal a context as large as a history."""
+        terminal, batches = self._terminal_batch(), self._batches
+        size_bytes = batches.held_bytes
+        if self._change is not unchanged:
+            size_bytes += len(terminal.frames) + self._turn.size_bytes
+        return await offload.run(lambda: self._change(batches.end(terminal)), size_bytes=size_bytes)
 
     def _terminal_batch(self) -> Batch:
         if self._interrupt.error is not None:

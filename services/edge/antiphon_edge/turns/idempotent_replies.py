@@ -132,7 +132,7 @@ class IdempotentReplies:
         except AntiphonError as error:
             if not reader.next_sequence:
                 raise
-            reader.receive(failure(reader.fold, error))
+            reader.receive(await failure(reader.fold, error))
 
     async def _follow(self, repeated: RepeatedRequest, reader: _Reader) -> None:
         """Follows a turn, and takes it over if no edge runs it. Sends nothing if there is no log and no job to take."""
@@ -169,7 +169,8 @@ class IdempotentReplies:
         if taken is not None:
             await self._keyed_turns.run(taken, reader.take, reader.flow, state=logged)
         else:  # its log may have expired meanwhile
-            reader.take(failure(reader.fold, InternalError("The stream broke off; ask for the response again.")))
+            error = InternalError("The stream broke off; ask for the response again.")
+            reader.take(await failure(reader.fold, error))
 
     async def _follow_until_silent(self, repeated: RepeatedRequest, reader: _Reader) -> bool:
         """Sends the events of a log as it grows. Returns True after the terminal one, False if the log or the store is

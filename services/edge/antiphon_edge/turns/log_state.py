@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
+from antiphon_core import offload
 from antiphon_core.errors import LogNotFound
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object
@@ -46,7 +47,8 @@ class LogState:
 
 
 async def read(logs: EventLogs, tenant: str, response_id: str) -> LogState:
-    """Reads the state of a log; an empty one if there is no log."""
+    """Reads the state of a log; an empty one if there is no log. Its events are parsed off the event loop if they are
+    large."""
     state = LogState()
     with suppress(LogNotFound):
         async with aclosing(logs.read_events(tenant, response_id)) as batches:
@@ -55,4 +57,5 @@ async def read(logs: EventLogs, tenant: str, response_id: str) -> LogState:
                 state.is_over = batch.terminal
                 for checkpoint in batch.checkpoints:
                     state.token_ids[checkpoint.offset :] = array(_ID_TYPE, checkpoint.token_ids)
+    await offload.run(state.fold.response, size_bytes=state.fold.size_bytes)
     return state

@@ -18,19 +18,26 @@ class ResumableBatches:
         self._has_ids = has_ids
         self._held: list[Batch] = []
 
+    @property
+    def held_bytes(self) -> int:
+        """The size of the batches that wait."""
+        return sum(len(batch.frames) for batch in self._held)
+
     def take(self, batch: Batch) -> Batch | None:
-        """Takes the next batch. Returns the batch to send, or None while the batch has to wait for ids."""
-        if not self._held:
-            if batch.token_ids:
-                self._has_ids = True
-                return batch
-            if not self._has_ids or batch.final is not None:
-                return batch
+        """Takes the next batch before the terminal one. Returns the batch to send, or None while the batch has to wait
+        for ids."""
+        if batch.token_ids:
+            self._has_ids = True
+            return self.end(batch)
+        if not self._has_ids:
+            return batch
         self._held.append(batch)
-        if not batch.token_ids and batch.final is None:
-            return None
-        held, self._held = self._held, []
-        return _joined(held)
+        return None
+
+    def end(self, batch: Batch) -> Batch:
+        """Joins the batches that wait to `batch`, which can be sent."""
+        held, self._held = [*self._held, batch], []
+        return _joined(held) if len(held) > 1 else batch
 
 
 def _joined(batches: list[Batch]) -> Batch:

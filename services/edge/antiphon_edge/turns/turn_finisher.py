@@ -77,17 +77,17 @@ class TurnFinisher:
         log.warning("response %s was cut off: %s", accepted.response_id, error)
         return await self._unstored(accepted, fold, error)
 
-    def broken(self, accepted: AcceptedTurn, fold: Fold, error: Exception) -> Batch:
+    async def broken(self, accepted: AcceptedTurn, fold: Fold, error: Exception) -> Batch:
         """Makes the terminal batch of a turn that failed after its first event."""
         if not isinstance(error, AntiphonError):
             log.error("response %s broke", accepted.response_id, exc_info=error, extra=remedies.REPORT)
             error = InternalError("The server had an error while generating this response.")
         log.warning("response %s was cut off: %s", accepted.response_id, for_log(error))
-        return failure(fold, error)
+        return await failure(fold, error)
 
     async def cancel(self, accepted: AcceptedTurn, fold: Fold) -> None:
         """Writes the record of a turn whose caller went away. Raises when it cannot be written."""
-        batch = cancellation(fold)
+        batch = await cancellation(fold)
         await self.commit(accepted, batch, final_of(batch))
 
     async def commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
@@ -107,7 +107,7 @@ class TurnFinisher:
             phases.note(phases.COMMIT, duration_s)
 
     async def _unstored(self, accepted: AcceptedTurn, fold: Fold, error: AntiphonError) -> TurnEnd:
-        batch = failure(fold, error)
+        batch = await failure(fold, error)
         if isinstance(error, PASSING):
             return TurnEnd(batch, is_settled=False)
         await self._close_log(accepted, batch)

@@ -167,7 +167,7 @@ class Assembly:
         if self._drops_call:
             return
         if self._client_call is not None:
-            self._client_call.arguments.append(text)
+            self._client_call.add(text)
             return
         if self._unwrap is not None:
             text = self._unwrap.feed(text)

@@ -95,8 +95,12 @@ class GuidedOutput:
         return self._inner.usage()
 
     @property
-    def must_count(self) -> bool:
-        return self._inner.must_count
+    def uncounted_bytes(self) -> int:
+        return self._inner.uncounted_bytes
+
+    @property
+    def must_count_prompt(self) -> bool:
+        return self._inner.must_count_prompt
 
     @property
     def reads_to_the_end(self) -> bool:

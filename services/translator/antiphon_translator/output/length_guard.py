@@ -5,8 +5,9 @@ text and chat send no token ids, so the guard counts their messages (chunks) and
 
 * Each message has one token at least. While there are no more messages than the limit has tokens, and the text has no
   more bytes than so many tokens usually have, nothing is checked. A server that keeps to the limit stays below that.
-* Beyond that the tokenizer counts the text so far. For servers that send single characters, each count permits as many
-  further messages as there are tokens left.
+* Beyond that the tokenizer counts the text so far, one piece with each further message, because the guard runs on the
+  event loop. For servers that send single characters, each whole count permits as many further messages as there are
+  tokens left.
 * Without the model's tokenizer, a token may have up to `TOKEN_MESSAGES_MAX` messages and `TOKEN_BYTES_MAX` bytes.
 
 Even without a limit, an output ends at OUTPUT_BYTES_MAX: a longer one could not be stored.
@@ -14,10 +15,9 @@ Even without a limit, an output ends at OUTPUT_BYTES_MAX: a longer one could not
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from antiphon_core.limits import OUTPUT_BYTES_MAX
 from antiphon_translator.generation import UNLIMITED
+from antiphon_translator.output.written_text import WrittenText
 
 TOKEN_MESSAGES_MAX = 16
 TOKEN_BYTES_MAX = 64
@@ -28,11 +28,11 @@ STEPS = 8
 
 
 class LengthGuard:
-    """The guard of one generation. `count` counts the tokens of all text so far; None without the model's tokenizer."""
+    """The guard of one generation. `written` is all its text so far; None without the model's tokenizer."""
 
-    def __init__(self, max_tokens: int, count: Callable[[], int] | None) -> None:
+    def __init__(self, max_tokens: int, written: WrittenText | None) -> None:
         self._max_tokens = max_tokens
-        self._count = count
+        self._written = written
         self._messages = 0
         self._bytes = 0
         self._messages_max, self._bytes_max = self._first_limits()
@@ -48,14 +48,19 @@ class LengthGuard:
     def _first_limits(self) -> tuple[int, int]:
         if self._max_tokens == UNLIMITED:
             return UNLIMITED, OUTPUT_BYTES_MAX
-        if self._count is None:
+        if self._written is None:
             most = TOKEN_MESSAGES_MAX * self._max_tokens + SLACK_MESSAGES
             return most, min(TOKEN_BYTES_MAX * most // TOKEN_MESSAGES_MAX, OUTPUT_BYTES_MAX)
         return self._max_tokens, min(USUAL_TOKEN_BYTES * self._max_tokens, OUTPUT_BYTES_MAX)
 
     def _has_more(self) -> bool:
-        """Whether the output may go on, by the tokenizer's count. Sets the limits up to the next count."""
-        left = self._max_tokens - self._count() if self._count is not None else 0
+        """Whether the output may go on, by the tokenizer's count. Sets the limits up to the next count, or leaves them
+        as they are while pieces of the text are not counted."""
+        if self._written is None:
+            return False
+        if not self._written.count_piece():
+            return self._written.tokens_least < self._max_tokens
+        left = self._max_tokens - sum(self._written.tokens())
         if left <= 0:
             return False
         more = max(left, self._max_tokens // STEPS)

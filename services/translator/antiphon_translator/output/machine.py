@@ -34,7 +34,7 @@ from typing import Any, ClassVar, NamedTuple
 from antiphon_core import events, response
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import Ids, new_item_id
-from antiphon_core.jsons import Fragment, Object, dumps
+from antiphon_core.jsons import Fragment, Object, dumps, loads
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
@@ -138,6 +138,12 @@ class ResponseMachine:
         self._next_sequence = 0
         self._frames: list[bytes] = []
         self._item: OpenItem | None = None
+        self._closed_bytes = 0
+
+    @property
+    def output_bytes(self) -> int:
+        """The size of the output so far, about that of its JSON."""
+        return self._closed_bytes + (self._item.size_bytes if self._item is not None else 0)
 
     def send(self, given: Input) -> None:
         """Applies one input. IllegalInput: the table has no row for it in this state, and nothing was changed."""
@@ -167,6 +173,11 @@ class ResponseMachine:
 
     def snapshot(self) -> Object:
         """The response so far. It equals the fold of all events so far."""
+        written: Object = loads(dumps(self._written()))
+        return written
+
+    def _written(self) -> Object:
+        """The response so far, the texts of its items as fragments of JSON."""
         if self._item is None:
             return self._response
         return self._response | {"output": [*self._response["output"], self._item.as_object()]}
@@ -198,7 +209,8 @@ class ResponseMachine:
         item.status = given.status
         for build in item.kind.closing:
             self._emit(build(item))
-        self._response = self.snapshot()
+        self._closed_bytes += item.size_bytes
+        self._response = self._written()
         self._item = None
 
     def _complete(self, given: Complete) -> None:
@@ -209,7 +221,7 @@ class ResponseMachine:
 
     def _fail(self, given: Fail) -> None:
         self._emit(events.error_event(self._next_sequence, given.error))
-        self._response = response.failed(self.snapshot(), given.error)
+        self._response = response.failed(self._written(), given.error)
         self._item = None
         self._end(Status.FAILED, given.usage, {})
 

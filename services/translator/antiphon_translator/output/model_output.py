@@ -30,9 +30,13 @@ class ModelOutput(Protocol):
         """The usage so far."""
 
     @property
-    def must_count(self) -> bool:
-        """Whether `usage` has to encode the prompt and the answer, because the server has not counted them. That may
-        take long, so it must not run on the event loop."""
+    def uncounted_bytes(self) -> int:
+        """The bytes of output that `usage` has to encode, because the server has not counted them. That may take long,
+        so it must not run on the event loop."""
+
+    @property
+    def must_count_prompt(self) -> bool:
+        """Whether `usage` also has to encode the prompt."""
 
     @property
     def reads_to_the_end(self) -> bool:

@@ -32,6 +32,7 @@ from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.output.length_guard import LengthGuard
 from antiphon_translator.output.model_output import ModelOutput, ReadOutput
 from antiphon_translator.output.scored_output import ScoredOutput, Scores
+from antiphon_translator.output.written_text import WrittenText
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import (
     Arguments,
@@ -135,7 +136,11 @@ class TokenOutput:
         return Usage(self._prompt_tokens, self._tokens, self._reasoning_tokens, cached)
 
     @property
-    def must_count(self) -> bool:
+    def uncounted_bytes(self) -> int:
+        return 0
+
+    @property
+    def must_count_prompt(self) -> bool:
         return False
 
     @property
@@ -229,8 +234,12 @@ class TextOutput:
         return self._count.usage()
 
     @property
-    def must_count(self) -> bool:
-        return self._count.is_open
+    def uncounted_bytes(self) -> int:
+        return self._count.uncounted_bytes
+
+    @property
+    def must_count_prompt(self) -> bool:
+        return False
 
     @property
     def reads_to_the_end(self) -> bool:
@@ -281,8 +290,12 @@ class ChatOutput:
         return self._count.usage()
 
     @property
-    def must_count(self) -> bool:
-        return self._count.is_open
+    def uncounted_bytes(self) -> int:
+        return self._count.uncounted_bytes
+
+    @property
+    def must_count_prompt(self) -> bool:
+        return self._count.lacks_input
 
     @property
     def reads_to_the_end(self) -> bool:
@@ -304,13 +317,13 @@ class _Count:
         *,
         is_measured: bool,
     ) -> None:
-        self._guard = LengthGuard(request.max_tokens, self._written_tokens if is_measured else None)
+        self._written = WrittenText(tokenizer)
+        self._guard = LengthGuard(request.max_tokens, self._written if is_measured else None)
         self._prompt_tokens = prompt_tokens
         self._max_tokens = request.max_tokens
         self._tokenizer = tokenizer
         self._given = ReportedUsage()
         self._is_at_length = False
-        self._texts = (bytearray(), bytearray())  # in UTF-8: not reasoning, reasoning
         self._carried: list[str] = []
 
     def note(self, chunk: TextChunk | ChatChunk) -> None:
@@ -323,17 +336,22 @@ class _Count:
         if not text:
             return False
         data = text.encode()
-        written = self._texts[is_reasoning]
-        written += data
+        self._written.append(data, is_reasoning=is_reasoning)
         if not self._guard.is_passed_by(len(data)):
             return False
         self._is_at_length = True
         return True
 
     @property
-    def is_open(self) -> bool:
-        """Whether text has to be encoded for the usage: a count is missing, or there is carried text."""
-        return self._given_input is None or self._given_output is None or bool(self._carried)
+    def uncounted_bytes(self) -> int:
+        """The bytes of text that `usage` has to encode, besides the prompt."""
+        carried = sum(map(len, self._carried))
+        return carried + (self._written.uncounted_bytes if self._given_output is None else 0)
+
+    @property
+    def lacks_input(self) -> bool:
+        """Whether the server has not counted the prompt."""
+        return self._given_input is None
 
     @property
     def _given_input(self) -> int | None:
@@ -343,7 +361,7 @@ class _Count:
     @property
     def _given_output(self) -> int | None:
         """The server's count of the output. A text has at least one token."""
-        return self._given.output_tokens or (None if any(self._texts) else self._given.output_tokens)
+        return self._given.output_tokens or (None if self._written else self._given.output_tokens)
 
     def carry(self, text: str) -> None:
         """Adds text of an earlier generation. The engine counts it in the prompt, and `usage` in the output."""
@@ -362,15 +380,12 @@ class _Count:
 
     def _counted_output(self) -> tuple[int, int]:
         """The tokens of the output, and of the reasoning in it, by the tokenizer."""
-        answer, reasoning = (self._tokens_in(text.decode()) for text in self._texts)
+        answer, reasoning = self._written.tokens()
         is_known = self._is_at_length and self._max_tokens != UNLIMITED
         return self._max_tokens if is_known else answer + reasoning, reasoning
 
-    def _written_tokens(self) -> int:
-        return sum(self._tokens_in(text.decode()) for text in self._texts)
-
     def _share_of_reasoning(self, output_tokens: int) -> int:
-        answer, reasoning = (len(text.decode()) for text in self._texts)
+        answer, reasoning = self._written.chars
         return round(output_tokens * reasoning / (answer + reasoning)) if reasoning else 0
 
     def _tokens_in(self, text: str) -> int:

@@ -126,8 +126,12 @@ class ScoredOutput:
         return self._output.usage()
 
     @property
-    def must_count(self) -> bool:
-        return self._output.must_count
+    def uncounted_bytes(self) -> int:
+        return self._output.uncounted_bytes
+
+    @property
+    def must_count_prompt(self) -> bool:
+        return self._output.must_count_prompt
 
     @property
     def reads_to_the_end(self) -> bool:

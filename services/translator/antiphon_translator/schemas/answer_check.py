@@ -7,6 +7,8 @@ for the operator.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import ANSWER_CHECK_NODES_MAX, ANSWER_EXPLAIN_NODES_MAX
 from antiphon_translator.schemas import schemas
@@ -30,10 +32,10 @@ class AnswerCheck:
         time."""
         return min(self._nodes * chars, ANSWER_CHECK_NODES_MAX) // _NODES_PER_BYTE
 
-    def mismatch_of(self, response: Object) -> str | None:
-        """Describes the mismatch of a response's answer as `mismatch` does. None: also if the response ends with
-        something else than a message."""
-        text = answer_of(response)
+    def mismatch_of(self, output: Sequence[Object]) -> str | None:
+        """Describes the mismatch of the answer in a response's output items as `mismatch` does. None: also if the last
+        one is no message."""
+        text = answer_of(output)
         return self.mismatch(text) if text is not None else None
 
     def mismatch(self, text: str) -> str | None:
@@ -63,10 +65,10 @@ def _nodes(place: Place) -> int:
     return 1 + patterns * _PATTERN_NODES
 
 
-def answer_of(response: Object) -> str | None:
-    """The text of the message that a response ends with; None if it ends with something else, such as a call or a
+def answer_of(output: Sequence[Object]) -> str | None:
+    """The text of the message that output items end with; None if they end with something else, such as a call or a
     refusal."""
-    last = response["output"][-1] if response["output"] else None
+    last = output[-1] if output else None
     if last is None or last["type"] != "message":
         return None
     parts = last["content"]

@@ -309,7 +309,7 @@ class BreakingTranslator(TextTranslator):
         said.feed(first_sequence=2, count=1, frames=events.encode({"type": events.CREATED, "response": body}))
         async for batch in super()._play(turn, asked):
             if left == 0:
-                yield failure(said, EngineUnavailable("The engine broke down."))
+                yield await failure(said, EngineUnavailable("The engine broke down."))
                 return
             said.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
             left = None if left is None else left - 1

@@ -15,7 +15,8 @@ def batch(number: int, *ids: int, final: Final | None = None) -> Batch:
 
 def joined(batches: Sequence[Batch], *, has_ids: bool = False) -> list[Batch]:
     joining = ResumableBatches(has_ids=has_ids)
-    return [done for each in batches if (done := joining.take(each)) is not None]
+    sent = [joining.take(each) if each.final is None else joining.end(each) for each in batches]
+    return [each for each in sent if each is not None]
 
 
 def test_batches_with_ids_and_streams_without_ids_are_left_alone() -> None:

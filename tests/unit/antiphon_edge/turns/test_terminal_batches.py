@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from threading import get_ident
+
 import pytest
 
 from antiphon_core import events, response
@@ -16,6 +19,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.fold import Fold, fold
 from antiphon_core.jsons import Object, loads
+from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_edge.turns.terminal_batches import cancellation, failed_before_output, failure, final_of, unstorable
@@ -37,8 +41,8 @@ def so_far() -> Fold:
     return folding
 
 
-def test_failure_continues_the_sequence_numbers_and_closes_open_items() -> None:
-    batch = failure(so_far(), EngineTimeout("no token"))
+async def test_failure_continues_the_sequence_numbers_and_closes_open_items() -> None:
+    batch = await failure(so_far(), EngineTimeout("no token"))
     log = events.decode(batch.frames)
     assert [(event["type"], event["sequence_number"]) for event in log] == [(events.ERROR, 2), (events.FAILED, 3)]
     assert (batch.first_sequence, batch.count) == (2, 2)
@@ -50,16 +54,16 @@ def test_failure_continues_the_sequence_numbers_and_closes_open_items() -> None:
     assert loads(response.join(final_of(batch).body, final_of(batch).output_items)) == ended == fold(log)
 
 
-def test_failed_response_keeps_its_error_code_only_if_openais_list_has_it() -> None:
-    log = events.decode(failure(so_far(), ContextLengthExceeded.of(input_tokens=9, context_length=8)).frames)
+async def test_failed_response_keeps_its_error_code_only_if_openais_list_has_it() -> None:
+    log = events.decode((await failure(so_far(), ContextLengthExceeded.of(input_tokens=9, context_length=8))).frames)
     assert log[0]["code"] == log[1]["response"]["error"]["code"] == "context_length_exceeded"
     assert (log[0]["error"]["type"], log[0]["param"]) == ("invalid_request_error", "input")
-    log = events.decode(failure(so_far(), StoreUnavailable("gone")).frames)
+    log = events.decode((await failure(so_far(), StoreUnavailable("gone"))).frames)
     assert (log[0]["code"], log[1]["response"]["error"]["code"]) == ("store_unavailable", "server_error")
 
 
-def test_a_cancellation_is_one_event() -> None:
-    batch = cancellation(so_far())
+async def test_a_cancellation_is_one_event() -> None:
+    batch = await cancellation(so_far())
     (event,) = events.decode(batch.frames)
     assert (event["type"], event["sequence_number"]) == (events.CANCELLED, 2)
     assert event["response"]["status"] == "cancelled"
@@ -96,12 +100,32 @@ def test_only_a_temporary_failure_without_tokens_is_before_output(final: Final, 
     assert failed_before_output(final) is is_nothing
 
 
-def test_a_turn_whose_output_is_too_large_fails_without_it() -> None:
+async def test_a_turn_whose_output_is_too_large_fails_without_it() -> None:
     folding = so_far()
-    batch = unstorable(folding)
+    batch = await unstorable(folding)
     folding.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
     ended = folding.response()
     assert (ended["status"], ended["output"]) == ("failed", [])
     assert batch.final is not None
     assert loads(response.join(batch.final.body, batch.final.output_items)) == ended
     assert isinstance(response.error_of(ended), TooLarge)
+
+
+@pytest.mark.parametrize("make", [cancellation, unstorable, lambda fold: failure(fold, EngineTimeout("no token"))])
+async def test_a_large_terminal_batch_is_made_off_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[Fold], Awaitable[Batch]]
+) -> None:
+    folding, threads = so_far(), list[int]()
+    part = {"type": "output_text", "text": "x" * INLINE_BYTES_MAX}
+    done = {"type": events.OUTPUT_ITEM_DONE, "output_index": 0, "item": ITEM | {"content": [part]}}
+    folding.feed(first_sequence=2, count=1, frames=events.encode(done | {"sequence_number": 2}))
+    split = response.split
+
+    def recorded(ended: Object) -> tuple[bytes, bytes]:
+        threads.append(get_ident())
+        return split(ended)
+
+    monkeypatch.setattr(response, "split", recorded)
+    await make(folding)
+    await make(so_far())
+    assert threads[0] != threads[1] == get_ident()

@@ -85,14 +85,14 @@ def finisher(*answers: Exception) -> tuple[TurnFinisher, Store]:
     return TurnFinisher(made, timing=TIMING), store
 
 
-def completed() -> Batch:
+async def completed() -> Batch:
     """A terminal batch; a cancellation stands for all of them."""
-    return cancellation(so_far())
+    return await cancellation(so_far())
 
 
 async def test_commit_has_the_fence_key_precondition_and_log_end_of_its_turn() -> None:
     finishing, store = finisher()
-    batch, fence = completed(), Precondition(fence=Fence(RESPONSE_ID, 1))
+    batch, fence = await completed(), Precondition(fence=Fence(RESPONSE_ID, 1))
     lease = Lease(Fence("s", 2), RESPONSE_ID, 0)
     turn = accepted(lease=lease, key="k", logged=True, precondition=fence, parent_id="p")
     assert (await finishing.end(turn, so_far(), batch)).batch is batch
@@ -108,7 +108,7 @@ async def test_commit_has_the_fence_key_precondition_and_log_end_of_its_turn() -
 
 async def test_commit_of_a_plain_turn_has_no_fence_key_precondition_and_log_end() -> None:
     finishing, store = finisher()
-    await finishing.end(accepted(), so_far(), completed())
+    await finishing.end(accepted(), so_far(), await completed())
     (commit,) = store.commits
     assert (commit.fence, commit.idempotency_key, commit.log_end) == (None, None, None)
     assert commit.precondition == NO_PRECONDITION
@@ -116,7 +116,7 @@ async def test_commit_of_a_plain_turn_has_no_fence_key_precondition_and_log_end(
 
 async def test_turn_that_is_not_stored_is_not_committed() -> None:
     finishing, store = finisher()
-    batch = completed()
+    batch = await completed()
     assert (await finishing.end(accepted(keep=False), so_far(), batch)).batch is batch
     assert store.commits == []
 
@@ -124,14 +124,14 @@ async def test_turn_that_is_not_stored_is_not_committed() -> None:
 @pytest.mark.parametrize("error", [StoreUnavailable("gone"), Timeout("late")])
 async def test_commit_with_an_unknown_outcome_is_retried_unchanged(error: Exception) -> None:
     finishing, store = finisher(error)
-    batch = completed()
+    batch = await completed()
     assert (await finishing.end(accepted(), so_far(), batch)).batch is batch
     assert store.commits[0] == store.commits[1]
 
 
 async def test_commit_is_retried_while_the_store_is_unavailable() -> None:
     finishing, store = finisher(*[StoreUnavailable("gone"), Timeout("late")] * 3)
-    batch = completed()
+    batch = await completed()
     assert (await finishing.end(accepted(), so_far(), batch)).batch is batch
     assert len(store.commits) == 7
 
@@ -147,7 +147,7 @@ async def test_commit_is_retried_while_the_store_is_unavailable() -> None:
 )
 async def test_turn_that_cannot_be_stored_ends_as_failed(error: AntiphonError, passes: bool) -> None:
     finishing, store = finisher(*[error] * 1000)
-    ended = await finishing.end(accepted(), so_far(), completed())
+    ended = await finishing.end(accepted(), so_far(), await completed())
     told = "The store does not answer." if isinstance(error, Timeout) else error.message
     assert events.decode(ended.batch.frames)[-1]["response"]["error"]["message"] == told
     assert (len(store.commits) > 1, ended.is_settled, store.appends) == (passes, not passes, [])
@@ -158,7 +158,7 @@ async def test_turn_that_cannot_be_stored_ends_as_failed(error: AntiphonError, p
 )
 async def test_error_of_a_commit_names_a_parameter_of_the_api(field: str | None, param: str | None) -> None:
     finishing, _ = finisher(LimitExceeded("As many as it may.", field=field, limit="1"))
-    told = events.decode((await finishing.end(accepted(), so_far(), completed())).batch.frames)
+    told = events.decode((await finishing.end(accepted(), so_far(), await completed())).batch.frames)
     assert (told[-2]["type"], told[-2]["code"], told[-2]["param"]) == ("error", "limit_exceeded", param)
 
 
@@ -166,21 +166,23 @@ async def test_error_of_a_commit_names_a_parameter_of_the_api(field: str | None,
 async def test_event_log_is_closed_only_if_the_turn_can_never_be_stored(error: AntiphonError, is_closed: bool) -> None:
     finishing, store = finisher(*[error] * 1000)
     fence = Fence(RESPONSE_ID, 1)
-    ended = await finishing.end(accepted(logged=True, precondition=Precondition(fence=fence)), so_far(), completed())
+    ended = await finishing.end(
+        accepted(logged=True, precondition=Precondition(fence=fence)), so_far(), await completed()
+    )
     end = EventAppend(RESPONSE_ID, 2, 2, ended.batch.frames, terminal=True)
     assert store.appends == ([(end, fence)] if is_closed else [])
 
 
 async def test_event_log_that_cannot_be_closed_does_not_hide_the_commit_error() -> None:
     finishing, _ = finisher(TooLarge("too much"), StaleFence.of("s", token=1))
-    ended = await finishing.end(accepted(logged=True), so_far(), completed())
+    ended = await finishing.end(accepted(logged=True), so_far(), await completed())
     assert b"too much" in ended.batch.frames
 
 
-def test_unexpected_error_is_logged_and_kept_from_the_client(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unexpected_error_is_logged_and_kept_from_the_client(caplog: pytest.LogCaptureFixture) -> None:
     finishing, _ = finisher()
     with caplog.at_level(logging.ERROR):
-        batch = finishing.broken(accepted(), so_far(), ValueError("secret"))
+        batch = await finishing.broken(accepted(), so_far(), ValueError("secret"))
     assert b"secret" not in batch.frames
     assert "secret" in caplog.text
     assert type(response.error_of(loads(final_of(batch).body))) is InternalError
@@ -193,10 +195,12 @@ async def test_a_cancellation_that_cannot_be_written_is_raised() -> None:
     assert store.commits[0].record.status is Status.CANCELLED
 
 
-def test_the_log_does_not_quote_the_request(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_does_not_quote_the_request(caplog: pytest.LogCaptureFixture) -> None:
     finishing, _ = finisher()
     with caplog.at_level(logging.INFO):
-        batch = finishing.broken(accepted(), so_far(), InvalidRequest("'canary' is no schema.", code="invalid_value"))
+        batch = await finishing.broken(
+            accepted(), so_far(), InvalidRequest("'canary' is no schema.", code="invalid_value")
+        )
     assert b"'canary' is no schema." in batch.frames
     assert "was cut off: InvalidRequest invalid_value" in caplog.text
     assert "canary" not in caplog.text
@@ -205,6 +209,6 @@ def test_the_log_does_not_quote_the_request(caplog: pytest.LogCaptureFixture) ->
 async def test_output_that_cannot_be_stored_is_no_mistake_of_a_parameter() -> None:
     error = InvalidRequest("'record.output_items' has more than 9 values.", field="record.output_items")
     finishing, _ = finisher(error)
-    told = events.decode((await finishing.end(accepted(), so_far(), completed())).batch.frames)
+    told = events.decode((await finishing.end(accepted(), so_far(), await completed())).batch.frames)
     assert (told[-2]["type"], told[-2]["code"], told[-2]["param"]) == ("error", "request_too_large", None)
     assert "record" not in told[-2]["message"]

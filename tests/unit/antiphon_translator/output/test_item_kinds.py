@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 
 from antiphon_core import events
 from antiphon_core.fold import fold
-from antiphon_core.jsons import Object
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_translator.output import item_kinds
 from antiphon_translator.output.item_kinds import (
     CUSTOM_TOOL_CALL,
     FUNCTION_CALL,
@@ -32,6 +34,11 @@ each_kind = pytest.mark.parametrize(("kind", "members"), ITEM_KINDS)
 
 def a_message() -> OpenItem:
     return OpenItem(MESSAGE, "msg_1", output_index=3)
+
+
+def read(value: object) -> Any:
+    """The value of which fragments of JSON are parts."""
+    return loads(dumps(value))
 
 
 def test_delta_frame_has_all_members_of_its_event() -> None:
@@ -61,12 +68,12 @@ def test_delta_frame_keeps_an_id_with_a_percent_sign() -> None:
 
 def test_text_of_an_item_is_its_joined_deltas() -> None:
     item = a_message()
-    assert item.text == ""
+    assert read(item.text) == ""
     for piece in ("a", "", "b"):
         item.append(piece, 0)
-    assert item.text == "ab"
+    assert read(item.text) == "ab"
     item.append("c", 0)
-    assert item.as_object()["content"][0]["text"] == "abc"
+    assert read(item.as_object())["content"][0]["text"] == "abc"
 
 
 def test_deltas_of_a_text_do_not_stay_in_memory() -> None:
@@ -83,7 +90,7 @@ def test_deltas_of_a_text_do_not_stay_in_memory() -> None:
 def test_message_item_has_all_members() -> None:
     item = a_message()
     item.status = "completed"
-    assert item.as_object() == {
+    assert read(item.as_object()) == {
         "id": "msg_1",
         "type": "message",
         "status": "completed",
@@ -105,14 +112,30 @@ def test_every_item_kind_opens_with_added_and_closes_with_done(kind: ItemKind, m
 def test_folded_events_of_an_item_equal_the_item(kind: ItemKind, members: Object) -> None:
     item = OpenItem(kind, "x_1", output_index=0, members=members)
     log: list[Object] = [{"type": events.CREATED, "response": {"output": []}}]
-    log += [build(item) for build in kind.opening]
-    assert fold(log)["output"] == [item.as_object()]
+    log += read([build(item) for build in kind.opening])
+    assert fold(log)["output"] == [read(item.as_object())]
     for number, piece in enumerate(("a", "ü", '"')):
         log += events.decode(item.append(piece, number))
-        assert fold(log)["output"] == [item.as_object()]
+        assert fold(log)["output"] == [read(item.as_object())]
     item.status = "completed"
-    log += [build(item) for build in kind.closing]
-    assert fold(log)["output"] == [item.as_object()]
+    log += read([build(item) for build in kind.closing])
+    assert fold(log)["output"] == [read(item.as_object())]
+
+
+def test_text_is_written_as_json_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    item, pieces = a_message(), ['say "hi"\n', "\U0001f642"]
+    written: list[object] = []
+
+    def recorded(value: object) -> bytes:
+        written.append(value)
+        return dumps(value)
+
+    monkeypatch.setattr(item_kinds, "dumps", recorded)
+    for number, piece in enumerate(pieces):
+        item.append(piece, number)
+    closing = read([build(item) for build in MESSAGE.closing])
+    assert written == pieces
+    assert closing[0]["text"] == "".join(pieces)
 
 
 LOGPROB = {"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}
@@ -122,14 +145,14 @@ def test_log_probabilities_are_in_the_deltas_and_the_done_events() -> None:
     item = a_message()
     log: list[Object] = [{"type": events.CREATED, "response": {"output": []}}]
     item.output_index = 0
-    log += [build(item) for build in MESSAGE.opening]
+    log += read([build(item) for build in MESSAGE.opening])
     for number, tokens in enumerate(([LOGPROB], [], [LOGPROB, LOGPROB])):
         (event,) = events.decode(item.append_scored("x" * len(tokens), tokens, number))
         log.append(event)
         assert list(event) == list(events.decode(item.append("", 0))[0])
         assert (event["delta"], event["logprobs"], event["sequence_number"]) == ("x" * len(tokens), tokens, number)
-        assert fold(log)["output"] == [item.as_object()]
-    text_done, part_done, item_done = (build(item) for build in MESSAGE.closing)
+        assert fold(log)["output"] == [read(item.as_object())]
+    text_done, part_done, item_done = read([build(item) for build in MESSAGE.closing])
     assert text_done["logprobs"] == [LOGPROB] * 3
     assert part_done["part"]["logprobs"] == item_done["item"]["content"][0]["logprobs"] == [LOGPROB] * 3
 
@@ -139,7 +162,7 @@ def test_events_of_a_summary_have_the_order_of_the_api() -> None:
     log = [build(item) for build in REASONING_SUMMARY.opening]
     log += events.decode(item.append("Hm.", 2))
     item.status = "completed"
-    log += [build(item) for build in REASONING_SUMMARY.closing]
+    log += read([build(item) for build in REASONING_SUMMARY.closing])
     assert [event["type"] for event in log] == [
         "response.output_item.added",
         "response.reasoning_summary_part.added",
@@ -150,7 +173,7 @@ def test_events_of_a_summary_have_the_order_of_the_api() -> None:
     ]
     assert [event.get("summary_index") for event in log] == [None, 0, 0, 0, 0, None]
     summary = [{"type": "summary_text", "text": "Hm."}]
-    assert item.as_object() == {
+    assert read(item.as_object()) == {
         "id": "rs_1",
         "type": "reasoning",
         "status": "completed",
@@ -163,7 +186,7 @@ def test_arguments_of_a_call_are_kept_as_written() -> None:
     item = OpenItem(FUNCTION_CALL, "fc_1", output_index=2, members=CALL)
     item.append('{"a": 1}', 5)
     item.status = "completed"
-    assert [build(item) for build in FUNCTION_CALL.closing] == [
+    assert read([build(item) for build in FUNCTION_CALL.closing]) == [
         {
             "type": "response.function_call_arguments.done",
             "item_id": "fc_1",
@@ -171,9 +194,9 @@ def test_arguments_of_a_call_are_kept_as_written() -> None:
             "name": "f",
             "arguments": '{"a": 1}',
         },
-        {"type": "response.output_item.done", "output_index": 2, "item": item.as_object()},
+        {"type": "response.output_item.done", "output_index": 2, "item": read(item.as_object())},
     ]
-    assert item.as_object() == {
+    assert read(item.as_object()) == {
         "id": "fc_1",
         "type": "function_call",
         "status": "completed",

@@ -86,7 +86,7 @@ def test_token_ids_behind_the_end_id_are_not_counted() -> None:
     made.take(TokenChunk([*ids_of(TOKENIZER, "<think>", "ab", "</think>", "cd"), END_ID, 5, 6]))
     assert made.finish is FinishReason.STOP
     assert made.usage() == Usage(3, 1 + 2 + 1 + 2 + 1, 2 + 1)
-    assert not made.must_count
+    assert (made.uncounted_bytes, made.must_count_prompt) == (0, False)
 
 
 def test_output_of_ids_is_cut_at_max_tokens() -> None:
@@ -123,7 +123,7 @@ def test_text_that_the_engine_counted_is_not_encoded(said: ReportedUsage, reason
     for part in ("<think>", "abcde", "</think>"):
         text.take(TextChunk(part))
     text.take(TextChunk("f" * 15, finish=FinishReason.STOP, usage=said))
-    assert not chat.must_count
+    assert (chat.uncounted_bytes, chat.must_count_prompt) == (0, False)
     assert chat.usage() == Usage(30, 20, reasoning)
     assert text.usage().output_tokens == said.output_tokens
 
@@ -132,7 +132,7 @@ def test_text_without_usage_is_counted_by_the_tokenizer() -> None:
     made = output(Level.TEXT)
     for chunk in chunks(Level.TEXT, "<think>", "ab", "</think>", "cd"):
         made.take(chunk)
-    assert made.must_count
+    assert made.uncounted_bytes == len("<think>ab</think>cd")
     assert made.usage() == Usage(3, tokens("<think>ab</think>cd"), tokens("ab</think>"))
 
 

@@ -113,11 +113,11 @@ def message(*texts: str) -> Object:
     ],
 )
 def test_answer_is_the_message_at_the_end_of_a_response(output: list[Object], text: str | None) -> None:
-    assert answer_of({"output": output}) == text
+    assert answer_of(output) == text
 
 
-def test_mismatch_of_a_response_is_that_of_its_answer() -> None:
+def test_mismatch_of_output_items_is_that_of_its_answer() -> None:
     person = check(PERSON)
-    assert person.mismatch_of({"output": [message('{"name":"Ann"}')]}) is None
-    assert person.mismatch_of({"output": [{"type": "function_call"}]}) is None
-    assert person.mismatch_of({"output": [message("")]}) == UNREADABLE
+    assert person.mismatch_of([message('{"name":"Ann"}')]) is None
+    assert person.mismatch_of([{"type": "function_call"}]) is None
+    assert person.mismatch_of([message("")]) == UNREADABLE
