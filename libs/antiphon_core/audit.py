@@ -4,29 +4,34 @@
 2. An id or a tenant that is not well-formed is written as `?`, because a caller may send any text in its place.
 3. Lines are appended to a file of their own, never to the other logs. The file may be moved away: it is opened again.
 4. Without a file nothing is written, and a request costs one comparison.
+5. A line that cannot be written is counted and reported, and its request goes on. Only where the operator requires the
+   audit log, a request without a line of its start is rejected, before it has run.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
-from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from time import time
+from time import monotonic, time
 from typing import Any
 
 from antiphon_core.config import SettingsError
+from antiphon_core.errors import Unavailable
 from antiphon_core.ids import is_tenant
 from antiphon_core.jsons import dumps
-from antiphon_core.telemetry import remedies
+from antiphon_core.line_output import LineFile
+from antiphon_core.telemetry import metrics, remedies
+from antiphon_core.telemetry.log_limit import LogLimit
 
-LOGGER = "antiphon.audit"
+STARTED = "started"
+"""The result in the line of a request's start."""
 IDS_MAX = 16
 """Ids in one line, at most; a request may name a thousand."""
+LOST_LOG_INTERVAL_S = 60.0
+_OTHERS = 0o007
 _ID = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _FIELDS = (
     "id",
@@ -41,10 +46,7 @@ _FIELDS = (
     "new_session_id",
 )
 _PARTS = ("record", "fence", "turn", "appends")
-_log = logging.getLogger(LOGGER)
 log = logging.getLogger(__name__)
-_open: list[logging.Handler] = []
-"""The handler of the file, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,49 +64,81 @@ class Action:
     request_id: str
 
 
-class _File(WatchedFileHandler):
-    """The file of the audit log. A line that cannot be written is dropped and reported in the other logs, so that no
-    request waits for a full disk."""
+class _AuditLog:
+    """The open file of the audit log, and the limit of the lines that report its losses."""
 
-    def handleError(self, record: logging.LogRecord) -> None:
-        log.error("a line of the audit log could not be written: %s", sys.exc_info()[1], extra=remedies.CHECK_FILE)
+    def __init__(self, file: LineFile, *, is_required: bool) -> None:
+        self.file = file
+        self.is_required = is_required
+        self._lost_limit = LogLimit(LOST_LOG_INTERVAL_S)
+
+    def write(self, action: Action) -> bool:
+        """Writes a line. Returns False, with the loss counted and reported, if it cannot be written."""
+        try:
+            self.file.write(_line_of(action))
+        except OSError as error:
+            metrics.AUDIT_LINES_LOST.of().add()
+            if count := self._lost_limit.count(monotonic()):
+                log.error("%d lines of the audit log were lost: %s", count, error, extra=remedies.CHECK_AUDIT_LOG)
+            return False
+        return True
 
 
-def configure(path: Path | None) -> None:
-    """Appends lines to this file from now on; None turns the audit log off. SettingsError: it cannot be opened."""
+_open: list[_AuditLog] = []
+"""The audit log, if there is one."""
+
+
+def configure(path: Path | None, *, is_required: bool = False) -> None:
+    """Appends lines to this file from now on; None turns the audit log off. With `is_required`, `require` checks that
+    the start of each request can be recorded. SettingsError: the file cannot be opened."""
     while _open:
-        file = _open.pop()
-        _log.removeHandler(file)
-        with suppress(OSError):  # a full disk, which lost the lines that were still buffered
-            file.close()
+        _open.pop().file.close()
     if path is None:
         return
     try:
-        file = _File(path, encoding="utf-8")
+        file = LineFile(path)
     except OSError as error:
         raise SettingsError(f"Cannot open the audit log {path}: {error.strerror}.") from error
-    file.setFormatter(logging.Formatter("%(message)s"))
-    _log.addHandler(file)
-    _log.setLevel(logging.INFO)
-    _log.propagate = False
-    _open.append(file)
+    if file.mode & _OTHERS:
+        log.warning("all users of this machine can read or write the audit log %s; chmod 600 prevents that", path)
+    _open.append(_AuditLog(file, is_required=is_required))
 
 
 def is_on() -> bool:
     return bool(_open)
 
 
+def is_required() -> bool:
+    """Whether requests whose start cannot be recorded are rejected."""
+    return is_on() and _open[0].is_required
+
+
 def note(action: Action) -> None:
-    """Writes one line, if the audit log is on."""
+    """Writes one line, if the audit log is on. Never raises."""
     if is_on():
-        tenant = action.tenant if not action.tenant or is_tenant(action.tenant) else "?"
-        fields = asdict(action) | {"tenant": tenant, "ids": [_shown(each) for each in action.ids[:IDS_MAX]]}
-        _log.info(dumps({"ts": round(time(), 3), **fields}).decode())
+        _open[0].write(action)
+
+
+def require(action: Action) -> None:
+    """Writes the line of a request's start, with the result STARTED, if the audit log is required. Unavailable: it
+    cannot be written."""
+    if is_required() and not _open[0].write(action):
+        raise Unavailable(
+            "This server records each request in its audit log before it runs, and the audit log cannot be written "
+            "now. Nothing was run or stored: send the request again later.",
+            code="audit_unavailable",
+        )
 
 
 def ids_in(message: Any) -> list[str]:
     """The first IDS_MAX ids in the message of a gRPC request, found by the names of their fields."""
     return list(_ids_in(message))[:IDS_MAX]
+
+
+def _line_of(action: Action) -> bytes:
+    tenant = action.tenant if not action.tenant or is_tenant(action.tenant) else "?"
+    fields = asdict(action) | {"tenant": tenant, "ids": [_shown(each) for each in action.ids[:IDS_MAX]]}
+    return dumps({"ts": round(time(), 3), **fields})
 
 
 def _ids_in(message: Any) -> Iterator[str]:

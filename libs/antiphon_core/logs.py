@@ -6,13 +6,15 @@ credentials are never logged.
 
 A line may quote names that a client chose. To prevent log injection and terminal escapes, control characters are
 escaped and the length is limited. The lines of a traceback are indented.
+
+A line that cannot be written is lost and counted: a full disk, or a pipe that is closed or not read, never fails or
+delays a request (line_output.py).
 """
 
 from __future__ import annotations
 
 import logging
 import re
-import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +23,11 @@ from typing import Any, Literal
 import orjson
 
 from antiphon_core import audit
-from antiphon_core.telemetry import correlation, log_fields
+from antiphon_core.config import SettingsError
+from antiphon_core.line_output import STDERR_FD, STDOUT_FD, LineOutput
+from antiphon_core.telemetry import correlation, log_fields, metrics
+
+log = logging.getLogger(__name__)
 
 MESSAGE_CHARS_MAX = 4_096
 TRACEBACK_LINES_MAX = 200
@@ -44,15 +50,61 @@ class LogSettings:
             "result. It may be moved away at any time. Without it there is no audit log."
         },
     )
+    audit_required: bool = field(
+        default=False,
+        metadata={
+            "doc": "Whether a request is rejected with 503 before it runs if the audit log cannot be written. Each "
+            "request then has a line for its start, too. Without this, lines that cannot be written are counted, and "
+            "requests go on."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if self.audit_required and self.audit is None:
+            raise SettingsError("ANTIPHON_LOG_AUDIT_REQUIRED needs ANTIPHON_LOG_AUDIT, the file of the audit log.")
 
 
-def configure(settings: LogSettings, *, worker: int | None = None) -> None:
-    """Sends all logs to standard error in the chosen form, and the audit log to its file. `worker` is the number of
-    this process if several write to the same standard error. SettingsError: the audit log cannot be opened."""
-    audit.configure(settings.audit)
-    handler = logging.StreamHandler(sys.stderr)
+def configure(settings: LogSettings, *, worker: int | None = None, fd: int = STDERR_FD) -> None:
+    """Sends all logs to `fd` in the chosen form, and the audit log to its file. `worker` is the number of this process
+    if several write to the same `fd`. SettingsError: the audit log cannot be opened."""
+    handler = _LineHandler(LineOutput(fd))
     handler.setFormatter(_json_lines(worker) if settings.json else _TextLine(worker))
     logging.basicConfig(level=settings.level, handlers=[handler], force=True)
+    audit.configure(settings.audit, is_required=settings.audit_required)
+
+
+def announce(text: str, *, fd: int = STDOUT_FD) -> None:
+    """Prints lines for people, such as the banner. If they cannot be written, the process goes on without them."""
+    try:
+        LineOutput(fd).write(text.encode(errors="backslashreplace"))
+    except OSError as error:
+        metrics.LOG_LINES_LOST.of().add()
+        log.warning("standard output cannot be written: %s", error)
+
+
+class _LineHandler(logging.Handler):
+    """Writes each record as a line, and says how many were lost once it can."""
+
+    def __init__(self, output: LineOutput) -> None:
+        super().__init__()
+        self._output = output
+        self._lost = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record).encode(errors="backslashreplace")
+        except Exception:  # noqa: BLE001 - a bug in the call that logs: logging prints it, and the call goes on
+            self.handleError(record)
+            return
+        try:
+            self._output.write(line)
+        except OSError:
+            self._lost += 1
+            metrics.LOG_LINES_LOST.of().add()
+            return
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            log.warning("%d lines of this log before the last one could not be written", lost)
 
 
 class _TextLine(logging.Formatter):

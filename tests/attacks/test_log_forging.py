@@ -3,9 +3,10 @@ colour and no content into the log."""
 
 from __future__ import annotations
 
-import io
 import logging
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import orjson
 import pytest
@@ -29,16 +30,17 @@ SECRET = "my bank account is 1234567890"
 
 
 @pytest.fixture(params=[False, True], ids=["text", "JSON"])
-def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], bytes]]:
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], bytes]]:
     """The bytes that the configured log has written so far."""
-    raw = io.BytesIO()
+    path = tmp_path / "log"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT)
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
-    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(raw, "utf-8", write_through=True))
-    logs.configure(LogSettings(json=request.param))
-    yield raw.getvalue
+    logs.configure(LogSettings(json=request.param), fd=fd)
+    yield path.read_bytes
     root.handlers[:] = before
     root.setLevel(level)
+    os.close(fd)
 
 
 def lines(text: bytes) -> list[str]:

@@ -104,9 +104,11 @@ class ServedCall(_ObservedCall):
         self._caller, self._tenant = caller, tenant
 
     def asked(self, request: Any) -> None:
-        """Records the ids in the request, for the audit log."""
+        """Records the ids in the request, for the audit log. Unavailable: the audit log is required, and the line of
+        the call's start cannot be written."""
         if audit.is_on():
             self._ids = audit.ids_in(request)
+            audit.require(self._action(audit.STARTED))
 
     def __enter__(self) -> Self:
         correlation.begin(Correlation.of_call(text_metadata(self._context.invocation_metadata())))
@@ -121,12 +123,12 @@ class ServedCall(_ObservedCall):
             metrics.RPC_STREAMS.of(self._service, self._method.name).add(-1)
         super().__exit__(kind, error, traceback)
         if audit.is_on():
-            self._audit()
+            audit.note(self._action(self._code))
 
-    def _audit(self) -> None:
+    def _action(self, result: str) -> Action:
         peer, request_id = callers.host_of(self._context.peer()), correlation.current().request_id
         path, ids = self._method.path, self._ids
-        audit.note(Action(self._service, self._caller, peer, self._tenant, path, ids, self._code, request_id))
+        return Action(self._service, self._caller, peer, self._tenant, path, ids, result, request_id)
 
 
 class MadeCall(_ObservedCall):

@@ -354,6 +354,18 @@ LOOP_LAG_MAX = gauge(
     "The longest lag of the event loop in the last ten seconds.",
     targets=ALL,
 )
+LOG_LINES_LOST = counter(
+    "antiphon_log_lines_lost_total",
+    "Lines for standard output or standard error that could not be written: the disk is full, the pipe is closed, or "
+    "its reader does not read. The process goes on without them.",
+    targets=ALL,
+)
+AUDIT_LINES_LOST = counter(
+    "antiphon_audit_lines_lost_total",
+    "Lines that could not be written to the audit log. With log.audit_required the requests of lines about a start "
+    "were rejected.",
+    targets=[EDGE, TRANSLATOR, STORE],
+)
 BUILD = gauge("antiphon_build_info", "Always 1, with the version.", targets=ALL, labels=("version",))
 
 # ---- Tenants: only with metrics.tenants (tenants.py) ----

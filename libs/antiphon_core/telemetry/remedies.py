@@ -28,6 +28,10 @@ RESTORE_DATA = _remedy(
 )
 RAISE_FILE_LIMIT = _remedy("Raise the limit of open files (ulimit -n, LimitNOFILE), or run more edges.")
 CHECK_FILE = _remedy("Correct the file that this line names; it is read again when it changes, without a restart.")
+CHECK_AUDIT_LOG = _remedy(
+    "Free space for the file that log.audit names, and let this user create and write it. The file is opened again "
+    "for the next line, without a restart."
+)
 CHECK_PROFILE = _remedy(
     "Compare the endpoint, the model's name and the API key in the profile of this model with those of its server: "
     "curl ENDPOINT/models lists what the server has."

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from antiphon_core.line_output import open_standard_streams
+
 
 def main() -> int:
     """Runs the command line and returns the exit status. If a package is missing, prints how to install it."""
+    open_standard_streams()
     from antiphon.cli import main as run
 
     try:

@@ -38,7 +38,7 @@ async def _run_targets(names: Sequence[str], loaded: Settings) -> None:
     process = Process(loaded)
     with lifecycle.building():
         parts = build(names, process)
-    await lifecycle.run(parts, on_started=lambda: print(banner.addresses(process), flush=True))
+    await lifecycle.run(parts, on_started=lambda: logs.announce(banner.addresses(process)))
 
 
 def _run_workers(names: Sequence[str], loaded: Settings) -> int:

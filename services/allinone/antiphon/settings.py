@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from antiphon_core import config
+from antiphon_core import config, logs
+from antiphon_core.line_output import STDERR_FD
 from antiphon_core.logs import LogSettings
 from antiphon_core.telemetry.settings import MetricsSettings
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
@@ -64,7 +64,7 @@ class Settings:
     def print_warnings(self, sections: Iterable[str]) -> None:
         """Prints the warnings of these sections on standard error."""
         for message, explanation in self.warnings(sections):
-            print(f"warning: {message}\n         {explanation}", file=sys.stderr)
+            logs.announce(f"warning: {message}\n         {explanation}", fd=STDERR_FD)
 
 
 def load(

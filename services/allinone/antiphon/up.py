@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from antiphon import banner, chat_models, local_model, profile_files
 from antiphon.settings import Settings
 from antiphon.targets import Process, build
-from antiphon_core import lifecycle
+from antiphon_core import lifecycle, logs
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import Unavailable
 from antiphon_core.lifecycle import Part
@@ -199,9 +199,9 @@ class _Welcome:
 
     async def start(self) -> None:
         missing = await self._wait_ready()
-        print(banner.welcome(self._process, models=self._models.names, engine=self._models.engine), flush=True)
+        logs.announce(banner.welcome(self._process, models=self._models.names, engine=self._models.engine))
         if missing:
-            print(f"warning: not ready yet: {missing}", flush=True)
+            logs.announce(f"warning: not ready yet: {missing}")
 
     async def stop(self) -> None:
         pass

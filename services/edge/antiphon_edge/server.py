@@ -146,7 +146,8 @@ class EdgeServer:
             self.app.add_routes(console.table())
 
     def _add_access_checks(self, *, opens_metrics: bool) -> None:
-        """Adds the checks of access in their order: audit, CORS, web pages, authentication, encodings, admission."""
+        """Adds the checks of access in their order: audit, CORS, web pages, authentication, required audit, encodings,
+        admission."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
         prepare.append(request_ids.add_headers)
         prepare.append(dropped_tools.add_header)
@@ -168,6 +169,7 @@ class EdgeServer:
         budget = ByteBudget("bodies", total=settings.bodies_bytes_max, share=settings.bodies_bytes_per_tenant)
         bodies.set_budget(self.app, budget)
         middlewares.append(authentication.middleware(authenticator))  # type: ignore[arg-type]
+        middlewares.append(auditing.require_audit)
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, self._limiter)
         middlewares.append(admission.admit)

@@ -24,11 +24,11 @@ async def run_and_stop(parts: Sequence[Part], *, on_started: Callable[[], None])
 
 
 def test_serve_starts_its_targets_and_prints_their_addresses(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lifecycle, "run", run_and_stop)
     assert main(["serve", "--target=store", "--store-port=0"]) == 0
-    out, err = capsys.readouterr()
+    out, err = capfd.readouterr()
     assert out.startswith("store       127.0.0.1:")
     assert "warning: Responses are kept in memory only." in err
     assert "edge" not in out
@@ -45,14 +45,14 @@ def test_serve_with_workers_exits_with_the_status_of_the_supervisor(flag: str, m
 
 
 def test_serve_exits_with_the_message_and_status_of_a_failed_worker(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run(_targets: Sequence[str], _settings: Settings) -> int:
         raise WorkerFailed(Failed("No such file.", 2))
 
     monkeypatch.setattr(service, "run", run)
     assert main(["serve", "--target=edge", "--workers=2"]) == 2
-    assert capsys.readouterr().err == "antiphon: No such file.\n"
+    assert capfd.readouterr().err == "antiphon: No such file.\n"
 
 
 def test_a_grpc_port_that_is_in_use_is_one_message(capfd: pytest.CaptureFixture[str]) -> None:

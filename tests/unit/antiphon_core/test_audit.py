@@ -11,9 +11,12 @@ import pytest
 from antiphon_core import audit, logs
 from antiphon_core.audit import Action
 from antiphon_core.config import SettingsError
+from antiphon_core.errors import Unavailable
 from antiphon_core.jsons import loads
 from antiphon_core.logs import LogSettings
+from antiphon_core.telemetry import metrics
 
+FULL = Path("/dev/full")
 ACTION = Action("edge", "key 1", "10.0.0.1", "acme", "GET /v1/models", ("resp_1",), "200", "req_1")
 
 
@@ -79,14 +82,56 @@ def test_audit_lines_are_in_no_other_log(file: Path) -> None:
     assert (len(lines(file)), seen) == (1, [])
 
 
-def test_an_audit_line_that_cannot_be_written_is_reported_in_the_main_log(
-    file: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    audit.configure(Path("/dev/full"))
-    audit.note(ACTION)
+def test_audit_lines_on_a_full_disk_are_counted_and_reported_once(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    audit.configure(FULL)
+    before = metrics.AUDIT_LINES_LOST.of().value
+    for _ in range(100):
+        audit.note(ACTION)
+    assert metrics.AUDIT_LINES_LOST.of().value == before + 100
     assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == [
-        "a line of the audit log could not be written: [Errno 28] No space left on device"
+        "1 lines of the audit log were lost: [Errno 28] No space left on device"
     ]
+
+
+def test_audit_log_goes_on_after_a_full_disk_was_rotated(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(FULL)
+    for _ in range(3):
+        audit.note(ACTION)
+    file.rename(file.with_suffix(".1"))
+    audit.note(ACTION)
+    assert len(lines(file)) == 1
+
+
+def test_required_audit_line_that_cannot_be_written_rejects_the_request(file: Path) -> None:
+    audit.configure(file, is_required=True)
+    audit.require(replace(ACTION, result=audit.STARTED))
+    audit.note(ACTION)
+    assert [line["result"] for line in lines(file)] == ["started", "200"]
+    audit.configure(FULL, is_required=True)
+    with pytest.raises(Unavailable, match="cannot be written") as caught:
+        audit.require(ACTION)
+    assert caught.value.code == "audit_unavailable"
+    audit.note(ACTION)  # the end of a request that has run is never an error
+
+
+def test_audit_log_that_is_not_required_has_no_lines_of_starts(file: Path) -> None:
+    audit.require(ACTION)
+    assert lines(file) == []
+
+
+@pytest.mark.parametrize(("mode", "warnings"), [(None, 0), (0o640, 0), (0o644, 1), (0o602, 1)])
+def test_audit_log_is_the_owners_and_a_file_that_others_can_read_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int | None, warnings: int
+) -> None:
+    path = tmp_path / "another"
+    if mode is not None:
+        path.touch()
+        path.chmod(mode)
+    audit.configure(path)
+    audit.configure(None)
+    assert path.stat().st_mode & 0o777 == (mode or 0o600)
+    assert len([record for record in caplog.records if "chmod 600" in record.message]) == warnings
 
 
 def test_the_audit_setting_names_the_file(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +139,8 @@ def test_the_audit_setting_names_the_file(file: Path, tmp_path: Path, monkeypatc
     logs.configure(LogSettings(audit=tmp_path / "another"))
     audit.note(ACTION)
     assert (len(lines(tmp_path / "another")), lines(file)) == (1, [])
+    with pytest.raises(SettingsError, match="ANTIPHON_LOG_AUDIT_REQUIRED needs"):
+        LogSettings(audit_required=True)
     with pytest.raises(SettingsError, match="Cannot open the audit log"):
         audit.configure(tmp_path / "none" / "audit")
 

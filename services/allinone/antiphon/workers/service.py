@@ -10,6 +10,7 @@ from antiphon.workers.messages import Assignment
 from antiphon.workers.ports import ReservedPorts
 from antiphon.workers.sharing import of_one_worker, require_shareable
 from antiphon.workers.supervisor import Supervisor, WorkerFailed
+from antiphon_core import logs
 from antiphon_core.clock import SystemClock
 from antiphon_core.sealing_keys import SealingKeys
 
@@ -30,6 +31,6 @@ async def run(targets: Sequence[str], settings: Settings) -> int:
             sealing_keys=SealingKeys.ephemeral(),
         )
         supervisor = Supervisor(assignment, count, clock=SystemClock())
-        return await supervisor.run(lambda ready: print(banner.workers(ready.addresses, count), flush=True))
+        return await supervisor.run(lambda ready: logs.announce(banner.workers(ready.addresses, count)))
     finally:
         ports.close()

@@ -39,7 +39,7 @@ def of_workers(edge: EdgeSettings) -> Settings:
 
 
 async def test_all_workers_share_ports_and_sealing_keys(
-    given: list[tuple[Assignment, int]], capsys: pytest.CaptureFixture[str]
+    given: list[tuple[Assignment, int]], capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert await service.run(["edge"], of_workers(EdgeSettings(port=0, replicas=3, **AFAR))) == 3
     ((assignment, count),) = given
@@ -47,7 +47,7 @@ async def test_all_workers_share_ports_and_sealing_keys(
     assert assignment.settings.edge.port != 0
     assert assignment.settings.edge.replicas == 6
     assert assignment.sealing_keys is not None
-    assert capsys.readouterr().out == "edge  http://h:1\nworkers     2 processes, each with all of this\n"
+    assert capfd.readouterr().out == "edge  http://h:1\nworkers     2 processes, each with all of this\n"
 
 
 async def test_a_sealing_keys_file_is_passed_to_each_worker(

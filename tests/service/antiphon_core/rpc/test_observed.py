@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon_core import audit
-from antiphon_core.errors import InternalError, ResponseNotFound, StaleFence, StoreUnavailable
+from antiphon_core.errors import InternalError, ResponseNotFound, StaleFence, StoreUnavailable, Unavailable
 from antiphon_core.jsons import loads
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.message_types import MessageType
@@ -182,3 +182,16 @@ async def test_an_audit_line_has_the_ids_of_the_request_and_its_result(client: R
         "request_id": "",
     }
     assert (missing["ids"], missing["result"]) == (["missing"], "NOT_FOUND")
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+async def test_audit_log_that_is_full_rejects_calls_only_if_it_is_required(
+    client: RpcClient, service: Service, is_required: bool
+) -> None:
+    audit.configure(Path("/dev/full"), is_required=is_required)
+    try:
+        with pytest.raises(Unavailable, match="audit log") if is_required else nullcontext():
+            await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id="resp_1"))
+    finally:
+        audit.configure(None)
+    assert len(service.seen) == (0 if is_required else 1)

@@ -100,6 +100,49 @@ async def test_each_turn_of_a_websocket_is_an_audit_line(edge: RunningEdge, secr
     assert CANARY not in whole(log)
 
 
+async def test_lost_audit_lines_fail_no_request(edge: RunningEdge, secret: str, log: Path) -> None:
+    fill(log)
+    body = {"model": "m", "input": CANARY}
+    assert (await edge.ask("POST", "/v1/responses", body, headers=bearer(secret))).status == 200
+
+
+async def test_required_audit_log_that_is_full_rejects_requests_before_their_turns(
+    edge: RunningEdge, secret: str, log: Path
+) -> None:
+    audit.configure(log, is_required=True)
+    fill(log)
+    answer = await edge.ask("POST", "/v1/responses", {"model": "m", "input": CANARY}, headers=bearer(secret))
+    assert (answer.status, answer.json["error"]["code"], edge.translator.turns) == (503, "audit_unavailable", [])
+    assert (await edge.ask("GET", "/v1/models", headers=bearer(secret[:-1] + "_"))).status == 401
+    assert (await edge.ask("GET", "/v1/health/live")).status == 200
+    clear(log)
+    answer = await edge.ask("POST", "/v1/responses", {"model": "m", "input": CANARY}, headers=bearer(secret))
+    assert (answer.status, len(edge.translator.turns)) == (200, 1)
+    assert [line[2:] for line in audit_lines(log)] == [
+        ("POST /v1/responses", [], "started"),
+        ("POST /v1/responses", [answer.json["id"]], "200"),
+    ]
+
+
+async def test_required_audit_log_rejects_turns_of_an_open_websocket(edge: RunningEdge, secret: str, log: Path) -> None:
+    audit.configure(log, is_required=True)
+    async with edge.http.session.ws_connect(edge.http.url + "/v1/responses", headers=bearer(secret)) as socket:
+        fill(log)
+        await socket.send_json({"type": "response.create", "model": "m", "input": CANARY})
+        event = await socket.receive_json()
+    assert (event["type"], event["error"]["code"], edge.translator.turns) == ("error", "audit_unavailable", [])
+
+
+def fill(log: Path) -> None:
+    """Puts a device that is always full in the place of the log."""
+    log.unlink(missing_ok=True)
+    log.symlink_to("/dev/full")
+
+
+def clear(log: Path) -> None:
+    log.unlink()
+
+
 async def test_audit_line_names_a_proxy_by_its_address(log: Path) -> None:
     async with running_edge(tenants=True) as edge:
         await edge.ask("GET", "/v1/models", headers={"x-tenant-id": "globex"})
