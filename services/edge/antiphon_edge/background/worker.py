@@ -20,6 +20,7 @@ from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
 from antiphon_core.telemetry import correlation, metrics, remedies, spans, tracing
 from antiphon_core.telemetry.correlation import Correlation
+from antiphon_core.telemetry.log_limit import LogLimit
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_edge.background import queueing
 from antiphon_edge.background.background import Background
@@ -78,6 +79,7 @@ class Worker:
         self._name = f"worker-{ids.hex(12)}"
         self._stopping = asyncio.Event()
         self._claim_lock = asyncio.Lock()
+        self._failed_claims = LogLimit()
         self._slots: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -100,18 +102,20 @@ class Worker:
     async def _slot(self, holder: str) -> None:
         """Runs one job after the other until the worker stops."""
         while not self._stopping.is_set():
-            job = None
             correlation.begin(Correlation())
-            try:
-                job = await self._next_job(holder)
-                if job is not None:
-                    await self._take(job)
-            except AntiphonError as error:
-                log.warning("%s failed and is tried again: %s", _attempted(job), error.message)
-                await asyncio.sleep(PAUSE_S)
-            except Exception:
-                log.exception("%s failed and is tried again", _attempted(job), extra=remedies.REPORT)
-                await asyncio.sleep(PAUSE_S)
+            job = await self._next_job(holder)
+            if job is not None:
+                await self._take_or_log(job)
+
+    async def _take_or_log(self, job: Job) -> None:
+        try:
+            await self._take(job)
+        except AntiphonError as error:
+            log.warning("the attempt at response %s failed and is tried again: %s", job.id, error.message)
+            await self._pause()
+        except Exception:
+            log.exception("the attempt at response %s failed and is tried again", job.id, extra=remedies.REPORT)
+            await self._pause()
 
     async def _take(self, job: Job) -> None:
         correlation.note(response_id=job.id, job_id=job.id)
@@ -126,14 +130,38 @@ class Worker:
             busy.add(-1)
 
     async def _next_job(self, holder: str) -> Job | None:
-        """Claims a job; None if there is none now. One slot at a time polls the store. An overloaded process claims
-        none: turns of waiting callers come first, and another worker may be free."""
+        """Claims a job; None if there is none now, or the claim failed. One slot at a time polls the store, and pauses
+        after a failure before the next slot may poll: 64 idle slots of a full store logged 128 lines a second."""
         async with self._claim_lock:
-            if self._is_overloaded():
-                await asyncio.sleep(PAUSE_S)
-                return None
-            await self._starter.watch.require_room()  # an attempt that cannot be stored is lost
-            return None if self._stopping.is_set() else await self._claim(holder)
+            try:
+                return await self._claim_if_able(holder)
+            except Exception as error:  # noqa: BLE001 - logged, and the claim is tried again
+                self._log_failed_claim(error)
+            await self._pause()
+            return None
+
+    async def _claim_if_able(self, holder: str) -> Job | None:
+        """Claims a job. An overloaded process claims none: turns of waiting callers come first, and another worker may
+        be free."""
+        if self._is_overloaded():
+            await self._pause()
+            return None
+        await self._starter.watch.require_room()  # an attempt that cannot be stored is lost
+        return None if self._stopping.is_set() else await self._claim(holder)
+
+    def _log_failed_claim(self, error: Exception) -> None:
+        if not (count := self._failed_claims.count(self._clock.monotonic())):
+            return
+        if isinstance(error, AntiphonError):
+            log.warning("%d claims of jobs failed and are tried again: %s", count, error.message)
+        else:
+            log.error("%d claims of jobs failed and are tried again", count, exc_info=error, extra=remedies.REPORT)
+
+    async def _pause(self) -> None:
+        """Waits PAUSE_S, or until the worker stops."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PAUSE_S):
+                await self._stopping.wait()
 
     def _is_overloaded(self) -> bool:
         return self._load.lag_s >= LAG_S_MAX or self._load.memory_share >= MEMORY_SHARE_MAX
@@ -237,7 +265,3 @@ class Worker:
             self._models.answered(model)
         else:
             self._models.gave_up(model)
-
-
-def _attempted(job: Job | None) -> str:
-    return f"the attempt at response {job.id}" if job is not None else "the claim of a job"

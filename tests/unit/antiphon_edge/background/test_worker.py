@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core import events
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import EngineFault, StaleFence
+from antiphon_core.errors import EngineFault, StaleFence, StoreUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import dumps
@@ -297,6 +297,29 @@ async def test_one_slot_at_a_time_asks_for_jobs(system: Bench, monkeypatch: pyte
         await system.until(lambda: bool(idle.store.calls))
         await asyncio.sleep(0.05)
         assert [name for name, _ in idle.store.calls if name != "ready"] == ["claim_job"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "level"), [(StoreUnavailable("The store is full."), "WARNING"), (KeyError("a bug"), "ERROR")]
+)
+async def test_idle_slots_of_a_store_that_fails_log_one_line_and_poll_one_at_a_time(
+    system: Bench, caplog: pytest.LogCaptureFixture, fault: Exception, level: str
+) -> None:
+    running = most = looks = 0
+
+    async def look() -> None:
+        nonlocal running, most, looks
+        running, looks = running + 1, looks + 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        raise fault
+
+    async with system.worker(slots=64) as idle:
+        idle.store.before["claim_job"] = look
+        await system.until(lambda: looks >= 10)
+    assert most == 1
+    assert [record.levelname for record in caplog.records if "claim" in record.message] == [level]
 
 
 async def test_no_event_log_writer_remains_after_a_response_was_released(system: Bench) -> None:
