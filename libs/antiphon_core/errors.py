@@ -39,6 +39,7 @@
     │   └── EngineTimeout
     ├── EngineFault                    the engine answered with an error of its own
     │   └── EngineMisconfigured        the model's profile does not fit its server: only an operator can correct it
+    ├── ServiceFault                   a service of Antiphon answered what its protocol excludes
     ├── Unimplemented
     └── InternalError                  a bug of Antiphon; the cause is logged, never sent
 
@@ -324,6 +325,10 @@ class EngineMisconfigured(EngineFault):
     pass
 
 
+class ServiceFault(AntiphonError):
+    pass
+
+
 class Unimplemented(AntiphonError):
     @classmethod
     def of(cls, what: str) -> Self:
@@ -444,6 +449,7 @@ TABLE: tuple[Row, ...] = (
     Row(EngineTimeout, "ENGINE_TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "engine_timeout"),
     Row(EngineFault, "ENGINE_FAULT", _Code.UNKNOWN, 502, _SERVER, "engine_fault"),
     Row(EngineMisconfigured, "ENGINE_MISCONFIGURED", _Code.FAILED_PRECONDITION, 502, _SERVER, "engine_misconfigured"),
+    Row(ServiceFault, "SERVICE_FAULT", _Code.UNKNOWN, 502, _SERVER, "service_fault"),
     Row(Unimplemented, "UNIMPLEMENTED", _Code.UNIMPLEMENTED, 501, _SERVER, "unimplemented"),
     Row(InternalError, "INTERNAL", _Code.INTERNAL, 500, _SERVER, "server_error"),
 )
@@ -471,5 +477,5 @@ def revive(reason: str, message: str, facts: dict[str, str]) -> AntiphonError:
     """Rebuilds an error that another process raised. An unknown `reason` becomes an InternalError."""
     row = _ROW_BY_REASON.get(reason)
     cls = row.error if row else InternalError
-    rest = dict(facts)
-    return cls(message, field=rest.pop("field", None), **rest)
+    rest = {name: fact for name, fact in facts.items() if name not in ("self", "message", "field")}
+    return cls(message, field=facts.get("field"), **rest)

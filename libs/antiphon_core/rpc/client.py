@@ -18,7 +18,7 @@ from antiphon_core.rpc.addresses import stays_here
 from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.channels import Channels
-from antiphon_core.rpc.codec import decode, encode
+from antiphon_core.rpc.codec import decode_answer, encode_request
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.health import fault_in
 from antiphon_core.rpc.observed import MadeCall
@@ -95,7 +95,7 @@ class RpcClient:
                         raise
                 else:
                     self._absence.is_over()
-                    return decode(method.response, data)
+                    return decode_answer(method.response, data)
                 await asyncio.sleep(pause_s)
 
     async def _answer(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> bytes:
@@ -134,7 +134,7 @@ class RpcClient:
                                 has_begun = True
                                 self._absence.is_over()
                             made.step_out()
-                            yield decode(method.response, data)
+                            yield decode_answer(method.response, data)
                     return
                 except PeerSilent as error:
                     made.failed(self._unavailable(str(error)))
@@ -196,7 +196,7 @@ class RpcClient:
         timeout = timeout_s if timeout_s is not None else method.deadline_s
         try:
             call = self._channels.choose().methods[method.name]
-            return call(encode(method.request, request), timeout=timeout, metadata=metadata)
+            return call(encode_request(method.request, request), timeout=timeout, metadata=metadata)
         except grpc.aio.UsageError as error:
             raise self._closed() from error
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import InvalidRequest, ServiceFault, TooLarge
+from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import culprits
 from antiphon_core.rpc.message_types import MessageType
 
@@ -20,6 +21,16 @@ Plain = TypeVar("Plain", bound=Message)
 def encode(kind: MessageType, message: Any) -> bytes:
     """Serializes `message`. ValueError, TypeError: a field has a value that its type cannot represent."""
     data: bytes = kind.to_strict(message).SerializeToString()
+    return data
+
+
+def encode_request(kind: MessageType, message: Any) -> bytes:
+    """Serializes the request of an RPC. TooLarge: no service receives so many bytes. Raises what `encode` raises.
+
+    The check is made here, because a service that rejects bytes does not say whether they are the request's."""
+    data = encode(kind, message)
+    if len(data) > RPC_MESSAGE_BYTES_MAX:
+        raise TooLarge(f"The request is {len(data)} bytes long; services receive {RPC_MESSAGE_BYTES_MAX} at most.")
     return data
 
 
@@ -37,6 +48,15 @@ def decode(kind: MessageType, data: bytes) -> Any:
     if field is not None:
         raise InvalidRequest(f"'{field}' has the wrong wire type.", field=field, code="invalid_type")
     return kind.from_strict(strict)
+
+
+def decode_answer(kind: MessageType, data: bytes) -> Any:
+    """Parses the answer of a service. ServiceFault: the bytes are not a message of this type. A service that cannot be
+    read is no mistake of the client, which an InvalidRequest would tell it."""
+    try:
+        return decode(kind, data)
+    except InvalidRequest as error:
+        raise ServiceFault(f"A service answered what cannot be read: {error.message}") from error
 
 
 def decode_plain(kind: type[Plain], data: bytes) -> Plain:

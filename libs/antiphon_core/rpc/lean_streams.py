@@ -20,7 +20,7 @@ from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.absence import Absence
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_core.rpc.client import call_metadata
-from antiphon_core.rpc.codec import decode, encode
+from antiphon_core.rpc.codec import decode_answer, encode_request
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.observed import MadeCall
 from antiphon_core.rpc.services import Api, Method
@@ -85,8 +85,8 @@ class LeanStreams:
         `receive`.
         """
         method = self._api.methods[name]
-        data = encode(method.request, request)
-        answers = _Answers(lambda message: receive(decode(method.response, message)), self._absence)
+        data = encode_request(method.request, request)
+        answers = _Answers(lambda message: receive(decode_answer(method.response, message)), self._absence)
         with MadeCall(method) as made:
             await self._attempts(method, data, answers, tenant, flow, made, silence_s)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,11 @@ from antiphon_core.errors import (
     AntiphonError,
     GrpcStatus,
     InternalError,
-    InvalidRequest,
     PermissionDenied,
     PreviousResponseNotReady,
+    ServiceFault,
     SessionLocked,
     Timeout,
-    TooLarge,
     Unauthenticated,
     Unavailable,
     Unimplemented,
@@ -106,7 +106,11 @@ def from_rpc_error(error: grpc.aio.AioRpcError, unavailable: type[Unavailable]) 
     """The error that the caller of a failed RPC raises: the one that the other side sent, otherwise one for the
     transport's status code. `unavailable` names the service that could not be reached."""
     call: Any = error  # from_call wants a Call; an AioRpcError has all that it reads of one
-    return _from_status(rpc_status.from_call(call), error.code(), error.details() or error.code().name, unavailable)
+    try:
+        status = rpc_status.from_call(call)
+    except (DecodeError, ValueError):  # malformed, or of another code or message than the call
+        status = None
+    return _from_status(status, error.code(), error.details() or error.code().name, unavailable)
 
 
 def from_grpc_error(error: GrpcError, unavailable: type[Unavailable]) -> AntiphonError:
@@ -120,7 +124,10 @@ def from_grpc_error(error: GrpcError, unavailable: type[Unavailable]) -> Antipho
 
 def from_bytes(data: bytes, unavailable: type[Unavailable]) -> AntiphonError:
     """The error in a serialized google.rpc.Status, as `from_rpc_error` reads it."""
-    status = status_pb2.Status.FromString(data)
+    try:
+        status = status_pb2.Status.FromString(data)
+    except DecodeError:
+        return ServiceFault("A service answered with an error that cannot be read.")
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
     return _from_status(status, code, status.message or code.name, unavailable)
 
@@ -128,10 +135,12 @@ def from_bytes(data: bytes, unavailable: type[Unavailable]) -> AntiphonError:
 def _from_status(
     status: status_pb2.Status | None, code: grpc.StatusCode, details: str, unavailable: type[Unavailable]
 ) -> AntiphonError:
+    """The error in the details of a status; without a readable one, the error of its code."""
     for detail in status.details if status is not None else ():
         info = error_details_pb2.ErrorInfo()
-        if detail.Unpack(info) and info.domain == ERROR_DOMAIN:
-            return revive(info.reason, details, dict(info.metadata))
+        with suppress(DecodeError):
+            if detail.Unpack(info) and info.domain == ERROR_DOMAIN:
+                return revive(info.reason, details, dict(info.metadata))
     return _from_code(code, details, unavailable)
 
 
@@ -140,11 +149,13 @@ def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailabl
         service = unavailable.__name__.removesuffix("Unavailable").lower()
         _log_unreachable(service, details)
         return unavailable(f"The {service} cannot be reached.", away=True)
+    # Antiphon's services say in the details what is wrong with a request. A bare code is the transport's, or another
+    # server's: then the service does not speak its protocol, and the client has made no mistake.
     by_code: dict[grpc.StatusCode, type[AntiphonError]] = {
         grpc.StatusCode.DEADLINE_EXCEEDED: Timeout,
         grpc.StatusCode.UNIMPLEMENTED: Unimplemented,
-        grpc.StatusCode.INVALID_ARGUMENT: InvalidRequest,
-        grpc.StatusCode.RESOURCE_EXHAUSTED: TooLarge,
+        grpc.StatusCode.INVALID_ARGUMENT: ServiceFault,
+        grpc.StatusCode.RESOURCE_EXHAUSTED: ServiceFault,
         grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
         grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
     }

@@ -77,7 +77,7 @@ class TranslatorClient:
 
         def take(message: Any) -> None:
             nonlocal ended
-            if not message.count:  # a heartbeat
+            if not message.count and not message.frames and not message.HasField("final"):  # a heartbeat
                 return
             batch = wire.batch_value(message)
             ended = batch.final is not None

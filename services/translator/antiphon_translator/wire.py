@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import InvalidRequest, ServiceFault
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
 from antiphon_core.rpc.methods import TRANSLATOR
@@ -17,6 +17,8 @@ _STATUS = {
     Status.INCOMPLETE: v1.FinalStatus.INCOMPLETE,
     Status.FAILED: v1.FinalStatus.FAILED,
 }
+_FINAL_ENDS = (b"{", b"}", b"[", b"]")
+"""The first and last bytes of a response and of its items. Parsing them would take as long as the answer is large."""
 _FROM_STATUS = {number: status for status, number in _STATUS.items()}
 
 
@@ -63,6 +65,7 @@ def batch_message(batch: Batch) -> Any:
 
 
 def batch_value(message: Any) -> Batch:
+    """ServiceFault: the message is not one that a translator sends."""
     return Batch(
         first_sequence=message.first_sequence,
         count=message.count,
@@ -99,8 +102,7 @@ def _final_fields(final: Final) -> dict[str, Any]:
 
 
 def _final_value(message: Any) -> Final:
-    return Final(
-        status=_FROM_STATUS[message.status],
-        body=message.body,
-        output_items=message.output_items,
-    )
+    status, body, items = _FROM_STATUS.get(message.status), message.body, message.output_items
+    if status is None or (body[:1], body[-1:], items[:1], items[-1:]) != _FINAL_ENDS:
+        raise ServiceFault("A translator ended a response with something that is no response.")
+    return Final(status=status, body=body, output_items=items)

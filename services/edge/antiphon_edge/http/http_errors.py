@@ -30,6 +30,7 @@ from antiphon_core.errors import (
     PermissionDenied,
     PositionMismatch,
     RequestRateExceeded,
+    ServiceFault,
     SessionLocked,
     SessionLost,
     StaleFence,
@@ -80,6 +81,7 @@ SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
     EngineTimeout: True,
     EngineFault: True,
     EngineMisconfigured: False,  # an operator has to correct the profile or the key of the model
+    ServiceFault: True,  # another replica may answer
     Unimplemented: False,
     InternalError: True,
 }

@@ -15,6 +15,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
 from antiphon_core.telemetry import metrics
 from antiphon_edge.sealed.reasoning import Change, unchanged
+from antiphon_edge.turns.batch_order import BatchOrder
 from antiphon_edge.turns.interrupt import Interrupt
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.resumable_batches import ResumableBatches
@@ -54,6 +55,7 @@ class Generation:
         """Generates to the end, and returns the terminal batch, which `receive` does not get.
 
         Raises:
+            ServiceFault: the batches of a translator do not follow each other.
             EngineFault: `state` has output without token ids, so no translator can continue it.
             Exception: the error of the last translator, of `receive` or `change`, or of the interrupt.
         """
@@ -77,6 +79,7 @@ class Generation:
         state, resume = self.state, None
         if state.next_sequence:
             resume = Resume(state.next_sequence, tuple(state.token_ids))
+        self._order = BatchOrder(state.next_sequence)
         self._batches = ResumableBatches(has_ids=bool(state.token_ids))
         await self._translator.generate(self._turn, self._take, flow=self._flow, resume=resume, checkpoints=True)
 
@@ -85,6 +88,7 @@ class Generation:
         if self._interrupt.error is not None:
             return
         try:
+            self._order.check(given)
             if given.final is not None:
                 self._terminal = given
             elif (batch := self._batches.take(given)) is not None:

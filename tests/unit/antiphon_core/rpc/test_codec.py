@@ -5,8 +5,9 @@ from grpc_health.v1 import health_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_core.errors import InvalidRequest
-from antiphon_core.rpc.codec import decode, decode_plain, encode
+from antiphon_core.errors import InvalidRequest, ServiceFault, TooLarge
+from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc.codec import decode, decode_answer, decode_plain, encode, encode_request
 from antiphon_core.rpc.methods import STORE
 from antiphon_protos.antiphon.store import v1
 
@@ -50,3 +51,15 @@ def test_a_message_of_grpcs_own_services_is_read_or_refused() -> None:
     assert decode_plain(health_pb2.HealthCheckRequest, asked.SerializeToString()) == asked
     with pytest.raises(InvalidRequest):
         decode_plain(health_pb2.HealthCheckRequest, b"\xff")
+
+
+def test_an_answer_that_cannot_be_read_is_a_fault_of_the_service() -> None:
+    kind = STORE.methods["GetResponseRecord"].response
+    with pytest.raises(ServiceFault, match="cannot be read"):
+        decode_answer(kind, b"\xff\xff")
+
+
+def test_a_request_that_no_service_receives_is_too_large() -> None:
+    kind = STORE.methods["GetResponseRecord"].request
+    with pytest.raises(TooLarge):
+        encode_request(kind, v1.GetResponseRecordRequest(id="x" * RPC_MESSAGE_BYTES_MAX))

@@ -20,6 +20,7 @@ from antiphon_core.errors import (
     PreviousResponseNotReady,
     RequestRateExceeded,
     Row,
+    ServiceFault,
     SessionLocked,
     StaleFence,
     StoreUnavailable,
@@ -28,6 +29,7 @@ from antiphon_core.errors import (
     TranslatorUnavailable,
     Unauthenticated,
     Unimplemented,
+    revive,
 )
 from antiphon_core.rpc import status
 from antiphon_core.rpc.status import from_bytes, from_rpc_error, to_bytes, to_status
@@ -111,7 +113,8 @@ def test_an_error_without_a_retry_delay_has_no_retry_detail(error: AntiphonError
         (grpc.StatusCode.CANCELLED, StoreUnavailable),
         (grpc.StatusCode.DEADLINE_EXCEEDED, Timeout),
         (grpc.StatusCode.UNIMPLEMENTED, Unimplemented),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, TooLarge),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, ServiceFault),
+        (grpc.StatusCode.INVALID_ARGUMENT, ServiceFault),
         (grpc.StatusCode.UNAUTHENTICATED, Unauthenticated),
         (grpc.StatusCode.PERMISSION_DENIED, PermissionDenied),
         (grpc.StatusCode.UNKNOWN, InternalError),
@@ -121,6 +124,19 @@ def test_errors_of_the_transport_are_named_by_their_code(code: grpc.StatusCode, 
     error = from_rpc_error(AioRpcError(code, Metadata(), Metadata(), "why"), StoreUnavailable)
     assert type(error) is expected
     assert error.message == ("The store cannot be reached." if expected is StoreUnavailable else "why")
+
+
+@pytest.mark.parametrize("details", [b"\xff\xff", b"\x1a\x04\x12\x02\xff\xff"])
+def test_details_that_cannot_be_read_leave_the_error_of_the_code(details: bytes) -> None:
+    trailers = Metadata(("grpc-status-details-bin", details))
+    failed = AioRpcError(grpc.StatusCode.UNKNOWN, Metadata(), trailers, "why")
+    assert type(from_rpc_error(failed, StoreUnavailable)) is InternalError
+    assert type(status.from_bytes(b"\xff\xff", StoreUnavailable)) is ServiceFault
+
+
+def test_facts_that_no_error_has_are_left_out() -> None:
+    error = revive("STALE_FENCE", "why", {"message": "other", "self": "me", "field": "id", "id": "resp_1"})
+    assert (type(error), error.message, error.field, error.facts) == (StaleFence, "why", "id", {"id": "resp_1"})
 
 
 def test_the_address_of_an_unreachable_service_is_logged_and_not_sent(
