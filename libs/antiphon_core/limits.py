@@ -7,6 +7,7 @@ URL_BYTES_MAX = 16 * 2**10  # twice the usual limit of browsers and proxies
 HEADER_BYTES_MAX = 64 * 2**10  # one header with its name: some clients put JSON about a whole turn into one
 HEAD_BYTES_MAX = 256 * 2**10  # one whole head, received before the client is authenticated
 HEADS_BYTES_MAX = 64 * 2**20  # all incomplete heads of a process; one peer may have an eighth
+CHUNK_FRAMING_BYTES_MAX = 2 * 2**20  # of one body: 350,000 chunks, one for each token of its JSON
 BODY_BYTES_MAX = 10 * 2**20  # OpenAI's own order of magnitude; one body is held in memory while it is parsed
 JSON_DEPTH_MAX = 64  # real items nest < 20 levels; the JSON writer itself gives up at 254
 JSON_VALUES_MAX = 200_000  # in one body: 4,096 items have < 50,000; parsing so many takes 15 ms, with the GIL held

@@ -50,7 +50,8 @@ SANS_IO = [
         f"antiphon_edge/chat/{name}.py"
         for name in ("chunks", "completions", "error_translator", "messages", "requests")
     ),
-    "antiphon_edge/http/masking.py",
+    "antiphon_edge/http/allowance.py",
+    "antiphon_edge/http/socket_frames.py",
     "antiphon_translator/schemas/answer_check.py",
     "antiphon_translator/conversation.py",
     "antiphon_translator/generation.py",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import socket
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -18,7 +19,8 @@ from aiohttp import web
 
 from antiphon_edge.access_settings import AccessSettings
 from antiphon_edge.http.byte_budget import Tally
-from antiphon_edge.http.masking import MaskedFrames
+from antiphon_edge.http.paced_reads import PLAIN_BYTES
+from antiphon_edge.http.socket_frames import CheckedFrames, Violation
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +50,20 @@ class StreamConnection(web.RequestHandler):
     """A connection that reports the state of its transport's buffer, and remembers the options of its socket."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+        super().__init__(*args, read_bufsize=PLAIN_BYTES, **options)
         self.writing_listener: WritingListener | None = None
         self.options: dict[tuple[int, int], int | bytes] = {}
-        self.frames: MaskedFrames | None = None  # once the connection is a WebSocket
+        self.frames: CheckedFrames | None = None  # once the connection is a WebSocket
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Resumes reading if it is paused. aiohttp calls this for every chunk that a handler reads of a body, and feeds
+        the parser with nothing each time: with chunks of one byte, that was most of the work."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
+    def read_on(self) -> None:
+        if not (self._reading_paused or self._buffer_paused):  # aiohttp's own flow control
+            self._resume_transport_reading()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -64,8 +76,6 @@ class StreamConnection(web.RequestHandler):
             self.writing_listener.resume_writing()
 
 
-_NO_ROOM_REASON = b"too many bytes of messages are being received; connect again later"
-_NO_ROOM = b"\x88" + bytes([len(_NO_ROOM_REASON) + 2]) + (1013).to_bytes(2) + _NO_ROOM_REASON  # a close frame
 _DROP_UNSENT = struct.pack("ii", 1, 0)  # struct linger: closing resets the connection
 _BOUNDS: web.AppKey[WriteBounds] = web.AppKey("write bounds", WriteBounds)
 
@@ -100,27 +110,21 @@ def watch_writing(request: web.Request, listener: WritingListener | None) -> Non
         listener.pause_writing()
 
 
-def bound_messages(request: web.Request, tally: Tally) -> None:
-    """Counts the bytes of each WebSocket message in `tally` until the message is complete. Closes the connection when a
-    message exceeds the budget."""
+def bound_messages(request: web.Request, tally: Tally, fail: Callable[[Violation], None]) -> None:
+    """Counts the bytes of each WebSocket message in `tally` until the message is complete. Calls `fail` when the client
+    breaks a rule for frames, or a message exceeds the budget; nothing more is read then."""
     connection = request.protocol
     if isinstance(connection, StreamConnection) and connection.frames is not None:
-        connection.frames.listener = _MessageBound(connection, tally)
+        connection.frames.watch(_MessageBound(tally, fail))
 
 
 class _MessageBound:
-    def __init__(self, connection: StreamConnection, tally: Tally) -> None:
-        self._connection = connection
+    def __init__(self, tally: Tally, fail: Callable[[Violation], None]) -> None:
         self._tally = tally
+        self.fail = fail
 
     def grow(self, size: int) -> bool:
-        if self._tally.try_add(size) is None:
-            return True
-        log.info("%s is disconnected: its message exceeds the budget for messages", self._connection.peername)
-        if self._connection.transport is not None:
-            self._connection.transport.write(_NO_ROOM)
-            self._connection.transport.close()
-        return False
+        return self._tally.try_add(size) is None
 
     def end(self) -> None:
         self._tally.clear()

@@ -25,6 +25,11 @@ class HeadDetector:
         self._chunks: StreamReader | None = None  # the last request's body in chunks, while it is incomplete
         self._end = b""  # the last three bytes of an incomplete head
 
+    @property
+    def body_bytes(self) -> int:
+        """How many of the next bytes belong to a body, by its Content-Length."""
+        return self._lacking
+
     def head_bytes(self, data: bytes, requests: Sequence[Request]) -> int:
         """Returns how many bytes at the end of `data` belong to an incomplete head.
 

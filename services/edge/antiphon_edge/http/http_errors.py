@@ -47,8 +47,9 @@ from antiphon_core.errors import (
     row_of,
 )
 from antiphon_core.jsons import dumps
-from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
 from antiphon_core.telemetry import remedies
+from antiphon_edge.http.chunk_framing import FramingTooLarge
 from antiphon_edge.http.slow_senders import BodyTimeout
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,10 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 RETRY_AFTER_S = 1
+FRAMING_TOO_LARGE = (
+    f"The chunks of the request body have more than {CHUNK_FRAMING_BYTES_MAX} bytes of sizes, extensions and trailers. "
+    "Send larger chunks, or the body in one piece."
+)
 _PASSED_HEADERS = ("Allow", "Upgrade", "Connection", "Sec-WebSocket-Version")
 SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
     Unauthenticated: False,  # between services: an operator has to fix the tokens
@@ -116,6 +121,8 @@ def status_of(error: Exception) -> int:
         return error.status
     if isinstance(error, BodyTimeout):
         return HTTPStatus.REQUEST_TIMEOUT
+    if isinstance(error, FramingTooLarge):
+        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     return HTTPStatus.BAD_REQUEST if isinstance(error, web.RequestPayloadError) else HTTPStatus.INTERNAL_SERVER_ERROR
 
 
@@ -128,6 +135,8 @@ def _answer_to(request: web.Request, error: Exception) -> web.Response:
         return _answer_of_aiohttp(request, error)
     if isinstance(error, BodyTimeout):
         return _body_timeout(status_of(error))
+    if isinstance(error, FramingTooLarge):
+        return _answer(TooLarge(FRAMING_TOO_LARGE))
     if isinstance(error, web.RequestPayloadError):
         return _unreadable_body(status_of(error))
     log.error("%s %s failed", request.method, request.rel_url.raw_path, exc_info=error, extra=remedies.REPORT)

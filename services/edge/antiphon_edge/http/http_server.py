@@ -28,14 +28,16 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, HEADS_BYTES_MAX, URL_BYTES_MAX
 from antiphon_edge.http import ambiguity, request_ids
 from antiphon_edge.http.byte_budget import ByteBudget
+from antiphon_edge.http.chunk_framing import FramingBound
 from antiphon_edge.http.connection_table import ConnectionTable
 from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.head_detector import HeadDetector
 from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
 from antiphon_edge.http.http_errors import MALFORMED, Handler, enveloping, rejection
-from antiphon_edge.http.masking import MaskedFrames
+from antiphon_edge.http.paced_reads import PLAIN_BYTES, PacedReads, ReadBuffer
 from antiphon_edge.http.slow_senders import SenderWatch
+from antiphon_edge.http.socket_frames import CheckedFrames
 
 log = logging.getLogger(__name__)
 
@@ -97,11 +99,13 @@ class HttpServer(web.Server):
         self._cors = cors
         self._read_timeout_s = read_timeout_s
         self._table = table
+        self._read_buffer = ReadBuffer()
         self._heads = ByteBudget("heads", total=HEADS_BYTES_MAX, share=HEADS_BYTES_MAX // 8)
 
-    def __call__(self) -> web.RequestHandler:
+    def __call__(self) -> PacedReads:  # type: ignore[override]
         heads = HeadBound(self._heads)
-        return _Connection(self, self._ids, self._cors, self._read_timeout_s, self._table, heads)
+        connection = _Connection(self, self._ids, self._cors, self._read_timeout_s, self._table, heads)
+        return PacedReads(connection, self._read_buffer)
 
 
 class _Connection(StreamConnection):
@@ -132,6 +136,7 @@ class _Connection(StreamConnection):
         self._sender = SenderWatch(read_timeout_s, is_answering=self._is_answering, hang_up=self._hang_up)
         self._table = table
         self._detector = HeadDetector()
+        self._framing = FramingBound()
         self._head = heads
         self.peer = ""
 
@@ -144,6 +149,12 @@ class _Connection(StreamConnection):
 
     def _is_answering(self) -> bool:
         return self._current_request is not None or bool(self._messages)
+
+    @property
+    def plain_bytes(self) -> int:
+        if self._is_over:
+            return PLAIN_BYTES  # they are dropped
+        return self.frames.payload_bytes if self.frames is not None else self._detector.body_bytes
 
     def shed(self) -> None:
         """Closes this idle connection to make room for a new one."""
@@ -176,6 +187,8 @@ class _Connection(StreamConnection):
             self._reject_head()
         elif requests and not isinstance(requests[-1][0], RawRequestMessage):
             self._break_bodies()
+        elif not self._watch_framing(data, requests):
+            self._is_over = True
 
     def _watch_sender(self, data: bytes, requests: Sequence[Any]) -> bool:
         """Notes for timeouts and sizes that `data` was read, and completed the heads of `requests`. Returns False if an
@@ -186,6 +199,15 @@ class _Connection(StreamConnection):
         if requests:
             self._head.clear()
         return not head_bytes or self._head.try_add(self.peer, head_bytes)
+
+    def _watch_framing(self, data: bytes, requests: Sequence[Any]) -> bool:
+        """Notes for the framing of chunks that `data` was read. Returns False if it is too large."""
+        if not requests:
+            return self._framing.note_received(len(data))
+        message, body = requests[-1]
+        if message.chunked:
+            self._framing.begin(body)
+        return True
 
     def _break_bodies(self) -> None:
         """Makes reading the incomplete bodies fail: the parser has failed, and gives them nothing more."""
@@ -217,7 +239,7 @@ class _Connection(StreamConnection):
         """Makes the connection a WebSocket. It has no read timeout: a client is alive as long as it answers pings."""
         self._sender.stop()
         self.serves_last = False
-        self.frames = MaskedFrames(parser)
+        self.frames = CheckedFrames(parser, self._loop.time)
         super().set_parser(self.frames, data_received_cb)  # type: ignore[arg-type]
 
     def handle_error(

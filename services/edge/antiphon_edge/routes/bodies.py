@@ -52,6 +52,8 @@ async def _read(request: web.Request, tally: Tally) -> bytes:
 
 
 async def _decoded(request: web.Request, tally: Tally) -> bytes:
+    if (request.content_length or 0) > request.client_max_size:
+        raise web.HTTPRequestEntityTooLarge(request.client_max_size)
     decoder = decoder_of(request, tally.add)
     body = bytearray()
     async for data in request.content.iter_any():

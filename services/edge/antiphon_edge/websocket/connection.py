@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from antiphon_core import offload
 from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, InvalidRequest, Unavailable
@@ -27,6 +27,7 @@ from antiphon_core.telemetry import remedies
 from antiphon_edge.callers import auditing, authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections
+from antiphon_edge.http.allowance import Allowance, Rate
 from antiphon_edge.quotas.admission import limiter_of
 from antiphon_edge.routes import bodies, sessions
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -39,6 +40,11 @@ from antiphon_edge.websocket.outbox import LaneQueue, Outbox
 from antiphon_edge.websocket.warm_up import WarmUps
 
 log = logging.getLogger(__name__)
+
+USELESS_RATE = Rate(burst=128, per_s=1)
+"""Messages of one connection that begin nothing, because they are invalid or too many wait."""
+TOO_MANY_USELESS = f"More messages failed than {USELESS_RATE.burst}, and {USELESS_RATE.per_s:g} a second.".encode()
+_DATA = (WSMsgType.TEXT, WSMsgType.BINARY)
 
 
 class Connection:
@@ -69,6 +75,7 @@ class Connection:
         self._write_timeout_s = connections.bounds_of(request).write_timeout_s
         self._lanes = Lanes(running_max=running_max if session_id is None else 1)
         self._outbox = Outbox()
+        self._useless = Allowance(USELESS_RATE, asyncio.get_running_loop().time)
         self._served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._close_code = WSCloseCode.OK
         self._writing: asyncio.Task[None] | None = None
@@ -124,16 +131,24 @@ class Connection:
                 self._served.set_result(None)
 
     async def _read(self) -> None:
-        """Handles the client's messages until the connection ends."""
+        """Handles the client's messages until the connection ends, one in each iteration of the event loop: those that
+        were read together are handed on without a pause."""
         async for message in self._socket:
-            if message.type is WSMsgType.TEXT:
-                await self._send(await self._received(message.data))
-            elif message.type is WSMsgType.BINARY:
-                error = InvalidRequest("Messages must be text, not binary.", field="message", code="invalid_type")
-                await self._send([socket_messages.error(error)])
+            answers = await self._received(message) if message.type in _DATA else []
+            await self._send(answers)
+            if answers and not self._useless.take():
+                await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=TOO_MANY_USELESS)
+                return
+            await asyncio.sleep(0)
 
-    async def _received(self, text: str) -> list[bytes]:
-        """Handles a message. Returns the messages to answer at once."""
+    async def _received(self, message: WSMessage) -> list[bytes]:
+        """Handles a message. Returns the messages to answer at once, which all are errors."""
+        if message.type is WSMsgType.BINARY:
+            error = InvalidRequest("Messages must be text, not binary.", field="message", code="invalid_type")
+            return [socket_messages.error(error)]
+        return await self._parsed(message.data)
+
+    async def _parsed(self, text: str) -> list[bytes]:
         try:
             message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
         except AntiphonError as error:

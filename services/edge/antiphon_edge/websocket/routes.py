@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Mapping
+from typing import Any
 
-from aiohttp import WSCloseCode, web
+from aiohttp import WebSocketError, WSCloseCode, web
 
 from antiphon_core.errors import Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.telemetry import metrics
 from antiphon_edge.http import connections, pages
+from antiphon_edge.http.socket_frames import Violation
 from antiphon_edge.routes import bodies, response_list, sessions
 from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import subprotocols
 from antiphon_edge.websocket.connection import Connection
 from antiphon_edge.websocket.warm_up import WarmUps
+
+log = logging.getLogger(__name__)
 
 LIFETIME_S = 3_600.0  # OpenAI's
 _REASONS: Mapping[int, bytes] = {
@@ -90,17 +95,17 @@ class SocketRoutes:
             drops_hosted=self._drops_hosted,
             running_max=self._running_max,
         )
-        await self._serve(connection, request)
+        await self._serve(connection, request, socket)
         return socket
 
-    async def _serve(self, connection: Connection, request: web.Request) -> None:
+    async def _serve(self, connection: Connection, request: web.Request, socket: _Socket) -> None:
         """Serves a connection until it is closed. It is asked to close when it reaches its maximum age."""
         self._open.add(connection)
         metrics.STREAMS_OPEN.of("websocket").add()
         ageing = asyncio.get_running_loop().call_later(self._lifetime_s, connection.expire, self._lifetime_s)
         try:
             with bodies.tally_of(request) as tally:
-                connections.bound_messages(request, tally)
+                connections.bound_messages(request, tally, socket.fail)
                 await connection.serve()
         finally:
             ageing.cancel()
@@ -124,8 +129,19 @@ class SocketRoutes:
 class _Socket(web.WebSocketResponse):
     """A WebSocket that gives the reason for a close code of aiohttp, which sends the bare code."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._reasons = dict(_REASONS)
+
+    def fail(self, violation: Violation) -> None:
+        """Closes the connection when the messages that came before the violation are read."""
+        log.info("a WebSocket is closed with %d: %s", violation.code, violation.reason)
+        self._reasons[violation.code] = violation.reason.encode()
+        if self._reader is not None:
+            self._reader.set_exception(WebSocketError(violation.code, violation.reason))
+
     async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
-        return await super().close(code=code, message=message or _REASONS.get(code, b""), drain=drain)
+        return await super().close(code=code, message=message or self._reasons.get(code, b""), drain=drain)
 
 
 def _opens(socket: web.WebSocketResponse, request: web.Request) -> bool:

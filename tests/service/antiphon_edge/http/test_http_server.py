@@ -135,7 +135,7 @@ async def test_malformed_body_behind_a_running_request_is_rejected_in_its_turn(e
     ("request_", "status", "code"),
     [
         (head(b"POST /v1/responses", b"Content-Length: nine") + LARGE, 400, MALFORMED),
-        (post(LARGE, b"Content-Encoding: gzip"), 400, MALFORMED),
+        (post(LARGE[:BODY_BYTES_MAX], b"Content-Encoding: gzip"), 400, MALFORMED),
         (post(gzip.compress(LARGE, compresslevel=0), b"Content-Encoding: gzip"), 413, "request_too_large"),
     ],
     ids=["no request", "no body", "too large a body"],

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 from yarl import URL
 
-from antiphon_edge.http.masking import MaskedFrames
+from antiphon_edge.http import socket_frames
+from antiphon_edge.http.socket_frames import CheckedFrames, Violation
 from tests.support.edge import RunningEdge
 from tests.support.raw_http import head
 
@@ -52,9 +53,9 @@ def frame(first: int, payload: bytes, *, masked: bool = True) -> bytes:
 
 def fed(stream: bytes, cuts: list[int]) -> Seen:
     seen = Seen()
-    frames = MaskedFrames(seen)
+    frames = CheckedFrames(seen, lambda: 0.0)
     for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        assert frames.feed_data(stream[begin:end]) == (False, b"")
+        frames.feed_data(stream[begin:end])
     frames.feed_eof()
     assert seen.is_over
     return seen
@@ -69,12 +70,11 @@ def test_masked_frames_are_passed_on_unchanged_at_any_cut(seed: int) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("whole", [True, False])
-def test_first_unmasked_frame_is_replaced_by_an_invalid_one(size: int, whole: bool) -> None:
+def test_nothing_is_passed_on_from_the_first_unmasked_frame(size: int, whole: bool) -> None:
     good = frame(PING, b"a") + frame(TEXT, b"x" * 200)
-    stream = good + frame(TEXT, b"y" * size, masked=False) + b"z"
-    cuts = [] if whole else list(range(len(good) + 2))
-    assert fed(stream[: len(good) + 2], cuts).data == good + b"\x70\x00"
-    assert b"y" not in fed(stream, []).data
+    stream = good + frame(TEXT, b"y" * size, masked=False) + good
+    cuts = [] if whole else list(range(len(good) + 4))
+    assert fed(stream, cuts).data == good
 
 
 @pytest.mark.parametrize("before", [b"", frame(PING, b"a")])
@@ -101,6 +101,7 @@ class Bound:
         self.room = room
         self.held = 0
         self.ends = 0
+        self.violations: list[Violation] = []
 
     def grow(self, size: int) -> bool:
         self.held += size
@@ -110,12 +111,15 @@ class Bound:
         self.held = 0
         self.ends += 1
 
+    def fail(self, violation: Violation) -> None:
+        self.violations.append(violation)
+
 
 @pytest.mark.parametrize("cut", [1, 3, 10_000])
 def test_messages_count_until_they_are_complete(cut: int) -> None:
     seen, bound = Seen(), Bound(300)
-    frames = MaskedFrames(seen)
-    frames.listener = bound
+    frames = CheckedFrames(seen, lambda: 0.0)
+    frames.watch(bound)
     not_last, continued = TEXT & 0x7F, 0x80
     stream = (
         frame(TEXT, b"x" * 200) + frame(not_last, b"y" * 200) + frame(PING, b"p" * 99) + frame(continued, b"z" * 100)
@@ -126,9 +130,54 @@ def test_messages_count_until_they_are_complete(cut: int) -> None:
 
 
 def test_a_message_without_room_is_not_handed_on() -> None:
-    seen = Seen()
-    frames = MaskedFrames(seen)
-    frames.listener = Bound(100)
+    seen, bound = Seen(), Bound(100)
+    frames = CheckedFrames(seen, lambda: 0.0)
+    frames.watch(bound)
     frames.feed_data(frame(TEXT, b"x" * 101))
     assert frames.feed_data(b"more") == (True, b"")
     assert b"x" not in seen.data
+    assert bound.violations == [socket_frames.NO_ROOM]
+
+
+CONTINUED = 0x00
+COUNTED = {
+    "fragments": (CONTINUED, socket_frames.FRAGMENTS_MAX - 1, socket_frames.TOO_MANY_FRAGMENTS),
+    "pings": (PING, socket_frames.CONTROL_RATE.burst, socket_frames.TOO_MANY_CONTROL_FRAMES),
+    "pongs": (0x8A, socket_frames.CONTROL_RATE.burst, socket_frames.TOO_MANY_CONTROL_FRAMES),
+}
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+@pytest.mark.parametrize("payload", [b"", b"x"])
+def test_one_frame_too_many_is_a_violation_and_ends_the_reading(kind: str, payload: bytes) -> None:
+    first, most, violation = COUNTED[kind]
+    seen, bound = Seen(), Bound(10**6)
+    frames = CheckedFrames(seen, lambda: 0.0)
+    stream = frame(TEXT & 0x7F, b"x") + frame(first, payload) * most
+    frames.feed_data(stream)
+    assert (frames.violation, bytes(seen.data)) == (None, stream)
+    frames.feed_data(frame(first, payload) * 2)
+    frames.watch(bound)  # a violation that was found before it watches
+    assert bytes(seen.data) == stream
+    assert bound.violations == [violation]
+
+
+def test_fragments_count_for_each_message_and_pings_do_not_count_as_fragments() -> None:
+    most = socket_frames.FRAGMENTS_MAX
+    message = frame(TEXT & 0x7F, b"x") + frame(CONTINUED, b"x") * (most - 2) + frame(0x80, b"x")
+    assert fed((message + frame(PING, b"")) * 3, []).data == (message + frame(PING, b"")) * 3
+
+
+def test_pings_at_their_rate_are_answered_for_ever() -> None:
+    now_s, rate = 0.0, socket_frames.CONTROL_RATE
+    frames = CheckedFrames(Seen(), lambda: now_s)
+    for _ in range(10 * rate.burst):
+        now_s += 1 / rate.per_s
+        frames.feed_data(frame(PING, b""))
+    assert frames.violation is None
+
+
+def test_reasons_fit_into_a_close_frame() -> None:
+    for violation in vars(socket_frames).values():
+        if isinstance(violation, Violation):
+            assert len(violation.reason.encode()) <= 123
