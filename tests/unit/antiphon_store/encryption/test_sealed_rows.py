@@ -108,7 +108,7 @@ class Secretive:
 
 
 def plain_parts(rows: MemoryRows) -> dict[tuple[Partition, Ref], Any]:
-    """The plain parts of each row in the database: its fields without the sealed ones, and payloads without the seal."""
+    """The plain parts of each row in the database: its fields that are not sealed, and payloads without the seal."""
 
     def is_plain(value: Any) -> bool:
         return not (isinstance(value, str) and value.startswith(FIELD_PREFIX))
