@@ -164,6 +164,17 @@ ENGINE_ERROR_CHARS_MAX = 16 * 2**10  # of an engine's error that are looked at: 
 # Parts of a message that are processed in one iteration of the event loop: 20 ms at most, whatever their content.
 ENGINE_SLICE_ITEMS_MAX = 512  # token ids, log probabilities, segments
 ENGINE_SLICE_CHARS_MAX = 4_096
+ENGINE_SLICE_BYTES_MAX = 16 * 2**10  # as read: 60 events of vLLM
+ENGINE_SLICE_MESSAGES_MAX = 128  # of one gRPC stream
+ENGINE_IDLE_BYTES_MAX = ENGINE_TEXT_BYTES_MAX  # without content: one event of the largest size
+ENGINE_IDLE_BYTES_PER_S = 32 * 2**10  # that are forgotten: ten times the keep-alives of the most talkative proxies
+ENGINE_EVENT_ITEMS_MAX = 8_192  # choices, parts or calls in one event
+OUTPUT_ITEMS_MAX = INPUT_ITEMS_MAX  # in one response: the next request could not send back more
+
+# ---- Answers of HTTP servers, to the translator ----
+HTTP_INTERIM_ITEMS_MAX = 32  # responses 1xx before one answer: real servers send one or two
+HTTP_HEADS_BYTES_MAX = 256 * 2**10  # all heads of one answer: HEAD_BYTES_MAX
+HTTP_PIECE_BYTES_MAX = 4 * 2**10  # of a read that are parsed between two checks: 256 of the shortest heads
 
 # ---- HTTP/2 streams ----
 HTTP2_STREAM_WINDOW_BYTES = 256 * 2**10  # for a paused stream: 1,700 messages of one token; 128 MB for 512 streams

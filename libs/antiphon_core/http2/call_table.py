@@ -3,6 +3,10 @@
 While frames are read, changed streams are only noted (`unsettle`). `settle` then processes each of them: its receiver
 gets all its messages in one call, the server gets flow control credit, and if the stream has ended, its `on_end` is
 called. Callbacks may call `open`, `cancel`, `pause` and `resume`.
+
+A stream with very many messages gets a slice of them, and `settle_rest` has to be called in the next iteration of the
+event loop: 50,000 messages fit into one read, and other streams must not wait for them. Until then the server gets no
+credit for that stream.
 """
 
 from __future__ import annotations
@@ -39,11 +43,17 @@ class CallTable:
         self._open: dict[int, Stream] = {}
         self._waiting: deque[Stream] = deque()
         self._unsettled: list[Stream] = []
+        self._behind: list[Stream] = []
         self._next_id = 1
 
     @property
     def has_open(self) -> bool:
         return bool(self._open)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `settle_rest` has to be called."""
+        return bool(self._behind)
 
     # ---- for callers ----
 
@@ -169,12 +179,22 @@ class CallTable:
             for stream in unsettled:
                 self._settle_stream(stream)
 
+    def settle_rest(self) -> None:
+        """Processes the next slice of each stream that has messages left."""
+        self._unsettled += self._behind
+        self._behind.clear()
+        self.settle()
+
     def _settle_stream(self, stream: Stream) -> None:
         stream.is_unsettled = False
         try:
             stream.deliver()
         except Exception as error:  # noqa: BLE001 - an error in a receiver ends only its own call
             self.cancel(stream, error)
+        if stream.is_behind:
+            stream.is_unsettled = True
+            self._behind.append(stream)
+            return
         if not stream.is_ended and not stream.is_paused and stream.owed_bytes * 2 >= self._options.stream_window_bytes:
             self._out.append(frames.window_update_frame(stream.id, stream.owed_bytes))
             stream.owed_bytes = 0

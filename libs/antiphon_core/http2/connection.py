@@ -35,7 +35,7 @@ from antiphon_core.http2.sending import Sender
 from antiphon_core.http2.settings import check_settings, own_settings
 from antiphon_core.http2.statuses import INTERNAL, ErrorCode, error_code_name, status_of_reset
 from antiphon_core.http2.stream import Stream
-from antiphon_core.limits import HTTP2_BURST_BYTES, HTTP2_CONNECTION_WINDOW_BYTES
+from antiphon_core.limits import HTTP2_BURST_BYTES, HTTP2_CONNECTION_WINDOW_BYTES, HTTP_INTERIM_ITEMS_MAX
 
 _unpack_header = frames.FRAME_HEADER.unpack_from
 
@@ -212,7 +212,10 @@ class Connection:
             error = GrpcError(INTERNAL, "The server sent trailers that do not end the call.")
             self.calls.reset(stream, ErrorCode.PROTOCOL_ERROR, error)
         elif is_informational(fields):
-            return
+            stream.interim += 1
+            if stream.interim > HTTP_INTERIM_ITEMS_MAX:
+                reason = f"It sent more than {HTTP_INTERIM_ITEMS_MAX} interim responses before its answer."
+                raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, reason)
         elif (fault := error_in_headers(fields)) is not None:
             self.calls.reset(stream, ErrorCode.CANCEL, fault)
         else:

@@ -67,6 +67,7 @@ class Link(asyncio.Protocol):
         self._hold: asyncio.TimerHandle | None = None  # of the pause after a refused stream
         self._changed = asyncio.Event()  # the server's settings have arrived, or the connection is lost
         self._closed = asyncio.Event()
+        self._rest: asyncio.Handle | None = None  # of messages that wait for the next iteration of the loop
         self._full_bytes: int | None = None  # in the write buffer when it became full; None if it is not full
 
     async def open(self, tls: ssl.SSLContext | None) -> None:
@@ -106,6 +107,7 @@ class Link(asyncio.Protocol):
 
     def flush(self) -> None:
         """Writes pending data. Bodies are only written while the socket's buffer is not full."""
+        self._schedule_rest()
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -114,6 +116,15 @@ class Link(asyncio.Protocol):
         if self.connection.is_finished:
             transport.close()
             self._arm(self._loop.time() + _CLOSE_GRACE_S, transport.abort)
+
+    def _schedule_rest(self) -> None:
+        if self.connection.calls.is_behind and self._rest is None:
+            self._rest = self._loop.call_soon(self._settle_rest)
+
+    def _settle_rest(self) -> None:
+        self._rest = None
+        self.connection.calls.settle_rest()
+        self.flush()
 
     def pause_writing(self) -> None:
         self._full_bytes = self._transport.get_write_buffer_size() if self._transport is not None else 0
@@ -165,6 +176,7 @@ class Link(asyncio.Protocol):
             if timer is not None:
                 timer.cancel()
         self.connection.lose(f"The connection was lost: {error}" if error else "The server closed the connection.")
+        self._schedule_rest()
         self._changed.set()
         self._closed.set()
         self._on_closed(self)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from antiphon_core.http2.messages import MessageReader, framed
 from antiphon_core.http2.requests import Request
+from antiphon_core.limits import ENGINE_SLICE_MESSAGES_MAX
 
 Receive = Callable[[Sequence[bytes]], None]
 OnEnd = Callable[[Exception | None], None]
@@ -35,6 +36,7 @@ class Stream:
         "has_headers",
         "headers",
         "id",
+        "interim",
         "is_ended",
         "is_paused",
         "is_reported",
@@ -56,6 +58,7 @@ class Stream:
         self.owed_bytes = 0  # received, without flow control credit so far
         self.outcome: Exception | None = None  # None is OK
         self.has_headers = False
+        self.interim = 0  # heads before the headers of the answer
         self.is_paused = False
         self.is_unsettled = False  # in the list of streams that `CallTable.settle` processes
         self.is_ended = False
@@ -74,10 +77,19 @@ class Stream:
     def drop_messages(self) -> None:
         self.messages.ready = []
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether messages wait for the next iteration of the event loop."""
+        return bool(self.messages.ready) and not self.is_paused
+
     def deliver(self) -> None:
-        """Passes complete messages to the receiver, unless it is paused. Raises what the receiver raises."""
+        """Passes complete messages to the receiver, unless it is paused: one slice of work, and the others later.
+        Raises what the receiver raises."""
         if self.messages.ready and not self.is_paused:
             messages, self.messages.ready = self.messages.ready, []
+            if len(messages) > ENGINE_SLICE_MESSAGES_MAX:
+                self.messages.ready = messages[ENGINE_SLICE_MESSAGES_MAX:]
+                del messages[ENGINE_SLICE_MESSAGES_MAX:]
             self._receive(messages)
 
     def report(self) -> None:

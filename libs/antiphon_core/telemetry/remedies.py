@@ -36,6 +36,10 @@ CHECK_PROFILE = _remedy(
     "Compare the endpoint, the model's name and the API key in the profile of this model with those of its server: "
     "curl ENDPOINT/models lists what the server has."
 )
+SET_ENDPOINT = _remedy(
+    "Prompts are sent to the endpoint of the profile only. If the host that this line names serves the model, set its "
+    "URL as the endpoint."
+)
 RESTORE_KEY = _remedy(
     "Put the line of this key back into the file that store.encryption_keys_file names; the file is read again when it "
     "changes, without a restart."

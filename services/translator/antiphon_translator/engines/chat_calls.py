@@ -19,6 +19,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from antiphon_core.limits import OUTPUT_ITEMS_MAX
 from antiphon_translator.engines.lenient_json import Halves
 from antiphon_translator.parsing.json_scan import JsonScan
 
@@ -66,6 +67,11 @@ class Call:
         return bool(self._written) and not self.is_closed
 
     @property
+    def is_held(self) -> bool:
+        """Whether the arguments are kept until they are whole."""
+        return self._is_held and not self._scan.is_done
+
+    @property
     def is_proven(self) -> bool:
         return bool(self.name) and self._scan.is_done
 
@@ -99,7 +105,7 @@ class Call:
 
     def take(self) -> str:
         """The arguments since the last time. Those that are no object as they are come when they are whole."""
-        if self._is_held and not self._scan.is_done:
+        if self.is_held:
             return ""
         return self._read(self._take_all())
 
@@ -129,10 +135,13 @@ class Call:
 
 
 class CallTable:
-    """The calls of one stream, by index and id. `names` are those of the functions that the request offers."""
+    """The calls of one stream, by index and id. `names` are those of the functions that the request offers. `is_full`:
+    a piece began one more call than a response may have, and was dropped."""
 
     def __init__(self, names: Collection[str] = ()) -> None:
+        self.is_full = False
         self._names = names
+        self._left = OUTPUT_ITEMS_MAX
         self._by_index: dict[int, Call] = {}
         self._by_id: dict[str, Call] = {}
         self._last: Call | None = None
@@ -144,6 +153,10 @@ class CallTable:
             return None
         call = self._known(piece)
         if call is None or self._begins_another(call, piece):
+            if not self._left:
+                self.is_full = True
+                return None
+            self._left -= 1
             call = Call(piece)
         if piece.index is not None:
             self._by_index[piece.index] = call

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object
+from antiphon_core.limits import ENGINE_EVENT_ITEMS_MAX
 from antiphon_translator.engines.chat_calls import CallPiece
 from antiphon_translator.engines.lenient_json import without_surrogates
 from antiphon_translator.engines.unread import UnreadReport
@@ -45,10 +47,15 @@ Piece = TextPiece | CallPiece
 
 
 def listed(value: object) -> list[Any]:
-    """The elements of a member that is a list, or one element instead of a list of one."""
+    """The elements of a member that is a list, or one element instead of a list of one. EngineFault: they are more than
+    one event may have."""
     if value is None or value == "":
         return []
-    return value if isinstance(value, list) else [value]
+    if not isinstance(value, list):
+        return [value]
+    if len(value) > ENGINE_EVENT_ITEMS_MAX:
+        raise EngineFault(f"The engine sent an event with {len(value)} parts; the limit is {ENGINE_EVENT_ITEMS_MAX}.")
+    return value
 
 
 def finish_reason_in(choice: Mapping[str, Any]) -> object:
@@ -135,7 +142,7 @@ def _text_in(value: object) -> str:
         case dict():
             return next((text for name in _TEXTS if (text := _text_in(value.get(name)))), "")
         case list():
-            return "".join(map(_text_in, value))
+            return "".join(map(_text_in, listed(value)))
     return ""
 
 

@@ -1,11 +1,11 @@
 """Translates the errors of model servers over HTTP: errors of the request, and errors of the server.
 
 A request that a server rejects (400, 413, 422) would be rejected again, so the client gets a 400 with the server's
-reason, without addresses, paths and stack traces. A prompt that is too long, a guide that the server cannot use, or
-media that its model cannot see or hear is recognized by the text of the error, whatever the status. For every other
-error the client gets a message of our own. A server that does not know the API key, the model or the URL has to be
-corrected by an operator: a retry of the client would only repeat the error for minutes, so its error says so, and the
-log says what to compare.
+reason, without credentials, addresses, paths and stack traces. A prompt that is too long, a guide that the server
+cannot use, or media that its model cannot see or hear is recognized by the text of the error, whatever the status. For
+every other error the client gets a message of our own. A server that does not know the API key, the model or the URL
+has to be corrected by an operator: a retry of the client would only repeat the error for minutes, so its error says so,
+and the log says what to compare.
 The log gets only the error's code and type, because the text of an error may repeat the prompt.
 """
 
@@ -30,13 +30,14 @@ from antiphon_core.errors import (
 from antiphon_core.jsons import loads
 from antiphon_core.limits import ENGINE_ERROR_CHARS_MAX
 from antiphon_core.telemetry import remedies
-from antiphon_translator.engines import guide_errors, length_errors
+from antiphon_translator.engines import guide_errors, length_errors, secret_texts
 
 log = logging.getLogger(__name__)
 
 REASON_CHARS_MAX = 500
 BEGINNING_CHARS_MAX = 80
 RETRY_AFTER_MS_MAX = 3_600_000
+_HOST = re.compile(r"[A-Za-z0-9._:\[\]-]{1,260}")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REJECTIONS = (400, 413, 422)
 # llama.cpp answers 500, vLLM 400 (tests/golden/engines).
@@ -109,15 +110,34 @@ def misconfigured(finding: str, *, model: str) -> EngineMisconfigured:
     return EngineMisconfigured(f"{finding}. Only an operator of this service can correct that.")
 
 
+def redirected(location: str, *, server: str, model: str) -> EngineMisconfigured:
+    """The error of a server that redirects to `location`, to which no prompt and no key are sent. Only the log names
+    its host, for operators."""
+    log.error("model '%s': the server redirects to the host %s", model, _host_of(location), extra=remedies.SET_ENDPOINT)
+    return EngineMisconfigured(
+        f"{server} redirects to another URL, which is not followed. An operator of this service can set the URL of "
+        "that server as the endpoint of the model."
+    )
+
+
+def _host_of(location: str) -> str:
+    """The host of a Location header, with its port. It may be any text."""
+    try:
+        host = urlsplit(location).netloc.rpartition("@")[2]
+    except ValueError:
+        host = ""
+    return host if _HOST.fullmatch(host) else "that answered, or to none"
+
+
 def _labels(error: Mapping[str, Any], answer: object) -> str:
     """The loggable part of an error: its code and type."""
     words = [f"{name} {error[name]}" for name in ("code", "type") if _LABEL.fullmatch(str(error.get(name, "")))]
-    return ", ".join(words) or f"{len(str(answer))} characters that are not logged"
+    return secret_texts.masked(", ".join(words)) or f"{len(str(answer))} characters that are not logged"
 
 
 def readable(reason: str, url: str) -> str:
-    """A server's reason without addresses, paths and stack traces, cut to REASON_CHARS_MAX characters."""
-    reason = _TRACE.split(reason, maxsplit=1)[0]
+    """A server's reason without credentials, addresses, paths and stack traces, cut to REASON_CHARS_MAX characters."""
+    reason = secret_texts.masked(_TRACE.split(reason, maxsplit=1)[0])
     host = urlsplit(url).netloc
     for name in filter(None, (host, host.rpartition(":")[0])):
         reason = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _REMOVED, reason)  # not `nim` in "minimum"

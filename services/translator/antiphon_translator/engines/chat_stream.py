@@ -11,7 +11,8 @@ Rule 3: items come in the order in which they began. The item in front is passed
 call whose arguments are not whole waits for it: clients read the calls of a response one after the other, as OpenAI
 sends them (docs/adr/0117-calls-are-joined-by-index.md).
 
-The request asked for one choice, so other choices are ignored.
+The request asked for one choice, so other choices are ignored. A stream with more than OUTPUT_ITEMS_MAX calls ends
+there, as one that reached its token limit.
 """
 
 from __future__ import annotations
@@ -36,9 +37,13 @@ from antiphon_translator.engines.chat_delta import (
 )
 from antiphon_translator.engines.finish_reasons import finish_reason
 from antiphon_translator.engines.lenient_json import Halves
+from antiphon_translator.engines.stream_budget import PIECE_CHARS
 from antiphon_translator.engines.unread import UnreadReport
 from antiphon_translator.generation import ChatChunk, FinishReason, ReportedUsage
 from antiphon_translator.parsing.segments import Output, Reasoning, Refusal, Segment, Text
+
+WAITING_PIECE_CHARS = 16
+"""The characters that a piece which waits counts as, beside its own: its objects take more memory than one letter."""
 
 
 class ChunkReader:
@@ -46,6 +51,7 @@ class ChunkReader:
     the first of `stops`."""
 
     def __init__(self, unread: UnreadReport, names: Collection[str] = (), stops: Sequence[str] = ()) -> None:
+        self.content_chars = 0
         self._unread = unread
         self._output = Output(stops)
         self._calls = CallTable(names)
@@ -79,6 +85,9 @@ class ChunkReader:
                 self._unread.note("choices", choice)
             elif choice.get("index") in (0, None, "0"):
                 self._take_choice(choice)
+        if self._calls.is_full:
+            self._finish = FinishReason.LENGTH
+            return self.finish()
         segments = self._take_segments()
         if self._output.is_stopped:
             return ChatChunk(segments=segments, finish=FinishReason.STOP, usage=self._usage)
@@ -115,6 +124,7 @@ class ChunkReader:
     def _take_choice(self, choice: Mapping[str, Any]) -> None:
         if (text := plain_text_of(choice)) and self._front is None:  # nearly every chunk
             self._kinds.add(Text)
+            self.content_chars += PIECE_CHARS + len(text)
             self._write(Text, self._halves[Text].feed(text))
             return
         for piece in self._pieces(choice):
@@ -146,6 +156,7 @@ class ChunkReader:
     def _take_text(self, kind: Kind, text: str) -> None:
         if not text:
             return
+        self.content_chars += PIECE_CHARS + len(text)
         if self._front is None:
             self._write(kind, text)
         else:
@@ -166,12 +177,14 @@ class ChunkReader:
         if call.is_ended:
             self._note_late(piece, call)
             return
+        if piece.arguments or not call.has_place:
+            self.content_chars += PIECE_CHARS + len(piece.arguments)
         if call is self._front:
             self._pass_on()
         elif not call.has_place:
             call.has_place = True
             self._hold(call)
-        if call is not self._front:
+        if call is not self._front or call.is_held:
             self._count_waiting(len(piece.arguments))
         self._let_through()
 
@@ -230,7 +243,7 @@ class ChunkReader:
             self._unread.note("tool_calls", piece.arguments)
 
     def _count_waiting(self, chars: int) -> None:
-        self._waiting_chars += chars
+        self._waiting_chars += chars + WAITING_PIECE_CHARS
         if self._waiting_chars > ENGINE_TEXT_BYTES_MAX:
             raise EngineFault("The engine sent too much behind a call that it did not complete.")
 

@@ -3,6 +3,10 @@
 A server may close an idle connection just when the next request is sent on it. Such a request is retried once on a new
 connection, also a POST: no byte of its answer had arrived, and a server stops a generation whose connection is closed.
 A request that fails on a new connection is not retried.
+
+A redirect is not followed: the prompt and the API key would go to a server that no operator named. Answers are asked
+for without compression and are not decompressed: 100 KB of gzip can hold 100 MB, which would be in memory before the
+first limit sees a byte (docs/adr/0138-bounds-on-what-engines-send.md).
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from typing import Any
 import aiohttp
 
 from antiphon_core.limits import ENGINE_CONNECTIONS_ITEMS_MAX
+from antiphon_translator.http_connections import BoundedConnector
 
 KEEPALIVE_S = 4.0
 """Seconds after which an idle connection is closed here. Servers on uvicorn (vLLM, SGLang, NIM) close it after 5 s;
@@ -25,9 +30,9 @@ class HttpPool:
 
     def __init__(self) -> None:
         self._kept = _session(
-            aiohttp.TCPConnector(limit=ENGINE_CONNECTIONS_ITEMS_MAX, keepalive_timeout=KEEPALIVE_S), _note_reuse()
+            BoundedConnector(limit=ENGINE_CONNECTIONS_ITEMS_MAX, keepalive_timeout=KEEPALIVE_S), _note_reuse()
         )
-        self._new = _session(aiohttp.TCPConnector(limit=ENGINE_CONNECTIONS_ITEMS_MAX, force_close=True))
+        self._new = _session(BoundedConnector(limit=ENGINE_CONNECTIONS_ITEMS_MAX, force_close=True))
 
     async def request(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
@@ -35,11 +40,13 @@ class HttpPool:
         """Sends a request and returns its response, whose body is not read yet. Raises what aiohttp raises."""
         connection = SimpleNamespace(is_reused=False)
         try:
-            return await self._kept.request(method, url, data=body, headers=headers, trace_request_ctx=connection)
+            return await self._kept.request(
+                method, url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=connection
+            )
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             if not connection.is_reused:
                 raise
-        return await self._new.request(method, url, data=body, headers=headers)
+        return await self._new.request(method, url, data=body, headers=headers, allow_redirects=False)
 
     async def close(self) -> None:
         await self._kept.close()
@@ -52,6 +59,8 @@ def _session(connector: aiohttp.TCPConnector, *traces: aiohttp.TraceConfig) -> a
     return aiohttp.ClientSession(
         timeout=timeout,
         connector=connector,
+        headers={"Accept-Encoding": "identity"},
+        auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),  # a cookie set for one tenant must not go out with another's request
         trace_configs=list(traces),
     )

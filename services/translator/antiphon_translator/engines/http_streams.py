@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import Protocol
 
 import aiohttp
@@ -20,23 +18,23 @@ import aiohttp
 from antiphon_core.errors import AntiphonError, EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, loads
-from antiphon_core.limits import ENGINE_TEXT_BYTES_MAX
-from antiphon_core.telemetry import correlation
-from antiphon_translator.engines import chat_errors, openai_wire
+from antiphon_core.limits import ENGINE_SLICE_BYTES_MAX, ENGINE_TEXT_BYTES_MAX
+from antiphon_translator.engines import chat_errors, openai_wire, request_headers, secret_texts
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.http_pool import HttpPool
 from antiphon_translator.engines.lenient_json import values_in
 from antiphon_translator.engines.openai_wire import ListedModel
 from antiphon_translator.engines.sse import DONE, Data, ErrorData, EventData
+from antiphon_translator.engines.stream_budget import StreamBudget
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
 from antiphon_translator.engines.unread import UnreadParts
 from antiphon_translator.generation import EngineChunk
+from antiphon_translator.http_connections import REDIRECTS, EndlessHeads, compression_of
 from antiphon_translator.models.profiles import ModelProfile
 
 log = logging.getLogger(__name__)
 
 _CHOICES = b'"choices"'
-_KEY = re.compile(r"[!-~]+")  # what a header can carry
 END_GRACE_S = 0.25
 """Seconds that a server may take to end a stream after its finish reason, before the connection is closed."""
 USAGE_WAIT_S = 5.0
@@ -50,6 +48,10 @@ class EventReader(Protocol):
     @property
     def is_complete(self) -> bool:
         """Whether the answer is whole: the server sent the finish reason, or ended the stream without one."""
+
+    @property
+    def content_chars(self) -> int:
+        """The content that was read so far, as StreamBudget counts it, with what is held back."""
 
     def read(self, event: Object) -> EngineChunk | None:
         """Returns the content of one event. EngineFault: a part of the answer cannot be read. EngineFault,
@@ -91,7 +93,7 @@ class HttpModelServer:
         """Whether the server has a POST route at `url`: then the status of a GET is not 404."""
         async with self._probe_timeout():
             with self._translated():
-                response = await self._connected().request("GET", url, None, self._headers())
+                response = await self._connected().request("GET", url, None, request_headers.of(self._profile))
                 response.close()
                 return response.status != 404
 
@@ -141,16 +143,20 @@ class HttpModelServer:
         flow: Flow,
         timer: TokenTimer,
     ) -> bool:
-        """Delivers the content of each read up to `[DONE]`. Returns False as soon as `deliver` does."""
+        """Delivers the content of each read up to `[DONE]`. Returns False as soon as `deliver` does. A read is one
+        slice of work: where more bytes wait, other turns come first."""
         is_open, is_done, ends_at = True, False, None
+        budget = StreamBudget(self.name)
         while is_open and not is_done:
             received = await _read_some(content, reader, ends_at)
-            is_open = bool(received)
+            is_open, pending_bytes, content_chars = bool(received), events.pending_bytes, reader.content_chars
             found = events.feed(received) if is_open else events.finish()
             if is_done := DONE in found:
                 del found[found.index(DONE) :]
             chunks: list[EngineChunk] = []
             error = self._read(found, reader, chunks)
+            read_bytes = len(received) + pending_bytes - events.pending_bytes
+            budget.note(read_bytes, reader.content_chars - content_chars)
             if chunks:
                 timer.token_came()
             if reader.is_complete and (chunks or ends_at is None):
@@ -163,6 +169,8 @@ class HttpModelServer:
             if error is not None:
                 raise error
             await flow.wait_until_open()
+            if len(received) == ENGINE_SLICE_BYTES_MAX:
+                await asyncio.sleep(0)
         if is_done or events.plain_body:
             reader.note_done()
         return True
@@ -218,14 +226,23 @@ class HttpModelServer:
         """Sends a request. Yields the response if its status is 200, and raises the server's error otherwise.
         At the end the connection is closed, unless the whole response was read."""
         with self._translated():
-            response = await self._connected().request(method, url, body, self._headers())
+            response = await self._connected().request(method, url, body, request_headers.of(self._profile))
             try:
                 if response.status != 200:
-                    answer = chat_errors.parsed(await _body(response))
-                    raise self._error(answer, status=response.status, retry_after=response.headers.get("Retry-After"))
+                    raise await self._rejection(response)
+                if (compression := compression_of(response)) is not None:
+                    raise self.misconfigured(f"compresses its answers ({compression}), which it is asked not to do")
                 yield response
             finally:
                 response.close()
+
+    async def _rejection(self, response: aiohttp.ClientResponse) -> AntiphonError:
+        """The error of a response whose status is not 200."""
+        if response.status in REDIRECTS:
+            location = response.headers.get("Location", "")
+            return chat_errors.redirected(location, server=self.name, model=self._profile.name)
+        answer = chat_errors.parsed(b"" if compression_of(response) else await _body(response))
+        return self._error(answer, status=response.status, retry_after=response.headers.get("Retry-After"))
 
     @asynccontextmanager
     async def _probe_timeout(self) -> AsyncIterator[None]:
@@ -238,36 +255,14 @@ class HttpModelServer:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Translates the errors of aiohttp into EngineUnavailable."""
+        """Translates the errors of aiohttp into EngineUnavailable, and endless heads into EngineFault."""
         try:
             yield
+        except EndlessHeads as error:
+            raise EngineFault(f"{self.name} {error}.") from error
         except aiohttp.ClientError as error:
-            log.info("model '%s': %s", self._profile.name, error)
+            log.info("model '%s': %s", self._profile.name, secret_texts.masked(str(error)))
             raise EngineUnavailable(f"{self.name} cannot be reached.") from error
-
-    def _headers(self) -> Mapping[str, str]:
-        """The headers of a request. The API key is read for each request, so that its file can be replaced."""
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "text/event-stream, application/json",
-            **dict(correlation.engine_headers()),
-        }
-        path = self._profile.api_key_file
-        if path is None:
-            return headers
-        return headers | {"Authorization": f"Bearer {self._read_key(path)}"}
-
-    def _read_key(self, path: Path) -> str:
-        """EngineMisconfigured: the file is unreadable, or holds no key that a header can carry. Then nothing is
-        sent."""
-        file = f"The file with the API key of model '{self._profile.name}'"
-        try:
-            key = path.read_text("utf-8").strip()
-        except (OSError, ValueError) as error:
-            raise chat_errors.misconfigured(f"{file} is unreadable", model=self._profile.name) from error
-        if not _KEY.fullmatch(key):
-            raise chat_errors.misconfigured(f"{file} holds no key", model=self._profile.name)
-        return key
 
     def _connected(self) -> HttpPool:
         if self._pool is None:
@@ -295,11 +290,11 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _read_some(content: aiohttp.StreamReader, reader: EventReader, ends_at: float | None = None) -> bytes:
-    """Reads the bytes that came; none at the end. After the finish reason, a broken connection is an end, too, and so
-    is the time `ends_at` of the event loop."""
+    """Reads the bytes that came, one slice of them at most; none at the end. After the finish reason, a broken
+    connection is an end, too, and so is the time `ends_at` of the event loop."""
     try:
         async with asyncio.timeout_at(ends_at):
-            return await content.readany()
+            return await content.read(ENGINE_SLICE_BYTES_MAX)
     except (aiohttp.ClientError, TimeoutError):
         if not reader.is_complete:
             raise

@@ -17,6 +17,7 @@ from antiphon_translator.engines.chat_calls import CallPiece
 from antiphon_translator.engines.chat_delta import Kind
 from antiphon_translator.engines.chat_stream import ChunkReader
 from antiphon_translator.engines.lenient_json import without_surrogates
+from antiphon_translator.engines.stream_budget import PIECE_CHARS
 from antiphon_translator.engines.unread import UnreadReport
 from antiphon_translator.generation import ChatPrompt, GenerationRequest
 from antiphon_translator.logprobs.alignment import Alignment
@@ -69,6 +70,7 @@ class ScoredChunkReader(ChunkReader):
             self._unread.note("logprobs", given)
             self._leave_out()
             return
+        self.content_chars += PIECE_CHARS * len(tokens)
         for token in tokens:
             self._has_logprobs = True
             self._alignment.token(token, token.written)

@@ -21,7 +21,7 @@ import grpc
 from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.http2.errors import GrpcError
 from antiphon_core.limits import ENGINE_ERROR_CHARS_MAX
-from antiphon_translator.engines import guide_errors, length_errors
+from antiphon_translator.engines import guide_errors, length_errors, secret_texts
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,8 @@ def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
 def _from_rpc(code: grpc.StatusCode, details: str | None, *, model: str, level: int) -> AntiphonError:
     """The error that a failed RPC stands for."""
     # Details of the transport name addresses, which operators need.
-    shown = details if code in _TRANSPORT else f"{len(details or '')} characters that are not logged"
+    is_shown = code in _TRANSPORT
+    shown = secret_texts.masked(details or "") if is_shown else f"{len(details or '')} characters that are not logged"
     log.log(level, "model '%s': RPC to Triton failed: %s %s", model, code, shown)
     kind, what = _BY_CODE.get(code, (EngineFault, "reported an error"))
     return kind(f"The Triton server of model '{model}' {what}.")

@@ -11,10 +11,14 @@ from tritonclient.grpc import service_pb2
 from antiphon_core.errors import EngineFault
 from antiphon_translator.engines import triton_errors
 from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.stream_budget import PIECE_CHARS, StreamBudget
 from antiphon_translator.engines.token_timeouts import TokenTimer
 from antiphon_translator.engines.triton_signature import Reader
 from antiphon_translator.engines.triton_wire import is_final, unreadable
 from antiphon_translator.generation import EngineChunk
+
+MESSAGE_BYTES = 64
+"""The bytes that a message counts as beside its own: to parse an empty one takes as long as to skip these."""
 
 _parse = service_pb2.ModelStreamInferResponse.FromString
 
@@ -37,6 +41,7 @@ class TritonResponses:
         self._model = model
         self._end_grace_s = end_grace_s
         self._last: Any = None
+        self._budget = StreamBudget(f"The Triton server of model '{model}'")
 
     def receive(self, messages: Sequence[bytes]) -> None:
         """Delivers the chunks of these messages in one call. Never raises: an error is kept in `error`."""
@@ -79,16 +84,20 @@ class TritonResponses:
 
     def _read(self, messages: Sequence[bytes], chunks: list[EngineChunk]) -> bool:
         """Adds the chunks of the messages to `chunks`. Returns whether the generation goes on."""
+        idle_bytes = 0
         for message in messages:
             response = _parsed(message)
             if response.error_message:
                 raise triton_errors.from_text(response.error_message, model=self._model)
             self._last = response.infer_response
             chunk = self._reader.read(self._last)
-            if chunk is not None:
-                chunks.append(chunk)
-                if chunk.finish is not None:
-                    return False
+            if chunk is None:
+                idle_bytes += MESSAGE_BYTES + len(message)
+                continue
+            chunks.append(chunk)
+            if chunk.finish is not None:
+                return False
+        self._budget.note(idle_bytes, PIECE_CHARS * len(chunks))
         return True
 
     def _pass_on(self, chunks: Sequence[EngineChunk]) -> bool:

@@ -17,6 +17,8 @@ from antiphon_translator.engines.vllm_wire import TokensReader
 from antiphon_translator.generation import GenerationRequest, Level
 from antiphon_translator.models.profiles import CHAT_ENGINE, ModelProfile
 
+NAMES_ITEMS_MAX = 20
+"""Models of a server that an error lists."""
 ROUTE = "/inference/v1/generate"
 
 
@@ -41,7 +43,8 @@ class VllmTokensEngine:
         wanted = self._profile.lora or self._profile.served_name
         names = [model.name for model in await self.listed()]
         if wanted not in names:
-            raise self._server.misconfigured(f"has no model '{wanted}'; it lists {', '.join(names) or 'none'}")
+            shown = ", ".join(names[:NAMES_ITEMS_MAX]) or "none"
+            raise self._server.misconfigured(f"has no model '{wanted}'; it lists {shown}")
 
     async def listed(self) -> list[ListedModel]:
         """All models of the server, LoRA adapters among them."""

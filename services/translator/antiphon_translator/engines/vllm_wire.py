@@ -13,6 +13,7 @@ from typing import Any
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
+from antiphon_translator.engines.stream_budget import PIECE_CHARS
 from antiphon_translator.engines.triton_vllm import structured_outputs
 from antiphon_translator.generation import (
     Alternative,
@@ -67,6 +68,7 @@ class TokensReader:
 
     def __init__(self, request: GenerationRequest) -> None:
         self.is_complete = False
+        self.content_chars = 0
         self._top = request.top_logprobs
 
     def read(self, event: Object) -> TokenChunk | None:
@@ -84,6 +86,7 @@ class TokensReader:
             logprobs = () if self._top is None else self._logprobs(choice.get("logprobs"), ids)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise EngineFault("The engine sent an event that cannot be read.") from error
+        self.content_chars += PIECE_CHARS * len(ids)
         return TokenChunk(ids, finish=finish, logprobs=logprobs) if ids or finish is not None else None
 
     def note_done(self) -> None:

@@ -8,7 +8,7 @@ A client could use a URL to send requests to servers that only this machine can 
   DNS rebinding has no effect.
 * A redirect is a new URL, with the same rules; at most MEDIA_REDIRECTS_MAX are followed.
 * DNS lookups run in threads of their own (resolver.py).
-* Bytes are counted as they are received, and one timeout holds for all URLs of a turn.
+* Bytes are counted as they are received, heads too (http_connections.py). One timeout holds for all URLs of a turn.
 * No cookies, no credentials, no proxy from the environment; nothing is decompressed.
 * The reason why an address was not reached goes to the log only: clients must not be able to map the network.
 
@@ -33,6 +33,7 @@ from yarl import URL
 
 from antiphon_core import limits
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
+from antiphon_translator.http_connections import REDIRECTS, BoundedConnector, EndlessHeads
 from antiphon_translator.media import addresses
 from antiphon_translator.media.downloads import Download, Downloads, Failure, Problem
 from antiphon_translator.media.resolver import Resolver
@@ -41,7 +42,6 @@ from antiphon_translator.settings import TranslatorSettings
 log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 5.0
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _HEADERS = {"User-Agent": "antiphon", "Accept": "*/*", "Accept-Encoding": "identity"}
 _LATE = Failure(Problem.DOWNLOAD, "it took too long")
@@ -123,6 +123,8 @@ class Fetcher:
             return error.failure
         except TimeoutError:
             return _LATE
+        except EndlessHeads as error:
+            return Failure(Problem.DOWNLOAD, f"its server {error}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             log.info("a URL was not fetched: %s", _reason(error))
             return _UNREACHED
@@ -141,7 +143,7 @@ class Fetcher:
 
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(
+            connector = BoundedConnector(
                 resolver=self._resolver,
                 ssl=self._tls or True,
                 socket_factory=_CheckedSockets(self._rules.permits),

@@ -27,6 +27,7 @@ class IdsReader:
 
     def __init__(self) -> None:
         self.is_complete = False
+        self.content_chars = 0
 
     def read(self, event: Object) -> EngineChunk | None:
         self.is_complete = event["choices"][0]["finish_reason"] is not None

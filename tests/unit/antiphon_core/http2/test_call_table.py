@@ -15,6 +15,7 @@ from antiphon_core.http2.options import Options
 from antiphon_core.http2.requests import Request
 from antiphon_core.http2.sending import Sender
 from antiphon_core.http2.stream import Stream
+from antiphon_core.limits import ENGINE_SLICE_MESSAGES_MAX
 
 REQUEST = Request("host:1", "http", "/service/Method", b"question")
 CANCELLED = GrpcError(1, "cancelled")
@@ -150,3 +151,27 @@ def test_frames_of_a_stream_that_has_ended_belong_to_none(table: Table) -> None:
     table.end(stream, None)
     assert table.find(1) is None
     assert not table.has_open
+
+
+def test_stream_that_is_behind_gets_no_credit_and_can_be_paused_and_cancelled(table: Table) -> None:
+    stream = table.call()
+    stream.begin_reading()
+    stream.owed_bytes = Options().stream_window_bytes
+    for _ in range(3 * ENGINE_SLICE_MESSAGES_MAX):
+        table.feed(stream, b"a")
+    sent = len(table.out)
+    table.settle()
+    assert (table.is_behind, len(table.out)) == (True, sent)
+    table.pause(stream)
+    table.settle_rest()
+    assert not table.is_behind
+    table.resume(stream)
+    assert table.is_behind
+    table.cancel(stream, CANCELLED)
+    table.settle_rest()
+    assert not table.is_behind
+    assert [len(heard) if isinstance(heard, list) else heard for _, heard in table.heard] == [
+        ENGINE_SLICE_MESSAGES_MAX,
+        ENGINE_SLICE_MESSAGES_MAX,
+        CANCELLED,
+    ]

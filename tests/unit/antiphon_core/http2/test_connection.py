@@ -23,7 +23,7 @@ from antiphon_core.http2.options import Options
 from antiphon_core.http2.requests import Request
 from antiphon_core.http2.statuses import ErrorCode, name_of
 from antiphon_core.http2.stream import Stream
-from antiphon_core.limits import HTTP2_CONNECTION_WINDOW_BYTES
+from antiphon_core.limits import HTTP2_CONNECTION_WINDOW_BYTES, HTTP_INTERIM_ITEMS_MAX
 from tests.support.http2_peer import HEADERS, Http2Peer, message
 
 WINDOW = 100_000
@@ -139,6 +139,16 @@ def test_informational_headers_unknown_frames_and_unknown_flags_are_ignored() ->
     session.receive(peer.headers(1, [(":status", "103")]), unknown, priority, peer.headers(1), bytes(data))
     session.receive(peer.trailers(1))
     assert session.heard == [[[b"a"], None]]
+
+
+def test_more_interim_responses_than_servers_send_end_the_connection() -> None:
+    session = Session(calls=1)
+    interim = session.peer.headers(1, [(":status", "103")])
+    session.receive(interim * HTTP_INTERIM_ITEMS_MAX)
+    assert not session.connection.is_closed
+    session.receive(session.peer.headers(1, [(":status", "100")]))
+    assert session.connection.is_closed
+    assert "interim responses" in session.end_of().message
 
 
 def test_ping_is_answered_and_settings_are_acknowledged() -> None:

@@ -15,7 +15,7 @@ from antiphon_core.http2.link import Link
 from antiphon_core.http2.options import Options
 from antiphon_core.http2.requests import Request
 from antiphon_core.http2.targets import Target
-from antiphon_core.limits import HTTP2_ANSWERS_BYTES_MAX, HTTP2_BURST_BYTES
+from antiphon_core.limits import ENGINE_SLICE_MESSAGES_MAX, HTTP2_ANSWERS_BYTES_MAX, HTTP2_BURST_BYTES
 from tests.support.http2_peer import Http2Peer
 
 
@@ -41,6 +41,9 @@ class ManualLoop:
     def call_at(self, due_s: float, callback: Callable[[], None]) -> Timer:
         self.timers.append(Timer(due_s, callback))
         return self.timers[-1]
+
+    def call_soon(self, callback: Callable[[], None]) -> Timer:
+        return self.call_at(self.now_s, callback)
 
     def advance(self, seconds: float) -> None:
         end_s = self.now_s + seconds
@@ -250,3 +253,24 @@ def test_connection_made_after_an_abort_is_aborted() -> None:
         link.connection_made(wire)
         assert wire.end == "aborted"
         assert wire.written == b""
+
+
+def test_very_many_messages_of_one_read_are_received_in_slices_and_before_the_end(line: Line) -> None:
+    heard, peer, count = line.call(), line.peer, 10 * ENGINE_SLICE_MESSAGES_MAX
+    line.link.data_received(peer.headers(1) + peer.messages(1, *[b""] * count) + peer.trailers(1))
+    assert len(heard) == ENGINE_SLICE_MESSAGES_MAX
+    other = line.call()
+    line.link.data_received(peer.headers(3) + peer.messages(3, b"a") + peer.trailers(3))
+    assert other == [b"a", None]
+    assert len(heard) == ENGINE_SLICE_MESSAGES_MAX
+    line.loop.advance(0)
+    assert heard == [b""] * count + [None]
+
+
+def test_messages_that_wait_for_their_slice_are_received_after_the_connection_is_lost(line: Line) -> None:
+    heard, peer, count = line.call(), line.peer, 3 * ENGINE_SLICE_MESSAGES_MAX
+    line.link.data_received(peer.headers(1) + peer.messages(1, *[b""] * count))
+    line.link.connection_lost(None)
+    line.loop.advance(0)
+    assert heard[:-1] == [b""] * count
+    assert isinstance(heard[-1], ConnectionLost)

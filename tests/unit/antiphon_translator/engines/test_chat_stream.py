@@ -366,7 +366,7 @@ def test_function_calls_of_the_old_form_and_of_custom_tools_are_read() -> None:
 
 
 def test_output_behind_a_call_that_never_becomes_whole_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat_stream, "ENGINE_TEXT_BYTES_MAX", 10)
+    monkeypatch.setattr(chat_stream, "ENGINE_TEXT_BYTES_MAX", 10 + chat_stream.WAITING_PIECE_CHARS)
     reader = ChunkReader(NotedParts())
     reader.read(header(0, "f", '{"a":' + "1" * 100))
     with pytest.raises(EngineFault, match="did not complete"):

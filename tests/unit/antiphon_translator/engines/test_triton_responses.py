@@ -6,9 +6,10 @@ from typing import Any, cast
 import pytest
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.limits import ENGINE_IDLE_BYTES_MAX
 from antiphon_translator.engines.text_growth import Growth
 from antiphon_translator.engines.token_timeouts import TokenTimer
-from antiphon_translator.engines.triton_responses import TritonResponses
+from antiphon_translator.engines.triton_responses import MESSAGE_BYTES, TritonResponses
 from antiphon_translator.engines.triton_text import TextReader
 from antiphon_translator.engines.triton_tokens import TokensReader
 from antiphon_translator.generation import (
@@ -151,3 +152,19 @@ def test_exception_of_the_deliver_callback_is_kept() -> None:
     responses.receive([token_response([5]).SerializeToString()])
     assert isinstance(responses.error, ZeroDivisionError)
     assert timer.ended_within == [0]
+
+
+@pytest.mark.parametrize("message", [b"", token_response([]).SerializeToString()], ids=["empty", "without ids"])
+def test_messages_without_content_end_a_generation_at_last(message: bytes) -> None:
+    generation = Generation()
+    for _ in range(10 * ENGINE_IDLE_BYTES_MAX // MESSAGE_BYTES // 100):  # a slow machine earns some of them back
+        generation.responses.receive([message] * 100)
+    assert isinstance(generation.responses.error, EngineFault)
+    assert "without any content" in str(generation.responses.error)
+
+
+def test_messages_without_content_between_tokens_are_no_error() -> None:
+    generation = Generation(most=10**6)
+    for _ in range(100_000):
+        generation.responses.receive([token_response([5]).SerializeToString(), token_response([]).SerializeToString()])
+    assert generation.responses.error is None

@@ -1,0 +1,38 @@
+"""The headers of requests to a server behind a URL, with its API key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from antiphon_core.telemetry import correlation
+from antiphon_translator.engines import chat_errors
+from antiphon_translator.models.profiles import ModelProfile
+
+_KEY = re.compile(r"[!-~]+")  # what a header can carry
+
+
+def of(profile: ModelProfile) -> Mapping[str, str]:
+    """The headers of a request. The API key is read for each request, so that its file can be replaced.
+
+    EngineMisconfigured: the file is unreadable, or holds no key that a header can carry. Then nothing is sent."""
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream, application/json",
+        **dict(correlation.engine_headers()),
+    }
+    if profile.api_key_file is None:
+        return headers
+    return headers | {"Authorization": f"Bearer {_key_in(profile.api_key_file, profile.name)}"}
+
+
+def _key_in(path: Path, model: str) -> str:
+    file = f"The file with the API key of model '{model}'"
+    try:
+        key = path.read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise chat_errors.misconfigured(f"{file} is unreadable", model=model) from error
+    if not _KEY.fullmatch(key):
+        raise chat_errors.misconfigured(f"{file} holds no key", model=model)
+    return key

@@ -1,0 +1,107 @@
+"""The connections of the translator's HTTP clients, to engines and to the hosts of URLs: their heads are bounded.
+
+A server may send any number of interim responses (1xx) before its answer. aiohttp parses all of a read, queues each
+head, and waits for the next: an endless sequence of them stopped the event loop for 4 s at a time and took 190 MB. Here
+a connection is closed when the heads before an answer, its own included, are too many or too long, and when a server
+sends an answer that no request asked for.
+
+A read of the socket has 256 KiB, or 16,000 heads. So the parser gets it in pieces, and none after the connection was
+closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import aiohttp
+from aiohttp import hdrs
+from aiohttp.client_proto import ResponseHandler
+
+from antiphon_core.limits import HTTP_HEADS_BYTES_MAX, HTTP_INTERIM_ITEMS_MAX, HTTP_PIECE_BYTES_MAX
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_COMPRESSIONS = ("gzip", "deflate", "br", "zstd", "compress")
+
+
+class EndlessHeads(aiohttp.ClientError):
+    """A server sent more heads than an answer may have. The message says how many."""
+
+
+class BoundedConnector(aiohttp.TCPConnector):
+    """Connects as aiohttp's own connector. Create it inside an event loop."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # aiohttp has no public place for the protocol of its connections. If a later release ignores this one,
+        # tests/attacks/test_hostile_engines.py fails.
+        self._factory = partial(_protocol, self._loop)
+
+
+def _protocol(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
+    return BoundedProtocol(loop)
+
+
+class BoundedProtocol(ResponseHandler):
+    """The protocol of one connection, for one request after the other."""
+
+    _interim = 0
+    """Interim responses since the request."""
+    _head_bytes = 0
+    """Bytes since the request, until its answer."""
+    _is_answered = False
+
+    def set_response_params(self, **options: Any) -> None:
+        """Begins to read the answer to a request."""
+        self._interim, self._head_bytes, self._is_answered = 0, 0, False
+        super().set_response_params(**options)
+
+    def data_received(self, data: bytes) -> None:
+        if len(data) <= HTTP_PIECE_BYTES_MAX:  # also b"", with which aiohttp resumes its parser
+            self._parse(data)
+            return
+        for start in range(0, len(data), HTTP_PIECE_BYTES_MAX):
+            if not self.is_connected():
+                return
+            self._parse(data[start : start + HTTP_PIECE_BYTES_MAX])
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Takes a head that was parsed, and its body."""
+        if not self.is_connected():
+            return
+        if self._is_answered:
+            self._give_up("sent an answer without a request")
+        elif _is_interim(data[0].code):
+            self._interim += 1
+            if self._interim > HTTP_INTERIM_ITEMS_MAX:
+                self._give_up(f"sent more than {HTTP_INTERIM_ITEMS_MAX} interim responses before its answer")
+        else:
+            self._is_answered = True
+            super().feed_data(data, size)
+
+    def _parse(self, piece: bytes) -> None:
+        super().data_received(piece)
+        if not self._is_answered:
+            self._head_bytes += len(piece)
+            if self._head_bytes > HTTP_HEADS_BYTES_MAX:
+                self._give_up(f"sent heads of more than {HTTP_HEADS_BYTES_MAX // 2**10} KiB before its answer")
+
+    def _give_up(self, reason: str) -> None:
+        """Closes the connection. The request that waits for its answer, if there is one, fails with EndlessHeads."""
+        if self.transport is not None and self.is_connected():
+            self.set_exception(EndlessHeads(reason))
+            self.transport.abort()
+
+
+def compression_of(response: aiohttp.ClientResponse) -> str | None:
+    """The compression of an answer, which no client here asks for or reverses; None without one. Servers name other
+    things there, too, for plain bodies: `utf-8`, `aws-chunked`."""
+    given = response.headers.get(hdrs.CONTENT_ENCODING, "").lower()
+    return next((name for name in _COMPRESSIONS if name in given), None)
+
+
+def _is_interim(status: int) -> bool:
+    """Whether another response follows. 101 is an answer: it gives the connection to another protocol."""
+    return 100 <= status < 200 and status != 101
