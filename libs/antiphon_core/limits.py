@@ -63,13 +63,18 @@ SCHEMA_DEPTH_MAX = 32  # nested schemas; real ones have < 15
 SCHEMA_PATTERNS_ITEMS_MAX = 32  # distinct ones: each takes up to 10 ms to compile, which blocks the process
 SCHEMA_PATTERN_CHARS_MAX = 1_000
 SCHEMA_PATTERN_BYTES_MAX = 2**20  # compiled: enough for `.{800}`
+SCHEMA_UNEVALUATED_NODES_MAX = (
+    5_000  # to compile one takes 12 us and 6 KB; 24 levels of two references killed the process
+)
 SCHEMA_CACHE_ITEMS_MAX = 4_096  # digests, of 32 bytes, of function parameters that passed the checks
 SCHEMAS_BYTES_MAX = 2 * 2**20  # all schemas of one request: 512 tools of 4 KiB
 SCHEMAS_NODES_MAX = 20_000  # subschemas of one request; checking 10,000 properties takes 100 ms
 SCHEMAS_PATTERN_US_MAX = 100_000  # to compile all patterns of one request: 100 ms, which blocks the process
-# Subschemas times characters: about a second (several with the worst patterns), which blocks the process.
-ANSWER_CHECK_NODES_MAX = 100_000_000
-ANSWER_EXPLAIN_NODES_MAX = 1_000_000  # to find the place of a mismatch takes a hundred times as long
+# Visits of subschemas to values, 10 ns each with the GIL held: 20 ms for one answer.
+ANSWER_CHECK_NODES_MAX = 2_000_000
+ANSWER_EXPLAIN_NODES_MAX = 20_000  # to find the place of a mismatch takes a hundred times as long
+ANSWER_CHECKS_NODES_PER_S = 5_000_000  # of one tenant: a twentieth of a processor
+ANSWER_CHECKS_TENANTS_ITEMS_MAX = 4_096  # budgets that are remembered, 100 bytes each
 
 # ---- Store ----
 RECORD_BYTES_MAX = 16 * 2**20  # body and items of one response

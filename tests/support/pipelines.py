@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from antiphon_core.ids import Ids
 from antiphon_core.ports.translator import Resume, Turn
 from antiphon_translator.generation import Level
@@ -21,7 +23,8 @@ def pipeline_of(
     downloads: Downloads = NOTHING,
     resume: Resume | None = None,
     checkpoints: bool = False,
+    may_check: Callable[[int], bool] = lambda _: True,
 ) -> TurnPipeline:
     """Returns the pipeline of one turn with a plan for it."""
     plan = TurnPlan.of(model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
-    return TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints)
+    return TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints, may_check=may_check)

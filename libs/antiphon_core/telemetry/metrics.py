@@ -211,6 +211,12 @@ FORMAT_MISMATCHES = counter(
     targets=[TRANSLATOR],
     labels=("model",),
 )
+FORMAT_UNCHECKED = counter(
+    "antiphon_format_unchecked_total",
+    "Completed answers that were not compared with their format, because that would take too long.",
+    targets=[TRANSLATOR],
+    labels=("model",),
+)
 PROMPT = histogram(
     "antiphon_prompt_duration_seconds",
     "Time to build the prompt of a turn: conversation, template, token ids.",

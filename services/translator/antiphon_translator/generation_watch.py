@@ -88,8 +88,11 @@ class GenerationWatch:
         ):
             metrics.TOKENS.of(self._model, kind).add(count)
 
-    def note_mismatch(self, mismatch: str | None) -> None:
-        """Counts and logs an answer that does not match its format. None: it matches."""
+    def note_check(self, mismatch: str | None, *, is_unchecked: bool) -> None:
+        """Counts and logs an answer that does not match its format, and counts one that was not checked. `mismatch` is
+        None if it matches."""
+        if is_unchecked:
+            metrics.FORMAT_UNCHECKED.of(self._model).add()
         if mismatch is not None:
             metrics.FORMAT_MISMATCHES.of(self._model).add()
             log.warning("the answer of %s does not match its format: %s", self._response_id, mismatch)

@@ -25,7 +25,7 @@ A turn without any output has one message with empty text, because clients expec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, InvalidRequest
@@ -35,9 +35,11 @@ from antiphon_translator.generation import EngineChunk, FinishReason, Generation
 from antiphon_translator.output import guided_output
 from antiphon_translator.output.assembly import Assembly
 from antiphon_translator.output.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
+from antiphon_translator.schemas.answer_check import Unchecked
 from antiphon_translator.turn.turn_plan import TurnPlan
 
 _ENCODING = 32  # encoding a byte of text takes as long as parsing this many bytes of JSON
+_REREADING = 32  # a text is parsed again id by id, or character by character
 _REPEATING = 4  # the events that close an item, and the terminal event, have all of its text
 _INCOMPLETE: Mapping[FinishReason | None, str] = {
     FinishReason.LENGTH: "max_output_tokens",
@@ -56,9 +58,11 @@ class TurnPipeline:
         ids: Ids,
         resume: Resume | None = None,
         checkpoints: bool = False,
+        may_check: Callable[[int], bool] = lambda _: True,
     ) -> None:
         """`ids` must give a resumed turn the ids that its items had. With `checkpoints` the batches carry the token ids
-        from which another translator can resume.
+        from which another translator can resume. `may_check` gets the work to check the answer against its format, and
+        returns whether it may be checked.
 
         InvalidRequest: the turn cannot be resumed from token ids."""
         if resume is not None and resume.token_ids and not plan.is_resumable:
@@ -77,11 +81,13 @@ class TurnPipeline:
         self._resume = resume
         self._sends_ids = checkpoints and plan.is_resumable
         self._unsent_ids: list[int] = []
-        self._answer_bytes = 0
         self.usage: Usage | None = None
         """The usage of the turn, once it has ended."""
         self.mismatch: str | None = None
         """How the answer of a turn that has ended fails to match its format; None if the answer matches."""
+        self.is_unchecked = False
+        """Whether the answer was not checked, because that would take too long."""
+        self._may_check = may_check
 
     @property
     def done(self) -> bool:
@@ -100,17 +106,16 @@ class TurnPipeline:
         """The work of `finish` and `fail`, in bytes of JSON that take as long to parse: the last events repeat the
         output and the request, an answer is checked against its schema, and prompt and output are encoded where the
         engine reports no token counts."""
-        check_bytes = (
-            self._plan.answer_check.work_bytes(self._answer_bytes) if self._plan.answer_check is not None else 0
-        )
+        output_bytes, check = self._machine.output_bytes, self._plan.answer_check
+        check_bytes = check.work_bytes(output_bytes) if check is not None else 0
         prompt_bytes = self._plan.turn_bytes if self._output.must_count_prompt else 0
         count_bytes = _ENCODING * (prompt_bytes + self._output.uncounted_bytes)
-        return self._plan.request_bytes + _REPEATING * self._machine.output_bytes + check_bytes + count_bytes
+        return self._plan.request_bytes + _REPEATING * output_bytes + check_bytes + count_bytes
 
     @property
     def follow_up_bytes(self) -> int:
         """The work of `follow_up`, in bytes as in `end_bytes`: before a second generation the output is read again."""
-        return self._answer_bytes if self._plan.answer_guide is not None else 0
+        return _REREADING * self._machine.output_bytes if self._plan.answer_guide is not None else 0
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """Returns the opening events, and the request for the engine. The forced beginning of the output is sent with
@@ -151,10 +156,7 @@ class TurnPipeline:
                 self._assembly.take(segments)
             if self._sends_ids and isinstance(chunk, TokenChunk):
                 self._unsent_ids += chunk.ids
-        batches = self._with_ids(self._machine.take())
-        if self._plan.answer_check is not None or self._plan.answer_guide is not None:
-            self._answer_bytes += sum(len(batch.frames) for batch in batches)
-        return batches
+        return self._with_ids(self._machine.take())
 
     def _with_ids(self, batches: list[Batch]) -> list[Batch]:
         """Adds the ids that were not sent yet to the last batch."""
@@ -179,9 +181,17 @@ class TurnPipeline:
             self._machine.send(Incomplete(self.usage, reason))
         else:
             self._machine.send(Complete(self.usage, completed_at))
-            if self._plan.answer_check is not None:
-                self.mismatch = self._plan.answer_check.mismatch_of(self._machine.snapshot()["output"])
+            self._check()
         return self._machine.take()
+
+    def _check(self) -> None:
+        """Checks the answer against the format that was asked for."""
+        if self._plan.answer_check is None:
+            return
+        try:
+            self.mismatch = self._plan.answer_check.mismatch_of(self._machine.items, self._may_check)
+        except Unchecked:
+            self.is_unchecked = True
 
     def fail(self, error: AntiphonError) -> list[Batch]:
         """Returns the last events of a turn that failed: its output so far is kept and marked as incomplete."""

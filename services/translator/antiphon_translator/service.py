@@ -45,6 +45,7 @@ from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.readiness import Readiness
+from antiphon_translator.schemas.check_budgets import CheckBudgets
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.sliced_delivery import SlicedDelivery
 from antiphon_translator.turn import turn_prompt
@@ -88,6 +89,7 @@ class TranslatorService:
         self._clock = clock
         self._ids_of = ids_of
         self._fetcher: Fetcher | None = None
+        self._check_budgets = CheckBudgets()
         self._is_closed = False
         self._routes: dict[str, _Route] = {}
 
@@ -150,7 +152,8 @@ class TranslatorService:
         def start() -> tuple[TurnPipeline, list[Batch], GenerationRequest]:
             ids, level = self._ids_of(turn.response_id), route.engine.level
             plan = TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
-            pipeline = TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints)
+            may_check = partial(self._check_budgets.take, turn.tenant)
+            pipeline = TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints, may_check=may_check)
             return pipeline, *pipeline.start()
 
         resumed_bytes = _ID_BYTES * len(resume.token_ids) if resume is not None else 0
@@ -163,7 +166,7 @@ class TranslatorService:
             if len(batch.frames) > BATCH_BYTES_MAX:
                 await asyncio.sleep(0)  # each of the last events repeats the output: 8 MB take 15 ms to write
         watch.note_usage(pipeline.usage)
-        watch.note_mismatch(pipeline.mismatch)
+        watch.note_check(pipeline.mismatch, is_unchecked=pipeline.is_unchecked)
 
     async def count_tokens(self, turn: Turn) -> int:
         route = await self._route_of(turn)

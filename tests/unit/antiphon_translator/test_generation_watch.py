@@ -33,8 +33,10 @@ def test_turn_is_recorded_as_a_span_with_its_usage() -> None:
 def test_answer_that_does_not_match_its_format_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     watch = GenerationWatch("g4", "resp_1")
     with caplog.at_level(logging.WARNING):
-        watch.note_mismatch(None)
-        watch.note_mismatch("it is no JSON")
+        watch.note_check(None, is_unchecked=False)
+        watch.note_check(None, is_unchecked=True)
+        watch.note_check("it is no JSON", is_unchecked=False)
+    assert metrics.FORMAT_UNCHECKED.of("g4").value == 1
     assert metrics.FORMAT_MISMATCHES.of("g4").value == 1
     assert caplog.messages == ["the answer of resp_1 does not match its format: it is no JSON"]
 

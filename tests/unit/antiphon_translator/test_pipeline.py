@@ -473,6 +473,15 @@ def test_answer_that_does_not_match_its_format_is_noticed_and_sent(said: str, re
     assert (made.mismatch is not None) == differs
 
 
+def test_answer_that_may_not_be_checked_is_sent_unchecked() -> None:
+    asked = turn("Hi", text=AGE_FORMAT)
+    made = pipeline_of(model(), asked, controls=ABLE, ids=SequentialIds(), may_check=lambda _nodes: False)
+    made.start()
+    made.receive([TokenChunk([*encoded("five"), END_ID])])
+    assert ended(made.finish(completed_at=COMPLETED_AT))["status"] == "completed"
+    assert (made.mismatch, made.is_unchecked) == (None, True)
+
+
 def test_failed_turn_has_no_format_mismatch() -> None:
     made = pipeline_of(model(), turn("Hi", text=AGE_FORMAT), controls=ABLE, ids=SequentialIds())
     made.start()

@@ -171,6 +171,12 @@ class ResponseMachine:
         self._frames.clear()
         self._next_sequence = next_sequence
 
+    @property
+    def items(self) -> Sequence[Object]:
+        """The items that are closed, their texts as fragments of JSON."""
+        items: Sequence[Object] = self._response["output"]
+        return items
+
     def snapshot(self) -> Object:
         """The response so far. It equals the fold of all events so far."""
         written: Object = loads(dumps(self._written()))

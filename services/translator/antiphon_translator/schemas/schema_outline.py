@@ -47,6 +47,9 @@ KEYWORDS: Mapping[str, About] = {
     **dict.fromkeys("contains contentSchema".split(), About.PART),
     **dict.fromkeys("$defs definitions".split(), About.NOTHING),
 }
+ONE_OF_THEM = ("properties", "prefixItems")
+"""Of the schemas under each of these, one at most is about a part of a value."""
+UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 BY_NAME = frozenset("properties patternProperties dependentSchemas dependencies $defs definitions".split())
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 ANCHORS = ("$anchor", "$dynamicAnchor")
@@ -148,19 +151,44 @@ class Outline:
         return any(visit is _Visit.AGAIN for visit, _ in _visits([self.root], self._about_anything))
 
     def weight(self, own: Callable[[Place], int]) -> int:
-        """The greatest cost of validating a value against the schema, if a place without its nested schemas costs
-        `own`.
+        """The greatest cost of validating one value of an answer, wherever it is in the answer, if a place without its
+        nested schemas costs `own`.
 
         A definition counts at each reference to it. A reference back to a schema around it counts 1, because the
-        validator remembers the values that it has seen.
+        validator remembers the values that it has seen. Of the schemas for members by their names, only one is about
+        each member. With `unevaluated...` the validator visits the schemas beside it a second time, so that a dozen of
+        them in each other took a minute.
         """
         weights: dict[Path, int] = {}
         for visit, place in _visits([self.root], self._about_anything):
             if visit is _Visit.LEAVE:
-                weights[place.path] = own(place) + sum(
-                    weights.get(each.path, 1) for each in self._about_anything(place)
-                )
+                visits = 1 + sum(keyword in place.keywords for keyword in UNEVALUATED)
+                same = sum(weights.get(each.path, 1) for each in self._about_the_same(place))
+                weights[place.path] = own(place) + visits * same + self._weight_of_parts(place, weights)
         return weights[()]
+
+    @property
+    def unevaluated_nodes(self) -> int:
+        """The number of schemas beside all `unevaluated...`, each counted as often as references lead to it: the
+        validator makes a copy of each."""
+        counts: dict[Path, int] = {}
+        for visit, place in _visits(self.places.values(), self._about_the_same):
+            if visit is _Visit.LEAVE:
+                counts[place.path] = 1 + sum(counts.get(each.path, 1) for each in self._about_the_same(place))
+        places = self.places.values()
+        return sum(counts[place.path] for place in places if any(keyword in place.keywords for keyword in UNEVALUATED))
+
+    def _weight_of_parts(self, place: Place, weights: Mapping[Path, int]) -> int:
+        parts = [each for each in self._within[place.path] if KEYWORDS[each.keyword] is About.PART]
+        alternatives = dict.fromkeys(ONE_OF_THEM, 0)
+        weight = 0
+        for each in parts:
+            one = weights.get(each.path, 1)
+            if each.keyword in ONE_OF_THEM:
+                alternatives[each.keyword] = max(alternatives[each.keyword], one)
+            else:
+                weight += one
+        return weight + sum(alternatives.values())
 
     def _referred_to(self, place: Place) -> Iterator[Place]:
         for keyword in REFERENCES:

@@ -149,6 +149,11 @@ def _require_counts(outline: Outline) -> None:
     properties = sum(len(place.get("properties", dict)) for place in places)
     values = sum(len(place.get("enum", list)) for place in places)
     chars = sum(len(word) for place in places for word in _words(place) if isinstance(word, str))
+    _require_at_most(
+        limits.SCHEMA_UNEVALUATED_NODES_MAX,
+        outline.unevaluated_nodes,
+        "schemas beside 'unevaluatedProperties' and 'unevaluatedItems', counted at each reference to them",
+    )
     _require_at_most(limits.SCHEMA_PROPERTIES_ITEMS_MAX, properties, "properties")
     _require_at_most(limits.SCHEMA_ENUM_ITEMS_MAX, values, "enum values")
     _require_at_most(limits.SCHEMA_WORDS_CHARS_MAX, chars, "characters in names, enum values and constants")

@@ -127,10 +127,29 @@ def test_schema_that_only_refers_to_itself_is_a_loop(schema: Object, loops: bool
 
 
 def test_weight_counts_a_definition_for_each_reference() -> None:
-    assert Outline({"properties": {"x": STRING, "y": STRING}, "$defs": {"a": STRING}}).weight(one) == 3
-    assert Outline({"properties": {"x": REF_A, "y": REF_A}, "$defs": {"a": {"items": STRING}}}).weight(one) == 7
+    assert Outline({"properties": {"x": STRING, "y": STRING}, "$defs": {"a": STRING}}).weight(one) == 2
+    assert Outline({"properties": {"x": REF_A, "y": REF_A}, "$defs": {"a": {"items": STRING}}}).weight(one) == 4
+    assert Outline({"allOf": [REF_A, REF_A], "$defs": {"a": {"items": STRING}}}).weight(one) == 7
     assert Outline({"properties": {"x": {"$ref": "#"}}}).weight(one) == 3
     assert Outline({"items": STRING}).weight(lambda place: 10 if place.path else 1) == 11
+
+
+def test_weight_counts_one_of_the_schemas_for_named_members() -> None:
+    two = {"allOf": [STRING]}
+    assert Outline({"properties": {"x": STRING, "y": two}, "additionalProperties": STRING}).weight(one) == 4
+    assert Outline({"prefixItems": [STRING, two], "items": STRING}).weight(one) == 4
+    assert Outline({"patternProperties": {"x": STRING, "y": two}}).weight(one) == 4
+
+
+@pytest.mark.parametrize("keyword", ["unevaluatedProperties", "unevaluatedItems"])
+def test_weight_counts_schemas_beside_unevaluated_parts_twice(keyword: str) -> None:
+    assert Outline({"allOf": [STRING, STRING], keyword: STRING}).weight(one) == 1 + 2 * 2 + 1
+
+
+def test_schemas_beside_unevaluated_parts_are_counted_at_each_reference() -> None:
+    counted = {"allOf": [REF_A, REF_A], "unevaluatedItems": False, "$defs": {"a": {"anyOf": [STRING, STRING]}}}
+    assert Outline(counted).unevaluated_nodes == 1 + 2 * (1 + 1 + 2)
+    assert Outline({"allOf": [REF_A], "$defs": {"a": STRING}}).unevaluated_nodes == 0
 
 
 def test_weight_of_an_exponential_schema_takes_no_exponential_time() -> None:

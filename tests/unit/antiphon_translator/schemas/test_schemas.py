@@ -102,6 +102,12 @@ def test_schema_that_can_guide_is_compiled(schema: Object) -> None:
     schemas.compiled(guidable(schema))
 
 
+def copied(levels: int, *, keyword: str, beside: str) -> Object:
+    """A schema of 2 KB of which the validator would make 2^levels copies."""
+    names = {f"a{n}": {keyword: [{"$ref": f"#/$defs/a{n + 1}"}] * 2, beside: True} for n in range(levels)}
+    return {"$ref": "#/$defs/a0", "$defs": names | {f"a{levels}": {"type": ["object", "array"]}}}
+
+
 @pytest.mark.parametrize(
     ("schema", "path", "words"),
     [
@@ -116,6 +122,8 @@ def test_schema_that_can_guide_is_compiled(schema: Object) -> None:
             "not of types",
         ),
         ({"properties": {f"p{i}": True for i in range(5_001)}}, "", "5001 properties; at most 5000"),
+        (copied(24, keyword="anyOf", beside="unevaluatedItems"), "", "at most 5000 are possible"),
+        (copied(24, keyword="allOf", beside="unevaluatedProperties"), "", "'unevaluatedItems', counted at each"),
         ({"anyOf": [{"enum": [1] * 600}] * 2}, "", "1200 enum values; at most 1000"),
         ({"enum": ["x" * 1_000] * 121}, "", "121000 characters"),
         (with_patterns("("), "properties p0 pattern", "not a regular expression"),
