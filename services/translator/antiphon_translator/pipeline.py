@@ -13,9 +13,9 @@ Usage and the end of a generation:
   including the one that ended the generation. An end-of-turn id counts, as it does with vLLM, if the engine delivers
   it; TensorRT-LLM does not deliver its `end_id`. Ids behind the end are neither shown nor counted. Reasoning tokens are
   the ids that are received while the parser reads reasoning.
-* A stop id ends the turn as completed; `max_tokens` ids without one end it as incomplete (`max_output_tokens`), and so
-  does a filter of the server (`content_filter`). An engine that ends earlier and gives no finish reason has found its
-  end-of-turn id.
+* A stop id ends the turn as completed; `max_tokens` ids without one end it as incomplete (`max_output_tokens`), as do
+  more than OUTPUT_ITEMS_MAX items, and so does a filter of the server (`content_filter`). An engine that ends earlier
+  and gives no finish reason has found its end-of-turn id.
 * With `parallel_tool_calls: false` the first whole call ends the turn. A chat server counts tokens at the end, so its
   generation is read to the end, and what follows the call is dropped.
 * Stop ids are dropped by id. Other added tokens mean what the model's family says, and are text otherwise.
@@ -92,7 +92,7 @@ class TurnPipeline:
     @property
     def done(self) -> bool:
         """Whether nothing more is wanted from this generation: the engine can be stopped."""
-        if self._output.finish is not None:
+        if self._output.finish is not None or self._assembly.is_full:
             return True
         return self._plan.has_one_call and self.has_enough and not self._output.reads_to_the_end
 
@@ -144,7 +144,7 @@ class TurnPipeline:
 
     def follow_up(self) -> GenerationRequest | None:
         """Returns the next request for the engine after a generation; None when the turn needs no further one."""
-        return None if self.has_enough else self._output.follow_up()
+        return None if self.has_enough or self._assembly.is_full else self._output.follow_up()
 
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """Returns the events of these chunks: one delta for each chunk that completes some text."""
@@ -168,7 +168,8 @@ class TurnPipeline:
 
     def finish(self, *, completed_at: int) -> list[Batch]:
         """Returns the last events, after the last generation has ended. `completed_at` is in Unix seconds."""
-        reason = _INCOMPLETE.get(self._output.finish) if not self.has_enough else None
+        ending = FinishReason.LENGTH if self._assembly.is_full else self._output.finish
+        reason = _INCOMPLETE.get(ending) if not self.has_enough else None
         cut_off = reason is not None
         if self._plan.prompt.forced.rest and not cut_off:
             self._assembly.take(self._output.write(self._plan.prompt.forced.rest))

@@ -13,9 +13,10 @@ from antiphon_core.errors import EngineUnavailable, InvalidRequest
 from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import OUTPUT_ITEMS_MAX
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import ChatChunk, Level
-from antiphon_translator.parsing.segments import Arguments, CallBegin
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd
 from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in
 from tests.support.reasoning_model import (
@@ -110,6 +111,21 @@ def test_shell_call_that_a_chat_server_did_not_finish_is_incomplete_and_empty(is
     (item,) = response["output"]
     assert (item["type"], item["status"], item["action"]) == ("shell_call", "incomplete", {"commands": []})
     assert response["status"] == ("failed" if is_lost else "incomplete")
+
+
+@pytest.mark.parametrize("each", [1, 100])
+def test_response_with_more_items_than_a_request_may_send_back_ends_there(each: int) -> None:
+    made = pipeline_of(reasoning_model(), turn("Hi"), controls=ALL_CONTROLS, ids=SequentialIds(), level=Level.CHAT)
+    batches, chunk = made.start()[0], ChatChunk([CallBegin("f"), Arguments("{}"), CallEnd(is_complete=True)] * each)
+    received = 0
+    while not made.done and received < 2 * OUTPUT_ITEMS_MAX:
+        batches += made.receive([chunk])
+        received += each
+    assert made.follow_up() is None
+    batches += made.finish(completed_at=9)
+    response = fold([event for batch in batches for event in events.decode(batch.frames)])
+    assert OUTPUT_ITEMS_MAX < len(response["output"]) <= OUTPUT_ITEMS_MAX + each
+    assert response["incomplete_details"] == {"reason": "max_output_tokens"}
 
 
 def test_response_with_cut_off_reasoning_is_incomplete_without_a_message() -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from antiphon_core.errors import EngineFault
@@ -39,6 +40,7 @@ from antiphon_translator.engines.finish_reasons import finish_reason
 from antiphon_translator.engines.lenient_json import Halves
 from antiphon_translator.engines.stream_budget import PIECE_CHARS
 from antiphon_translator.engines.unread import UnreadReport
+from antiphon_translator.engines.usage_bounds import UsageBounds
 from antiphon_translator.generation import ChatChunk, FinishReason, ReportedUsage
 from antiphon_translator.parsing.segments import Output, Reasoning, Refusal, Segment, Text
 
@@ -48,11 +50,18 @@ WAITING_PIECE_CHARS = 16
 
 class ChunkReader:
     """Reads the chunks of one stream. `names` are those of the functions that the request offers. The answer ends at
-    the first of `stops`."""
+    the first of `stops`. Counts beyond `bounds` are left out of the usage."""
 
-    def __init__(self, unread: UnreadReport, names: Collection[str] = (), stops: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        unread: UnreadReport,
+        names: Collection[str] = (),
+        stops: Sequence[str] = (),
+        bounds: UsageBounds | None = None,
+    ) -> None:
         self.content_chars = 0
         self._unread = unread
+        self._bounds = bounds
         self._output = Output(stops)
         self._calls = CallTable(names)
         self._halves: dict[Kind, Halves] = {kind: Halves() for kind in (Text, Reasoning, Refusal)}
@@ -90,7 +99,7 @@ class ChunkReader:
             return self.finish()
         segments = self._take_segments()
         if self._output.is_stopped:
-            return ChatChunk(segments=segments, finish=FinishReason.STOP, usage=self._usage)
+            return ChatChunk(segments=segments, finish=FinishReason.STOP, usage=self._plausible_usage())
         return ChatChunk(segments=segments) if segments else None
 
     @property
@@ -113,7 +122,15 @@ class ChunkReader:
             self._bring_to_front()
             self._end_front()
         self._output.finish()
-        return ChatChunk(segments=self._take_segments(), finish=self._finish, usage=self._usage)
+        return ChatChunk(segments=self._take_segments(), finish=self._finish, usage=self._plausible_usage())
+
+    def _plausible_usage(self) -> ReportedUsage | None:
+        if self._usage is None or self._bounds is None:
+            return self._usage
+        usage = self._bounds.plausible(self._usage, received_chars=self.content_chars)
+        if usage != self._usage:
+            self._unread.note("usage", asdict(self._usage))
+        return usage
 
     def _take_segments(self) -> list[Segment]:
         """Takes the segments that are ready."""

@@ -43,8 +43,9 @@ class OpenAIChatEngine:
         written = openai_wire.body(request, self._model, await self._described(), tells_cache_key=self._tells_cache_key)
         body = compact(written)
         url = f"{self._server.url}/chat/completions"
+        reader = openai_logprobs.reader(request, self._server.unread, body)
         try:
-            await self._server.generate(url, body, openai_logprobs.reader(request, self._server.unread), deliver, flow)
+            await self._server.generate(url, body, reader, deliver, flow)
         except InvalidRequest:
             raise  # an error of the request, not of the server
         except AntiphonError:

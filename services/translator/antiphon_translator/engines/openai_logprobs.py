@@ -19,6 +19,7 @@ from antiphon_translator.engines.chat_stream import ChunkReader
 from antiphon_translator.engines.lenient_json import without_surrogates
 from antiphon_translator.engines.stream_budget import PIECE_CHARS
 from antiphon_translator.engines.unread import UnreadReport
+from antiphon_translator.engines.usage_bounds import UsageBounds
 from antiphon_translator.generation import ChatPrompt, GenerationRequest
 from antiphon_translator.logprobs.alignment import Alignment
 from antiphon_translator.logprobs.requested import LEFT_OUT
@@ -27,22 +28,31 @@ from antiphon_translator.parsing.traced import TracedOutput
 
 log = logging.getLogger(__name__)
 
+_IMAGE = b'"image_url":{'
 
-def reader(request: GenerationRequest, unread: UnreadReport) -> ChunkReader:
-    """A reader of the chunks that answer a request."""
+
+def reader(request: GenerationRequest, unread: UnreadReport, body: bytes) -> ChunkReader:
+    """A reader of the chunks that answer a request, which was sent as `body`."""
+    bounds = UsageBounds.of(request, sent_bytes=len(body), images=body.count(_IMAGE))
     names = tuple(tool["function"]["name"] for tool in request.prompt_as(ChatPrompt).tools)
     if request.top_logprobs is None:
-        return ChunkReader(unread, names, request.answer_stops)
-    return ScoredChunkReader(unread, names, request.answer_stops, top=request.top_logprobs)
+        return ChunkReader(unread, names, request.answer_stops, bounds)
+    return ScoredChunkReader(unread, names, request.answer_stops, bounds, top=request.top_logprobs)
 
 
 class ScoredChunkReader(ChunkReader):
     """Reads the chunks of one stream with log probabilities, `top` alternatives of each token among them."""
 
     def __init__(
-        self, unread: UnreadReport, names: Collection[str] = (), stops: Sequence[str] = (), *, top: int
+        self,
+        unread: UnreadReport,
+        names: Collection[str] = (),
+        stops: Sequence[str] = (),
+        bounds: UsageBounds | None = None,
+        *,
+        top: int,
     ) -> None:
-        super().__init__(unread, names)
+        super().__init__(unread, names, bounds=bounds)
         self._output = TracedOutput(lambda: self._position, stops)
         self._top = top
         self._alignment = Alignment()

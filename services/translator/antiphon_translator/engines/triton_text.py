@@ -36,6 +36,7 @@ from antiphon_translator.engines.triton_signature import (
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
+from antiphon_translator.engines.usage_bounds import UsageBounds
 from antiphon_translator.generation import FinishReason, GenerationRequest, Level, ReportedUsage, TextChunk, TextPrompt
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing.stop_texts import StopTexts
@@ -186,6 +187,7 @@ class TextReader:
         self._stop = StopTexts((*request.server_stops, *request.stop_tokens))
         self._stop_tokens = frozenset(request.stop_tokens)
         self._max_tokens = request.max_tokens
+        self._bounds = UsageBounds.of_text(request)
         self._reason = ""
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
@@ -222,7 +224,7 @@ class TextReader:
     def _usage(self) -> ReportedUsage | None:
         if self._input_tokens is None or self._output_tokens is None:
             return None
-        return ReportedUsage(input_tokens=self._input_tokens, output_tokens=self._output_tokens)
+        return self._bounds.plausible(ReportedUsage(self._input_tokens, self._output_tokens))
 
     def _finish_reason(self) -> FinishReason | None:
         """The model's finish reason, else the one that its token count implies; None where the model sends neither."""

@@ -23,6 +23,7 @@ from antiphon_translator.engines.triton_signature import chosen, unsupported
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_text import PROMPT, TEXT
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
+from antiphon_translator.engines.usage_bounds import UsageBounds
 from antiphon_translator.generation import (
     Alternative,
     FinishReason,
@@ -147,6 +148,7 @@ class VllmReader:
         self._outputs = Outputs()
         self._text = GrowingText(Growth.DELTA)
         self._top = request.top_logprobs
+        self._bounds = UsageBounds.of_text(request)
         self._finish: FinishReason | None = None
         self._input_tokens = 0
         self._output_tokens = 0
@@ -162,7 +164,8 @@ class VllmReader:
         return TextChunk(text=text, logprobs=logprobs) if text or logprobs else None
 
     def finish(self) -> TextChunk:
-        usage = ReportedUsage(self._input_tokens, self._output_tokens) if self._has_counts else None
+        given = ReportedUsage(self._input_tokens, self._output_tokens)
+        usage = self._bounds.plausible(given) if self._has_counts else None
         text = self._text.finish(cut_off=self._finish is FinishReason.LENGTH)
         return TextChunk(text=text, finish=self._finish, usage=usage)
 

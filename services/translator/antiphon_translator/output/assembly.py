@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
+from antiphon_core.limits import OUTPUT_ITEMS_MAX
 from antiphon_core.request.items import MODEL_CALL_ID
 from antiphon_core.telemetry import metrics
 from antiphon_translator.logprobs import requested as logprobs
@@ -64,6 +65,7 @@ class Assembly:
         with `summary`, reasoning is sent as its summary."""
         self.calls = 0
         self.is_empty = True
+        self._items = 0
         self._machine = machine
         self._tools = tools
         self._ids = ids
@@ -80,6 +82,11 @@ class Assembly:
     def has_enough(self) -> bool:
         """Whether the generation can be stopped: the first call is complete, and no second one is wanted."""
         return self._one_call and self.calls > 0 and self._kind is None and self._client_call is None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the response has more items than the next request could send back."""
+        return self._items > OUTPUT_ITEMS_MAX
 
     def take(self, segments: Sequence[Segment]) -> None:
         """Sends segments to the machine, neighbouring pieces of one text joined."""
@@ -126,6 +133,7 @@ class Assembly:
     def _open(self, kind: ItemKind, members: Object) -> None:
         self._machine.send(OpenNext(kind, members))
         self._kind = kind
+        self._items += 1
         self.is_empty = False
 
     def _begin_call(self, name: str, model_id: str | None) -> None:

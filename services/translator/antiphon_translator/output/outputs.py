@@ -375,7 +375,7 @@ class _Count:
         else:
             output = self._given_output + carried
             reasoning = self._given.reasoning_tokens or self._share_of_reasoning(output)
-        prompt = self._prompt_tokens() if self._given_input is None else self._given_input - carried
+        prompt = self._prompt_tokens() if self._given_input is None else max(self._given_input - carried, 0)
         return Usage(prompt, output, min(reasoning, output), min(self._given.cached_tokens or 0, prompt))
 
     def _counted_output(self) -> tuple[int, int]:

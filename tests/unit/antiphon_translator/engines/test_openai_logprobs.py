@@ -63,8 +63,8 @@ def written(segments: list[Segment]) -> list[tuple[str, list[bytes]]]:
 
 
 def test_reader_depends_on_the_wish_for_log_probabilities() -> None:
-    assert type(reader(REQUEST, NotedParts())) is ChunkReader
-    assert type(reader(replace(REQUEST, top_logprobs=0), NotedParts())) is ScoredChunkReader
+    assert type(reader(REQUEST, NotedParts(), b"{}")) is ChunkReader
+    assert type(reader(replace(REQUEST, top_logprobs=0), NotedParts(), b"{}")) is ScoredChunkReader
 
 
 def test_text_deltas_have_their_scored_tokens() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -17,6 +18,7 @@ from antiphon_translator.generation import (
     FinishReason,
     GenerationRequest,
     TextChunk,
+    TextPrompt,
     TokenChunk,
     TokenPrompt,
 )
@@ -26,6 +28,8 @@ from tests.support.pushed import Deliveries
 
 GRACE_S = 0.25
 REQUEST = GenerationRequest("r", TokenPrompt((1,)), max_tokens=10, stop_ids=(2,), stop=("END",), stop_in_reasoning=True)
+
+TEXT_REQUEST = replace(REQUEST, prompt=TextPrompt("a"))
 
 
 class Timer:
@@ -93,7 +97,7 @@ def test_end_without_a_final_response_is_a_fault(messages: Sequence[Any]) -> Non
 
 
 def test_text_that_was_held_back_is_delivered_at_the_end() -> None:
-    generation = Generation(reader=TextReader(REQUEST, Growth.DELTA))
+    generation = Generation(reader=TextReader(TEXT_REQUEST, Growth.DELTA))
     generation.receive(response({"text_output": "One E"}), final_response())
     generation.responses.finish()
     assert [chunk.text for chunks in generation.texts() for chunk in chunks] == [
@@ -113,7 +117,7 @@ def test_after_the_last_token_only_a_complete_generation_gets_grace_time(last: i
 
 
 def test_chunk_with_a_finish_reason_is_the_last_delivered() -> None:
-    generation = Generation(reader=TextReader(REQUEST, Growth.DELTA))
+    generation = Generation(reader=TextReader(TEXT_REQUEST, Growth.DELTA))
     generation.receive(response({"text_output": "One END"}), response({"text_output": " Two"}))
     assert [[(chunk.text, chunk.finish) for chunk in chunks] for chunks in generation.texts()] == [
         [("One ", FinishReason.STOP)]
