@@ -23,8 +23,9 @@ class TranslatorSettings(RpcServerSettings):
         default=limits.PROMPT_CACHE_BYTES_DEFAULT,
         metadata={
             "doc": "Bytes of token ids of earlier prompts that are cached for each model, and as many again of their "
-            "parsed histories, so that only the new part of a growing chat is parsed and encoded. 0 for no cache: the "
-            "time that a prompt takes then reveals nothing about other callers' prompts."
+            "parsed histories, so that only the new part of a growing chat is parsed and encoded. The memory of a "
+            "translator rises until both are full. 0 for no cache: the time that a prompt takes then reveals nothing "
+            "about other callers' prompts."
         },
     )
     triton_transport: Literal["lean", "grpc"] = field(
