@@ -27,8 +27,22 @@ _NOT_ENDED: Object = {"status": "in_progress", "completed_at": None, "error": No
 
 def frames_of(record: Record) -> list[bytes]:
     """The frames of a finished response, from response.created to the terminal event."""
+    return _framed(_events(_response(record)), 0)
+
+
+def end_of(record: Record, first_sequence: int) -> list[bytes]:
+    """The frames that end a finished response, the first with this sequence number: the terminal event, and the error
+    of a failed response before it."""
+    return _framed(_end(_response(record)), first_sequence)
+
+
+def _response(record: Record) -> Object:
     response: Object = loads(record.body) | {"output": loads(record.output_items)}
-    return [events.encode(event | {"sequence_number": number}) for number, event in enumerate(_events(response))]
+    return response
+
+
+def _framed(log: Iterator[Object], first_sequence: int) -> list[bytes]:
+    return [events.encode(event | {"sequence_number": number}) for number, event in enumerate(log, first_sequence)]
 
 
 def _events(response: Object) -> Iterator[Object]:
@@ -37,6 +51,10 @@ def _events(response: Object) -> Iterator[Object]:
     yield {"type": events.IN_PROGRESS, "response": created}
     for index, item in enumerate(response["output"]):
         yield from _item(item, index)
+    yield from _end(response)
+
+
+def _end(response: Object) -> Iterator[Object]:
     if response["status"] == "failed":
         yield events.error_event(0, error_of(response))
     yield {"type": f"response.{response['status']}", "response": response}

@@ -10,7 +10,7 @@ from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineFau
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Record, Status
-from antiphon_core.replay import frames_of
+from antiphon_core.replay import end_of, frames_of
 from tests.support.pushed import generated
 from tests.support.reasoning_model import CALL, EXEC, WEATHER, log_of_play, reasoning_model
 from tests.support.schema import validate_event
@@ -99,6 +99,19 @@ def test_a_replay_of_a_failed_response_ends_with_error_and_failed(output: list[O
     assert [event["type"] for event in found[-2:]] == [events.ERROR, events.FAILED]
     assert found[-2] == events.error_event(len(found) - 2, error)
     assert fold(found) == ended
+
+
+def test_end_of_a_response_is_the_end_of_its_replay_with_other_numbers() -> None:
+    for status, count in (("completed", 1), ("failed", 2)):
+        skeleton = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+        ended = (
+            skeleton | {"status": "completed"}
+            if status == "completed"
+            else response.failed(skeleton, EngineFault("It broke."))
+        )
+        last = [event for frame in end_of(record_of(ended), 7) for event in events.decode(frame)]
+        assert [event.pop("sequence_number") for event in last] == list(range(7, 7 + count))
+        assert last == [{k: v for k, v in each.items() if k != "sequence_number"} for each in replayed(ended)[-count:]]
 
 
 def test_a_replay_of_a_cancelled_response_ends_as_cancelled() -> None:

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
-from antiphon_core.errors import AntiphonError, InternalError, LogNotFound, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, InternalError, LogNotFound, ResponseNotFound, Timeout, Unavailable
 from antiphon_core.flow import Flow
 from antiphon_core.fold import Fold
 from antiphon_core.ports.full_store import FullStore
@@ -168,9 +168,16 @@ class IdempotentReplies:
                     reader.take(Batch(batch.first_sequence, batch.count, batch.frames))
         if taken is not None:
             await self._keyed_turns.run(taken, reader.take, reader.flow, state=logged)
-        else:  # its log may have expired meanwhile
-            error = InternalError("The stream broke off; ask for the response again.")
-            reader.take(await failure(reader.fold, error))
+        else:  # its log may have expired meanwhile, or its writer gave it up
+            reader.take(await self._end_without_log(repeated, reader))
+
+    async def _end_without_log(self, repeated: RepeatedRequest, reader: _Reader) -> Batch:
+        """Makes the terminal batch of a turn whose log has none: from its record, which every other reader gets."""
+        try:
+            record = await self._store.get(repeated.tenant, repeated.response_id)
+        except ResponseNotFound:
+            return await failure(reader.fold, InternalError("The stream broke off; ask for the response again."))
+        return await self._follower.end_of(record, reader.next_sequence)
 
     async def _follow_until_silent(self, repeated: RepeatedRequest, reader: _Reader) -> bool:
         """Sends the events of a log as it grows. Returns True after the terminal one, False if the log or the store is

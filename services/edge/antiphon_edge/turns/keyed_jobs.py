@@ -11,13 +11,14 @@ import logging
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from time import perf_counter
 
-from antiphon_core.errors import AlreadyExists, AntiphonError, JobNotFound, StaleFence
+from antiphon_core.errors import AlreadyExists, AntiphonError, IdempotencyMismatch, JobNotFound, StaleFence
 from antiphon_core.ids import Ids
 from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobPulse, JobState
-from antiphon_core.ports.store import Fence, Precondition, TurnRequest
+from antiphon_core.ports.store import Fence, Precondition, TurnRequest, TurnStart
 from antiphon_edge.turns import job_payload, lease_keeper
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.job_lease import JobLease
@@ -50,15 +51,21 @@ class KeyedJobs:
         except AlreadyExists:
             return None
         claimed = await self._claim_job(accepted.tenant, accepted.response_id)
-        return None if claimed is None else _with_job(accepted, *claimed)
+        if claimed is None:
+            return None
+        held = _with_job(accepted, *claimed)
+        is_late = perf_counter() - accepted.started_s > self._timing.stale_key_s / 2
+        return await self._with_key(held) if is_late else held
 
     async def take_over(self, repeated: RepeatedRequest) -> AcceptedTurn | None:
-        """Claims the job of a turn that no edge runs. None: another edge runs it, it is over, or it has no job yet."""
+        """Claims the job of a turn that no edge runs. None: another edge runs it, it is over, it has no job yet, or it
+        has lost its key: an edge can take a job over whose turn was given up meanwhile."""
         claimed = await self._claim_job(repeated.tenant, repeated.response_id)
         if claimed is None:
             return None
         accepted = await job_payload.accepted_of(repeated.tenant, claimed[0])
-        return _with_job(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint), *claimed)
+        taken = _with_job(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint), *claimed)
+        return await self._with_key(taken)
 
     async def state(self, tenant: str, response_id: str) -> JobState | None:
         """The state of a keyed turn's job; None if the turn has no such job."""
@@ -115,16 +122,44 @@ class KeyedJobs:
         return True
 
     async def drop(self, accepted: AcceptedTurn) -> bool:
-        """Ends the job of a turn without events. False: another edge has it."""
-        is_ours = await self.release(accepted, is_over=True)
-        if accepted.key is not None and accepted.job_lease is None:
-            try:
-                await self._store.cancel_job(accepted.tenant, accepted.response_id)
-            except JobNotFound:
-                pass
-            except AntiphonError as error:
-                log.warning("the job of %s could not be ended: %s", accepted.response_id, error.message)
-        return is_ours
+        """Ends the job of a turn without events. False: another edge has it, or may have it."""
+        if accepted.key is None or accepted.job_lease is not None:
+            return await self.release(accepted, is_over=True)
+        return await self._drop_unheld(accepted)
+
+    async def _drop_unheld(self, accepted: AcceptedTurn) -> bool:
+        """Ends the job of a turn for which this edge does not know whether it has one: the answer of the store was
+        lost. Only an edge that holds a job may end it, so the job is claimed first: another edge can run the turn by
+        now, and would lose its key in the middle."""
+        try:
+            claimed = await self._claim_job(accepted.tenant, accepted.response_id)
+            if claimed is not None:
+                return await self.release(_with_job(accepted, *claimed), is_over=True)
+            return await self.state(accepted.tenant, accepted.response_id) is None
+        except AntiphonError as error:
+            log.warning("the job of %s could not be ended: %s", accepted.response_id, error.message)
+            return False
+
+    async def _with_key(self, held: AcceptedTurn) -> AcceptedTurn | None:
+        """Claims the key of a held turn again. Ends the job and returns None if the turn has lost its key, or has a
+        record: a turn that runs without its key would be generated for nothing."""
+        try:
+            has_key = await self._has_key(held)
+        except AntiphonError:
+            await self.release(held, is_over=False)
+            raise
+        if not has_key:
+            await self.release(held, is_over=True)
+        return held if has_key else None
+
+    async def _has_key(self, held: AcceptedTurn) -> bool:
+        if held.key is None:
+            return True
+        try:
+            start = await self._claim_key(held)
+        except IdempotencyMismatch:
+            return False
+        return start.replay is None and start.running_response_id in (None, held.response_id)
 
     async def _claim_job(self, tenant: str, response_id: str) -> tuple[Job, JobLease] | None:
         queues, holder = [_queue(response_id)], f"edge-{self._ids.hex(32)}"
@@ -141,12 +176,12 @@ class KeyedJobs:
         if keepers is not None:
             await keepers.aclose()
 
-    async def _claim_key(self, accepted: AcceptedTurn) -> None:
+    async def _claim_key(self, accepted: AcceptedTurn) -> TurnStart:
         """Claims the key again, because a turn may take longer than the claim of its key lasts."""
         asked = TurnRequest(
             idempotency_key=accepted.key, fingerprint=accepted.fingerprint, response_id=accepted.response_id
         )
-        await self._store.begin_turn(accepted.tenant, asked)
+        return await self._store.begin_turn(accepted.tenant, asked)
 
 
 def _with_job(accepted: AcceptedTurn, job: Job, lease: JobLease) -> AcceptedTurn:

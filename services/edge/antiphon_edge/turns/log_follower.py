@@ -66,6 +66,12 @@ class LogFollower:
         frames = await offload.run(partial(replay.frames_of, record), size_bytes=size_bytes)
         yield Batch(0, len(frames), b"".join(frames), final_of(record))
 
+    async def end_of(self, record: Record, first_sequence: int) -> Batch:
+        """The end of a finished response as one batch, made from its record, for a reader whose log has no end."""
+        size_bytes = work_bytes(record.body) + work_bytes(record.output_items)
+        frames = await offload.run(partial(replay.end_of, record, first_sequence), size_bytes=size_bytes)
+        return Batch(first_sequence, len(frames), b"".join(frames), final_of(record))
+
     async def _read(self, tenant: str, response_id: str, after: int | None) -> list[EventBatch]:
         return [batch async for batch in self._store.read_events(tenant, response_id, after=after)]
 

@@ -449,7 +449,10 @@ async def test_key_held_by_a_dead_edge_is_an_error_after_the_last_round(
     assert (await system.edges[1].ask())[-1]["type"] == events.COMPLETED
 
 
-async def test_a_reader_whose_log_expires_in_mid_stream_gets_one_clear_end(system: System) -> None:
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_reader_whose_log_expires_in_mid_stream_gets_the_end_of_the_record(
+    system: System, is_deleted: bool
+) -> None:
     system.sayer.pause_at = 9
     first = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
@@ -457,12 +460,41 @@ async def test_a_reader_whose_log_expires_in_mid_stream_gets_one_clear_end(syste
     system.edges[1].connection.is_cut = True
     await asyncio.sleep(5 * TIMING.silence_s)  # the open read of the log is given up
     system.sayer.go.set()
-    await first
+    ended = (await first)[-1]
+    if is_deleted:
+        await system.store.delete(TENANT, ended["response"]["id"])
     system.clock.advance(2 * 3600)
     system.edges[1].connection.is_cut = False
     log = await reading
-    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
     assert numbers(log) == list(range(len(log)))
+    if is_deleted:
+        assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    else:
+        assert (log[-1]["type"], log[-1]["response"]) == (events.COMPLETED, ended["response"])
+
+
+async def test_reader_of_a_turn_whose_log_was_given_up_gets_the_end_of_the_record(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn is committed without its log, and its edge dies before it settles the job."""
+    system.sayer.pause_at = 9
+    first = asyncio.create_task(system.edges[0].ask())
+    await system.until_it_pauses()
+
+    async def unavailable(*_arguments: Any, **_options: Any) -> None:
+        raise StoreUnavailable("The store is away.")
+
+    for method in ("append_events", "settle_job"):
+        monkeypatch.setattr(system.edges[0].connection, method, unavailable, raising=False)
+    reading = await system.edges[1].begin_stream()
+    system.sayer.go.set()
+    ended = (await first)[-1]
+    assert ended["type"] == events.COMPLETED
+    system.clock.advance(JOB_LEASE_MS / 1000)
+    log = await reading
+    assert (log[-1]["type"], log[-1]["response"]) == (events.COMPLETED, ended["response"])
+    assert numbers(log) == list(range(len(log)))
+    assert len(system.sayer.requests) == 1
 
 
 @pytest.mark.parametrize("hours", [0, 2], ids=["from its log", "from its record"])

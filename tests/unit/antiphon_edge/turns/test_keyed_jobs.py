@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import StaleFence
+from antiphon_core.errors import StaleFence, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import JobDraft, JobPulse, JobState
 from antiphon_core.ports.store import Fence, Lease, TurnRequest, TurnStart
@@ -25,6 +25,7 @@ from tests.support.waiting import WAIT_MAX_S
 
 TENANT = "t"
 CLAIM_MS = 600_000
+FINGERPRINT = b"f" * 32
 FAST = RenewalPace(every_s=0.001, retry_s=0.001)
 JOB_KEPT = TurnTiming(job_pace=FAST)
 BOTH_KEPT = TurnTiming(job_pace=FAST, key_pace=FAST, job_lease_ms=CLAIM_MS)
@@ -90,7 +91,13 @@ async def bench() -> AsyncIterator[Bench]:
 
 def accepted(**members: Any) -> AcceptedTurn:
     asked = replace(turn("Hi"), response_id=new_response_id(RandomIds()))
-    return AcceptedTurn(TENANT, replace(asked, tenant=TENANT), key="k", logged=True, **members)
+    turn_ = replace(asked, tenant=TENANT)
+    return AcceptedTurn(TENANT, turn_, key="k", fingerprint=FINGERPRINT, logged=True, **members)
+
+
+def repeated(asked: AcceptedTurn) -> RepeatedRequest:
+    """A later request with the key of a turn."""
+    return RepeatedRequest(TENANT, asked.response_id, None, "k", asked.fingerprint)
 
 
 async def test_held_turn_has_the_fence_of_its_job_and_cannot_be_taken_over(bench: Bench) -> None:
@@ -98,14 +105,14 @@ async def test_held_turn_has_the_fence_of_its_job_and_cannot_be_taken_over(bench
     held = await bench.hold(asked)
     assert held.precondition.fence == Fence(asked.response_id, 1)
     assert replace(held, precondition=asked.precondition) == asked
-    assert await bench.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k")) is None
+    assert await bench.jobs.take_over(repeated(asked)) is None
 
 
 async def test_turn_of_a_dead_edge_is_taken_over_with_a_new_fence(bench: Bench) -> None:
     asked = accepted(parent_id="p", lease=Lease(Fence("s", 4), "x", 9))
     await bench.hold(asked)
     bench.clock.advance(JOB_LEASE_MS / 1000)
-    taken = await bench.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k"))
+    taken = await bench.jobs.take_over(repeated(asked))
     assert taken is not None
     assert (taken.turn, taken.key, taken.parent_id, taken.logged) == (asked.turn, "k", "p", True)
     assert taken.precondition.fence == Fence(asked.response_id, 2)
@@ -116,7 +123,10 @@ async def test_turn_of_a_dead_edge_is_taken_over_with_a_new_fence(bench: Bench) 
 async def test_takeover_of_an_unknown_turn_takes_nothing(bench: Bench) -> None:
     await bench.hold(accepted())
     bench.clock.advance(60)
-    assert await bench.jobs.take_over(RepeatedRequest(TENANT, new_response_id(RandomIds()), None, "k")) is None
+    assert (
+        await bench.jobs.take_over(RepeatedRequest(TENANT, new_response_id(RandomIds()), None, "k", FINGERPRINT))
+        is None
+    )
 
 
 async def test_job_lease_is_renewed_while_the_turn_runs(bench: Bench) -> None:
@@ -131,13 +141,13 @@ async def test_job_lease_is_renewed_while_the_turn_runs(bench: Bench) -> None:
 
 async def running(bench: Bench) -> str | None:
     """The id of the response that runs under the key, as a repeated request gets it."""
-    asked = TurnRequest(idempotency_key="k", fingerprint=b"f" * 32, response_id=new_response_id(RandomIds()))
+    asked = TurnRequest(idempotency_key="k", fingerprint=FINGERPRINT, response_id=new_response_id(RandomIds()))
     return (await bench.store.begin_turn(TENANT, asked)).running_response_id
 
 
 async def claimed(bench: Bench) -> AcceptedTurn:
     """A held turn that has claimed its key."""
-    asked = replace(accepted(), fingerprint=b"f" * 32)
+    asked = accepted()
     claim = TurnRequest(idempotency_key="k", fingerprint=asked.fingerprint, response_id=asked.response_id)
     await bench.store.begin_turn(TENANT, claim)
     return await bench.hold(asked)
@@ -156,7 +166,7 @@ async def test_a_turn_that_takes_long_keeps_its_key(bench: Bench) -> None:
 async def test_edge_that_took_a_turn_over_keeps_its_key(bench: Bench) -> None:
     held = await claimed(bench)
     bench.clock.advance(JOB_LEASE_MS / 1000)
-    taken = await bench.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k", held.fingerprint))
+    taken = await bench.jobs.take_over(repeated(held))
     assert taken is not None
     bench.use(BOTH_KEPT)
     async with bench.jobs.kept(taken):
@@ -181,7 +191,7 @@ async def test_dropped_turn_does_not_claim_its_key_again(bench: Bench) -> None:
 async def test_turn_that_was_taken_over_is_not_settled_by_its_first_edge(bench: Bench) -> None:
     held = await bench.hold(accepted())
     bench.clock.advance(JOB_LEASE_MS / 1000)
-    taken = await bench.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
+    taken = await bench.jobs.take_over(repeated(held))
     async with bench.jobs.kept(held):
         await asyncio.sleep(0.02)
     await bench.jobs.release(held, is_over=True)
@@ -213,11 +223,11 @@ async def test_released_turn_is_not_claimed_again(bench: Bench) -> None:
 async def test_release_settles_the_job_or_leaves_it_to_another_edge(bench: Bench) -> None:
     held = await bench.hold(accepted())
     await bench.jobs.release(held, is_over=False)
-    taken = await bench.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
+    taken = await bench.jobs.take_over(repeated(held))
     assert taken is not None
     await bench.jobs.release(taken, is_over=True)
     assert await bench.state(held) is JobState.SUCCEEDED
-    assert await bench.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k")) is None
+    assert await bench.jobs.take_over(repeated(held)) is None
 
 
 async def test_release_with_an_unavailable_store_raises_nothing(bench: Bench) -> None:
@@ -237,8 +247,62 @@ async def test_dropped_turn_leaves_no_open_job(bench: Bench) -> None:
     bench.backend.plan(Fault("claim_job", When.BEFORE))
     with pytest.raises(Exception, match="injected"):
         await bench.jobs.hold(queued)
-    await bench.jobs.drop(queued)
-    assert await bench.state(queued) is JobState.CANCELLED
+    assert await bench.jobs.drop(queued)
+    assert await bench.state(queued) is JobState.SUCCEEDED
+
+
+@pytest.mark.parametrize("lost", ["enqueue_job", "claim_job"])
+async def test_turn_whose_answer_was_lost_is_not_dropped_while_another_edge_runs_it(bench: Bench, lost: str) -> None:
+    asked = accepted()
+    bench.backend.plan(Fault(lost, When.AFTER))
+    with pytest.raises(StoreUnavailable):
+        await bench.jobs.hold(asked)
+    bench.clock.advance(JOB_LEASE_MS / 1000)
+    taken = await bench.jobs.take_over(repeated(asked))
+    assert taken is not None
+    assert not await bench.jobs.drop(asked)
+    assert not (await bench.store.describe_job(TENANT, asked.response_id)).cancel_requested
+    async with bench.jobs.kept(taken):
+        await bench.until_heartbeat()
+    await bench.jobs.release(taken, is_over=True)
+    assert not await bench.jobs.drop(asked)  # it was ended, and may have a record
+
+
+async def test_turn_is_not_dropped_while_the_store_is_away(bench: Bench) -> None:
+    asked = accepted()
+    bench.backend.plan(Fault("claim_job", When.BEFORE))
+    assert not await bench.jobs.drop(asked)
+
+
+async def give_key_to_another(bench: Bench, asked: AcceptedTurn) -> None:
+    await bench.store.abort_turn(TENANT, None, idempotency_key="k", response_id=asked.response_id)
+    other = TurnRequest(idempotency_key="k", fingerprint=FINGERPRINT, response_id=new_response_id(RandomIds()))
+    await bench.store.begin_turn(TENANT, other)
+
+
+async def test_turn_without_its_key_is_not_taken_over(bench: Bench) -> None:
+    held = await claimed(bench)
+    await give_key_to_another(bench, held)
+    bench.clock.advance(JOB_LEASE_MS / 1000)
+    assert await bench.jobs.take_over(repeated(held)) is None
+    assert await bench.state(held) is JobState.SUCCEEDED
+
+
+async def test_turn_that_waited_long_for_its_job_runs_only_with_its_key(bench: Bench) -> None:
+    bench.use(replace(JOB_KEPT, stale_key_s=0.0))
+    late = accepted()
+    await give_key_to_another(bench, late)
+    assert await bench.jobs.hold(late) is None
+    assert await bench.state(late) is JobState.SUCCEEDED
+
+
+async def test_takeover_that_cannot_ask_for_the_key_leaves_the_turn_to_others(bench: Bench) -> None:
+    held = await claimed(bench)
+    bench.clock.advance(JOB_LEASE_MS / 1000)
+    bench.backend.plan(Fault("begin_turn", When.BEFORE))
+    with pytest.raises(StoreUnavailable):
+        await bench.jobs.take_over(repeated(held))
+    assert await bench.jobs.take_over(repeated(held)) is not None
 
 
 async def test_turn_without_a_key_needs_no_job_to_be_dropped(bench: Bench) -> None:
@@ -255,7 +319,7 @@ async def test_turn_is_open_for_its_tenant_until_it_is_over(bench: Bench) -> Non
     assert not await bench.jobs.is_open("other", asked.response_id)
     await bench.jobs.release(held, is_over=False)
     assert await bench.jobs.is_open(TENANT, asked.response_id)
-    again = await bench.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k"))
+    again = await bench.jobs.take_over(repeated(asked))
     assert again is not None
     await bench.jobs.release(again, is_over=True)
     assert not await bench.jobs.is_open(TENANT, asked.response_id)

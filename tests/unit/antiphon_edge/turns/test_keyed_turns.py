@@ -37,7 +37,9 @@ async def bench() -> AsyncIterator[Bench]:
 async def taken_over(bench: Bench, accepted: AcceptedTurn) -> tuple[AcceptedTurn, LogState]:
     """Takes over a turn whose edge fell silent, and reads its log state."""
     bench.clock.advance(JOB_LEASE_MS / 1000)
-    taken = await bench.keyed_jobs.take_over(RepeatedRequest(TENANT, accepted.response_id, None, "k"))
+    taken = await bench.keyed_jobs.take_over(
+        RepeatedRequest(TENANT, accepted.response_id, None, "k", accepted.fingerprint)
+    )
     assert taken is not None
     return taken, await log_state.read(bench.store, TENANT, accepted.response_id)
 

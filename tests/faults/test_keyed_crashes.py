@@ -1,0 +1,144 @@
+"""The edge of a keyed turn dies at each of its calls of the store, or loses the answer; the client asks another edge.
+
+Generations are counted: one begins from nothing, and a second one only where nothing of the first was logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+
+from antiphon_core import events, response
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import LogNotFound, StoreUnavailable
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.request.body import CreateRequest
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
+from antiphon_store.backends.registry import row_backend
+from antiphon_store.service import StoreService
+from tests.support.prompts import ids_in
+from tests.support.thinking_edges import Sayer, losable
+from tests.support.turn_streams import sent
+from tests.support.waiting import WAIT_MAX_S
+
+TENANT = "t"
+BRIEF = RetryPolicy(for_s=0.0)
+TIMING = TurnTiming(linger_s=0, silence_s=0.02, append_retry=BRIEF, commit_retry=BRIEF, stale_key_s=0.2)
+CALLS = 12
+"""Calls of the store in the turn below, at least."""
+
+
+@dataclass
+class FaultyLine:
+    """An edge's connection to the store, with one fault at the call number `at`."""
+
+    store: StoreService
+    at: int
+    is_executed: bool
+    """Whether the call is executed before its answer is lost."""
+    dies: bool
+    """Whether no later call gets through."""
+    calls: list[str] = field(default_factory=list)
+    has_failed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.store, name)
+        if self.dies and self.has_failed.is_set():
+            raise StoreUnavailable("The edge is dead.")
+        return partial(self._call, name, method) if inspect.iscoroutinefunction(method) else method
+
+    async def _call(self, name: str, method: Any, *arguments: Any, **options: Any) -> Any:
+        if self.dies and self.has_failed.is_set():
+            raise StoreUnavailable("The edge is dead.")
+        self.calls.append(name)
+        if len(self.calls) != self.at + 1:
+            return await method(*arguments, **options)
+        if self.is_executed:
+            await method(*arguments, **options)
+        self.has_failed.set()
+        raise StoreUnavailable(f"The answer of {name} is lost.")
+
+
+@dataclass
+class System:
+    store: StoreService
+    clock: ManualClock
+    sayer: Sayer
+    faulty: TurnService
+    healthy: TurnService
+    line: FaultyLine
+
+    async def from_nothing(self) -> int:
+        """The number of generations that did not continue an earlier one."""
+        prompt = min(len(ids_in(request)) for request in self.sayer.requests)
+        return sum(len(ids_in(request)) == prompt for request in self.sayer.requests)
+
+    async def has_logged_output(self) -> bool:
+        """Whether any token of the turn is in its event log."""
+        for response_id in {request.request_id for request in self.sayer.requests}:
+            try:
+                async for batch in self.store.read_events(TENANT, response_id):
+                    if batch.checkpoints:
+                        return True
+            except LogNotFound:
+                continue
+        return False
+
+    async def advance_time(self) -> None:
+        """Lets leases expire while a request waits for them."""
+        while True:
+            await asyncio.sleep(0.02)
+            self.clock.advance(JOB_LEASE_MS / 4_000)
+
+
+@asynccontextmanager
+async def system(at: int, *, is_executed: bool, dies: bool) -> AsyncIterator[System]:
+    clock = ManualClock()
+    backend = row_backend("memory://", clock=clock)
+    store = StoreService(backend)
+    line = FaultyLine(store, at, is_executed, dies)
+    sayer = Sayer("<think>", "Hm.", "</think>", "Hello there.")
+    service = partial(TurnService, clock=clock, ids=RandomIds(), timing=TIMING)
+    reached: Any = line
+    await backend.open()
+    faulty, healthy = (service(each, losable(sayer)) for each in (reached, store))
+    yield System(store, clock, sayer, faulty, healthy, line)
+    for each in (faulty, healthy):
+        await each.settle()
+    await backend.close()
+
+
+async def ask(turns: TurnService) -> list[Object]:
+    request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
+    return [event async for batch in sent(turns, TENANT, request, key="k") for event in events.decode(batch.frames)]
+
+
+@pytest.mark.parametrize("dies", [True, False], ids=["dies", "goes on"])
+@pytest.mark.parametrize("is_executed", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(CALLS))
+async def test_turn_of_an_edge_that_dies_at_a_call_is_generated_once(at: int, is_executed: bool, dies: bool) -> None:
+    async with system(at, is_executed=is_executed, dies=dies) as running, asyncio.timeout(WAIT_MAX_S):
+        first = asyncio.ensure_future(ask(running.faulty))
+        await running.line.has_failed.wait()
+        had_output = await running.has_logged_output()
+        passing = asyncio.ensure_future(running.advance_time())
+        again = [*await asyncio.gather(ask(running.healthy), ask(running.healthy))]
+        await asyncio.gather(first, return_exceptions=True)
+        again.append(await ask(running.healthy))
+        passing.cancel()
+        ended = again[0][-1]
+        assert ended["type"] == events.COMPLETED
+        assert again == [again[0]] * 3
+        record = await running.store.get(TENANT, ended["response"]["id"])
+        assert ended["response"] == loads(response.join(record.body, record.output_items))
+        assert await running.from_nothing() <= (1 if had_output or not dies else 2), running.line.calls[at]
