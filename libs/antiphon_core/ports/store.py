@@ -65,7 +65,9 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The proof of a lease, checked with each write under it. The tokens of a session increase strictly, from 1."""
+    """The proof of a lease, checked with each write under it. The tokens of a session increase strictly, from 1.
+    Those of a conversation begin with the time of its creation in milliseconds, so that they are above the tokens of an
+    earlier conversation with its id."""
 
     session_id: str
     token: int

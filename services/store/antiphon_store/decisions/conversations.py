@@ -10,7 +10,7 @@ and reading its history leaves them out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -87,9 +87,7 @@ def create(
     head_id = forks.living_head(view, session) if existing is None else None
     if existing is not None:
         end(view, conversation_id, session)
-    view.put(Kind.CONVERSATION, conversation_id, fields)
-    if expires is not None:
-        view.file(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}", expires)
+    _found(view, conversation_id, fields, session)
     if first is not None:
         _append(view, conversation_id, fields, first, head_id)
     return _shown(conversation_id, Row(fields))
@@ -127,7 +125,6 @@ def delete(view: View, conversation_id: str, *, responses_ttl_ms: int | None = N
     end(view, conversation_id, session)
     if session is not None and responses_ttl_ms is not None:
         view.set(Kind.SESSION, conversation_id, responses_until=Now(responses_ttl_ms), ended=Now())
-        view.file(Index.ENDS, "", f"{Kind.SESSION}/{conversation_id}")
     return nothing
 
 
@@ -183,11 +180,12 @@ def delete_item(view: View, conversation_id: str, item_id: str, *, is_there: boo
 
 
 def end(view: View, conversation_id: str, session: Row | None) -> None:
-    """Deletes the conversation and its context, and frees its head. The session keeps its last fencing token."""
+    """Deletes the conversation and its context, and frees its head. The session is a candidate for cleanup."""
     view.delete(Kind.CONVERSATION, conversation_id)
     view.unfile(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}")
     if session is not None:
-        leases.give_back(view, conversation_id, head=None, removed=None)
+        leases.give_back(view, conversation_id, head=None, removed=None, is_over=True)
+        leases.check_later(view, conversation_id)
         if session.fields.get("head") is not None:
             view.file(Index.ENDS, "", f"{Kind.NODE}/{session.fields['head']}")
 
@@ -203,6 +201,14 @@ def require(view: View, conversation_id: str) -> Row:
 def find(items: bytes, item_id: str) -> Object | None:
     """The item of that id in a JSON array."""
     return next((item for item in loads(items) if item.get("id") == item_id), None)
+
+
+def _found(view: View, conversation_id: str, fields: Mapping[str, Any], session: Row | None) -> None:
+    """Writes a new conversation, and makes its session begin again."""
+    view.put(Kind.CONVERSATION, conversation_id, fields)
+    leases.begin_again(view, conversation_id, session)
+    if fields["expires"] is not None:
+        view.file(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}", fields["expires"])
 
 
 def _shown(conversation_id: str, row: Row) -> Finish[Conversation]:

@@ -7,8 +7,14 @@
 Row SESSION: `head` (the last response committed in it), `fence` (the last token granted), `holder`, `lease_until`
 (0: released), `stamp` (when the lease was taken or renewed last), `removed` (ids of items that were removed from its
 conversation), `source` (of the fork that made it), `responses_until` (the expiry that a sweep has yet to write into the
-responses of its deleted conversation), `ended` (when that conversation was deleted). Each grant to a new holder has a
-higher token. A fence is valid only while its lease lives.
+responses of its deleted conversation), `ended` (when that conversation was deleted), `is_over` (whether the session had
+a conversation, and has none now). Each grant to a new holder has a higher token. A fence is valid only while its lease
+lives.
+
+A sweep deletes the row of a session that is over or was never leased, and has no head. Tokens still grow if the session
+gets a conversation again: a new conversation raises `fence` to the time in milliseconds, which is above all tokens that
+were granted since an earlier one. The row is kept for FENCE_KEPT_MS after the last grant, because the clock may be set
+back (docs/adr/0148-sessions-of-deleted-conversations-are-reclaimed.md).
 
 If the clock was set back since the last renewal, the age of the lease is unknown: another
 holder may take it at once, and the present holder keeps it until then.
@@ -23,10 +29,11 @@ from typing import Any
 from antiphon_core.errors import SessionLocked, StaleFence
 from antiphon_core.ids import is_response_id
 from antiphon_core.ports.store import Fence, Lease
-from antiphon_store.rows.model import Add, Condition, Get, Kind, Now, Ref, Row
+from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Ref, Row
 from antiphon_store.rows.view import Finish, View, answer
 
 NOBODY = ""
+FENCE_KEPT_MS = 24 * 3600 * 1000
 CLOCK_STEP_MS = 1_000
 """The tolerance for stamps in the future: after a failover, the new server's clock differs by less."""
 
@@ -66,6 +73,11 @@ def release(view: View, fence: Fence) -> Finish[bool]:
     return answer(held)
 
 
+def check_later(view: View, session_id: str) -> None:
+    """Makes a session a candidate for cleanup."""
+    view.file(Index.ENDS, "", f"{Kind.SESSION}/{session_id}")
+
+
 def give_back(view: View, session_id: str, **fields: Any) -> None:
     """Ends the lease of a session, and sets `fields` in the same write."""
     view.set(Kind.SESSION, session_id, holder=NOBODY, lease_until=0, **fields)
@@ -82,6 +94,31 @@ def require_fence(view: View, fence: Fence) -> None:
             raise StaleFence.of(job_id, token=fence.token)
     if not tests_held(view, fence):
         raise StaleFence.of(fence.session_id, token=fence.token)
+
+
+def begin_again(view: View, session_id: str, session: Row | None) -> None:
+    """Makes a session that of a new conversation. Its next token will be above those of all earlier conversations with
+    its id, unless a turn runs already: that turn keeps its token."""
+    last = session.fields.get("fence") or 0 if session is not None else 0
+    floor = last if is_leased(session, view.now_ms) else max(last, view.now_ms)
+    view.set(Kind.SESSION, session_id, fence=floor, is_over=False)
+
+
+def forgettable_at(session: Row) -> int | None:
+    """When a session without a head and a conversation can be forgotten; None: never, because its tokens must grow."""
+    fields = session.fields
+    if not last_token(session):
+        return 0
+    if not fields.get("is_over"):
+        return None
+    return max(int(fields.get("lease_until") or 0), int(fields.get("stamp", 0)) + FENCE_KEPT_MS)
+
+
+def last_token(session: Row | None) -> int:
+    """The last token that was granted; 0: none. A new conversation sets a fence that is none."""
+    fields = session.fields if session is not None else {}
+    is_floor = "is_over" in fields and fields.get("stamp") is None
+    return 0 if is_floor else fields.get("fence") or 0
 
 
 def is_leased(session: Row | None, now_ms: int) -> bool:

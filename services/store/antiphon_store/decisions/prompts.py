@@ -83,11 +83,15 @@ def list_all(view: View) -> Finish[Sequence[Prompt]]:
 
 def delete(view: View, prompt_id: str) -> Finish[None]:
     """Deletes a prompt with all its versions. NotFound."""
-    if view.need(*_prompt(prompt_id)) is None:
+    prompt, count = view.need_all(_prompt(prompt_id), COUNT)
+    if prompt is None:
         raise _not_found(prompt_id)
     view.delete(*_prompt(prompt_id))
     view.delete_below(Kind.PROMPT, f"{prompt_id}/")
-    add_to_count(view, -1)
+    if count is not None and count.fields["prompts"] == 1:
+        view.delete(*COUNT)
+    else:
+        add_to_count(view, -1)
     return nothing
 
 

@@ -8,9 +8,9 @@ or does not count.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from antiphon_store.decisions import conversations, jobs, leases, nodes
 from antiphon_store.rows.model import Condition, Entry, Index, Kind, Now, Row, made_id
@@ -55,18 +55,25 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
             ends_at = None if nodes.is_expired(row.fields, view.now_ms) else row.fields["expires"]
         _reschedule(view, Kind.NODE, response_id, ends_at, taken_until)
         return nothing
-    fields = row.fields
     view.fewer(Index.CHILDREN, response_id, 1)
     view.delete(Kind.NODE, response_id)
     _reschedule(view, Kind.NODE, response_id, None, taken_until)
+    _leave_family(view, response_id, row.fields, family)
+    return answer(int(row.fields["size"]))
+
+
+def _leave_family(view: View, response_id: str, fields: Mapping[str, Any], family: Family) -> None:
+    """Removes the entries of a deleted node. Its parent, and the sessions whose head it was, become candidates."""
     if fields["session"] is not None:
         view.unfile(Index.MADE, fields["session"], made_id(fields["depth"], response_id))
     if fields["parent"] is not None:
         view.unfile(Index.CHILDREN, fields["parent"], response_id)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{fields['parent']}")
+    for session_id, session in family.sessions:
+        if session.fields.get("head") == response_id:
+            leases.check_later(view, session_id)
     for item_id in family.item_ids:
         view.unfile(nodes.item_index(item_id, response_id), item_id, response_id)
-    return answer(int(fields["size"]))
 
 
 def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None]:
@@ -99,11 +106,25 @@ def read_responses_end(view: View, session_id: str) -> Finish[ResponsesEnd | Non
     return answer(ResponsesEnd(until, fields.get("ended") or until) if until is not None else None)
 
 
-def forget_responses_end(view: View, session_id: str, *, taken_until: int = 0) -> Finish[None]:
+def forget_responses_end(view: View, session_id: str) -> Finish[None]:
     """Clears the expiry that `read_responses_end` reads, once all responses have it."""
-    view.need(Kind.SESSION, session_id)
-    view.set(Kind.SESSION, session_id, responses_until=None)
-    _reschedule(view, Kind.SESSION, session_id, None, taken_until)
+    if view.need(Kind.SESSION, session_id) is not None:
+        view.set(Kind.SESSION, session_id, responses_until=None)
+    return nothing
+
+
+def reclaim_session(view: View, session_id: str, *, taken_until: int = 0) -> Finish[None]:
+    """Deletes a session that has neither a head nor a conversation and can be forgotten. The end of its head or of its
+    conversation makes it a candidate again."""
+    session, conversation = view.need_all((Kind.SESSION, session_id), (Kind.CONVERSATION, session_id))
+    head_id = session.fields.get("head") if session is not None else None
+    is_needed = conversation is not None or (head_id is not None and view.need(Kind.NODE, head_id) is not None)
+    ends_at = leases.forgettable_at(session) if session is not None and not is_needed else None
+    is_pending = session is not None and session.fields.get("responses_until") is not None  # deleted again meanwhile
+    if ends_at is not None and ends_at <= view.now_ms and not is_pending:
+        view.delete(Kind.SESSION, session_id)
+        ends_at = None
+    _reschedule(view, Kind.SESSION, session_id, ends_at, taken_until)
     return nothing
 
 

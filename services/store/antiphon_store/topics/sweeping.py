@@ -75,22 +75,24 @@ class SweepOperations(Topic):
         if kind is Kind.NODE:
             return await self._reclaim_node(tenant, row_id, taken_until)
         if kind is Kind.SESSION:
-            await self._limit_responses(tenant, row_id, taken_until)
-            return None
+            await self._limit_responses(tenant, row_id)
+            reclaim = partial(sweeping.reclaim_session, session_id=row_id, taken_until=taken_until)
+            return await self._bare.of_session(tenant, row_id, reclaim)
         decision = partial(sweeping.reclaim, kind=kind, row_id=row_id, taken_until=taken_until)
         return await self._unopened.run(home_of(tenant, kind, row_id), decision)
 
-    async def _limit_responses(self, tenant: str, session_id: str, taken_until: int) -> None:
+    async def _limit_responses(self, tenant: str, session_id: str) -> None:
         """Sets the expiry of the responses of a deleted conversation. Those of a conversation that was created after
         that under its id keep theirs."""
         read_end = partial(sweeping.read_responses_end, session_id=session_id)
         end = await self._bare.of_response(tenant, session_id, read_end, only_reads=True)
-        if end is not None:
-            async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id, with_rows=False):
-                if entry.at > end.made_until_ms:
-                    break
-                await self._bare.decide(sweeping.limit_response, tenant, named_node(entry.id), end.expires_ms)
-        await self._bare.decide(sweeping.forget_responses_end, tenant, session_id, taken_until=taken_until)
+        if end is None:
+            return
+        async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id, with_rows=False):
+            if entry.at > end.made_until_ms:
+                break
+            await self._bare.decide(sweeping.limit_response, tenant, named_node(entry.id), end.expires_ms)
+        await self._bare.decide(sweeping.forget_responses_end, tenant, session_id)
 
     async def _reclaim_node(self, tenant: str, response_id: str, taken_until: int = 0) -> int | None:
         # In this order: a readable node may become a head, and a node that is no longer a head may have got a child.

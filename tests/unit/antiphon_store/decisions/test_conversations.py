@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import conversations
 from antiphon_store.decisions.conversations import Addition
-from antiphon_store.rows.model import Add, Chain, Condition, Grow, Index, Kind, Program, Row
+from antiphon_store.rows.model import Add, Chain, Condition, Grow, Index, Kind, Program, Row, Set
 from antiphon_store.rows.view import View
 from antiphon_store.testing.conversations import array, names_in, new_id
 from antiphon_store.testing.subject import draft
@@ -77,13 +77,27 @@ NODE_ID = addition_node().id
 def test_a_new_conversation_is_listed_with_its_expiry() -> None:
     view = view_of({TALK: None, SESSION: None})
     assert create(view)(()) == Conversation(ID, b"{}", NOW_MS, 1)
-    assert shown(view.program()) == [("put", *TALK), ("file", *ENDS)]
+    assert shown(view.program()) == [("put", *TALK), ("set", *SESSION), ("file", *ENDS)]
     assert fields_of(view.program(), Kind.CONVERSATION)["expires"] == NOW_MS + 10
 
 
 def test_a_conversation_without_expiry_is_no_candidate_for_sweeping() -> None:
     program = decided(partial(create, ttl_ms=None), {TALK: None, SESSION: None})
-    assert shown(program) == [("put", *TALK)]
+    assert shown(program) == [("put", *TALK), ("set", *SESSION)]
+
+
+@pytest.mark.parametrize(
+    ("session", "fence"),
+    [
+        (None, NOW_MS),
+        (row(fence=3, lease_until=0, stamp=1), NOW_MS),
+        (row(fence=NOW_MS + 5, lease_until=0, stamp=1), NOW_MS + 5),  # the clock was set back
+        (row(fence=3, holder="a", lease_until=NOW_MS + 1, stamp=1), 3),  # the running turn keeps its token
+    ],
+)
+def test_a_new_conversation_continues_above_all_tokens_of_an_earlier_one(session: Row | None, fence: int) -> None:
+    program = decided(create, {TALK: None, SESSION: session})
+    assert fields_of(program, Kind.SESSION) == {"fence": fence, "is_over": False}
 
 
 def test_a_repeated_creation_is_answered_and_a_different_one_is_rejected() -> None:
@@ -98,7 +112,7 @@ def test_creating_over_an_expired_conversation_releases_its_head_first() -> None
     program = decided(founding, {TALK: OVER, SESSION: FREE, HEAD_REF: node(HEAD)})
     assert ("file", Index.ENDS, "", f"node/{HEAD.id}") in shown(program)
     assert grown(program).parent is None  # a new root
-    assert fields_of(_without_lease_end(program), Kind.SESSION)["head"] == grown(program).id
+    assert _last_session_change(program)["head"] == grown(program).id
 
 
 def test_creating_over_an_expired_conversation_with_a_running_turn_is_rejected() -> None:
@@ -107,10 +121,9 @@ def test_creating_over_an_expired_conversation_with_a_running_turn_is_rejected()
             decided(founding, {TALK: OVER, SESSION: LEASED, HEAD_REF: node(HEAD)})
 
 
-def _without_lease_end(program: Program) -> Program:
-    return program._replace(
-        changes=[each for each in program.changes if "lease_until" not in getattr(each, "fields", {})]
-    )
+def _last_session_change(program: Program) -> Mapping[str, Any]:
+    """The fields of the last change of a session."""
+    return [each.fields for each in program.changes if isinstance(each, Set) and each.ref.kind is Kind.SESSION][-1]
 
 
 def test_creating_over_a_used_session_keeps_its_context() -> None:
@@ -177,9 +190,11 @@ def test_deleting_a_conversation_releases_its_head_and_keeps_the_fence() -> None
         ("delete", *TALK),
         ("unfile", *ENDS),
         ("set", *SESSION),
+        ("file", Index.ENDS, "", f"session/{ID}"),
         ("file", Index.ENDS, "", f"node/{HEAD.id}"),
     ]
-    assert fields_of(program, Kind.SESSION) == {"holder": "", "lease_until": 0, "head": None, "removed": None}
+    over = {"holder": "", "lease_until": 0, "head": None, "removed": None, "is_over": True}
+    assert fields_of(program, Kind.SESSION) == over
     assert shown(decided(remove, {TALK: STORED, SESSION: None})) == [("delete", *TALK), ("unfile", *ENDS)]
     with pytest.raises(SessionLocked):
         decided(remove, {TALK: STORED, SESSION: LEASED})

@@ -18,7 +18,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import Fence, Lease, Session, Status
-from antiphon_store.decisions import forks
+from antiphon_store.decisions import forks, leases
 from antiphon_store.rows.model import Condition, Kind, Row
 from antiphon_store.rows.view import UnknownRow
 from antiphon_store.testing.subject import draft, new_session_id
@@ -107,7 +107,10 @@ def test_a_session_with_an_expired_head_can_be_forked_into() -> None:
 
 def test_a_repeated_fork_is_answered_after_its_session_moved_on() -> None:
     moved_on = row(head=OTHER.id, source=[None, RECORD.id, RECORD.id])
-    assert answered(fork(None, RECORD.id), {NEW: moved_on, NODE: None}) == MADE
+    rows = {NEW: moved_on, NODE: None, (Kind.NODE, OTHER.id): node(OTHER)}
+    assert answered(fork(None, RECORD.id), rows) == MADE
+    with pytest.raises(ResponseNotFound):  # a sweep may have deleted the session
+        decided(fork(None, RECORD.id), {**rows, (Kind.NODE, OTHER.id): None})
 
 
 def test_a_fork_into_a_session_that_has_the_head_already_changes_nothing() -> None:
@@ -138,6 +141,12 @@ DESCRIBED = [
     (None, Session("s", None, 0, None)),
     (row(head=RECORD.id, fence=7, holder="", lease_until=0), Session("s", RECORD.id, 7, None)),
     (row(fence=7, holder="a", lease_until=NOW_MS), Session("s", None, 7, None)),
+    (row(fence=NOW_MS, is_over=False), Session("s", None, 0, None)),  # a conversation that was never used
+    (row(fence=7, is_over=True, stamp=NOW_MS - leases.FENCE_KEPT_MS + 1), Session("s", None, 7, None)),
+    (
+        row(fence=7, is_over=True, stamp=NOW_MS - leases.FENCE_KEPT_MS),
+        Session("s", None, 0, None),
+    ),  # a sweep may have deleted it
     (
         row(fence=7, holder="a", lease_until=NOW_MS + 1),
         Session("s", None, 7, Lease(Fence("s", 7), "a", NOW_MS + 1)),

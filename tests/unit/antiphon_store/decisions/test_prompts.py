@@ -72,8 +72,9 @@ def test_prompts_are_listed_in_order_of_creation() -> None:
 
 
 def test_deleting_a_prompt_removes_all_its_versions() -> None:
-    view = view_of({PROMPT: MADE})
-    prompts.delete(view, ID)
-    assert [each[0] for each in shown(view.program())] == ["delete", "delete_below", "set"]
+    for count, last in ((2, "set"), (1, "delete")):
+        view = view_of({PROMPT: MADE, COUNT: Row({"prompts": count, "v": 1})})
+        prompts.delete(view, ID)
+        assert [each[0] for each in shown(view.program())] == ["delete", "delete_below", last]
     with pytest.raises(NotFound):
-        prompts.delete(view_of({PROMPT: None}), ID)
+        prompts.delete(view_of({PROMPT: None, COUNT: None}), ID)
