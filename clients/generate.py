@@ -77,7 +77,7 @@ def service_config() -> dict[str, object]:
 
 
 def _config_of(method: Method) -> tuple[float, bool]:
-    return method.row.deadline_s or 0.0, method.row.repeat is not Repeat.KEYED
+    return method.row.deadline_s or 0.0, method.row.repeat not in (Repeat.KEYED, Repeat.ITEMS)
 
 
 def _method_config(methods: list[Method], deadline_s: float, can_repeat: bool) -> dict[str, object]:

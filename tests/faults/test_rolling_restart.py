@@ -167,11 +167,26 @@ async def test_a_restart_of_the_only_store_fails_no_request(
     replicas: Replicas, triton: FixedTextTriton, client: AsyncOpenAI
 ) -> None:
     """The SDK makes no retries here."""
-    load = Load(client.with_options(max_retries=0), "store")
+    impatient = client.with_options(max_retries=0)
+    load = Load(impatient, "store")
     (store,) = replicas.of("store")
+    conversation, is_over = (await impatient.conversations.create()).id, asyncio.Event()
+    adding = asyncio.create_task(add_items(impatient, conversation, is_over))
     async with asyncio.timeout(4 * WAIT_MAX_S):
         await replicas.restart(store)
+        is_over.set()
+        added = await adding
     require_each_once(triton, await load.end())
+    assert [item.id async for item in client.conversations.items.list(conversation, order="asc", limit=100)] == added
+
+
+async def add_items(client: AsyncOpenAI, conversation: str, is_over: asyncio.Event) -> list[str | None]:
+    """Adds items one after another. Returns the ids that the answers named."""
+    added: list[str | None] = []
+    while not is_over.is_set():
+        item: Any = {"type": "message", "role": "user", "content": f"item {len(added)}"}
+        added += [each.id for each in (await client.conversations.items.create(conversation, items=[item])).data]
+    return added
 
 
 class Requests:

@@ -18,6 +18,8 @@ from grpc_health.v1 import health_pb2_grpc
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.services import Api, Repeat
 
+_REPEATED = (Repeat.ALWAYS, Repeat.NAMED, Repeat.ITEMS)
+
 
 class Channel:
     """One channel, with its methods by name and the health service."""
@@ -59,7 +61,7 @@ def options(api: Api, *, checks_health: bool) -> list[tuple[str, Any]]:
     """The options of a channel. The health that counts is that of services that need no room, since a full server
     still reads and deletes."""
     # After a lost connection gRPC sends again by itself what every tenant can repeat (services.Repeat).
-    repeatable = [method for method in api.methods.values() if method.row.repeat in (Repeat.ALWAYS, Repeat.NAMED)]
+    repeatable = [method for method in api.methods.values() if method.row.repeat in _REPEATED]
     service_config: dict[str, Any] = {
         "loadBalancingConfig": [{"round_robin": {}}],
         "methodConfig": [

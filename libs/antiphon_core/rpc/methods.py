@@ -63,7 +63,7 @@ _PUBLIC: dict[str, tuple[Row, ...]] = {
         Row("GetConversation", Conversations.get_conversation, _READ, _POINT_S),
         Row("UpdateConversation", Conversations.update_conversation, _WRITE, _POINT_S),
         Row("DeleteConversation", Conversations.delete_conversation, _WRITE, _POINT_S),
-        Row("AddConversationItems", Conversations.add_conversation_items, _WRITE, _POINT_S, Repeat.KEYED),
+        Row("AddConversationItems", Conversations.add_conversation_items, _WRITE, _POINT_S, Repeat.ITEMS),
         Row("ListConversationItems", Conversations.list_conversation_items, _READ, _POINT_S),
         Row("GetConversationItem", Conversations.get_conversation_item, _READ, _POINT_S),
         Row("DeleteConversationItem", Conversations.delete_conversation_item, _WRITE, _POINT_S),

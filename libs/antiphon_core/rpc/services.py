@@ -23,6 +23,7 @@ class Repeat(StrEnum):
 
     ALWAYS = "Repeatable."
     NAMED = "Repeatable with an id of the caller's."  # Antiphon's own clients always send an id
+    ITEMS = "Repeatable with a key, or with ids of the caller's in all items."  # Antiphon's own client sends either
     KEYED = "Repeatable with a key."
     HELD = "Repeatable, except for the tenant `antiphon.dispatch`."  # there each claim returns another tenant's job
 

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest, StoreUnavailable
-from antiphon_core.ids import RandomIds, new_conversation_id, new_fork_id
+from antiphon_core.ids import UNIQUE_DIGITS, RandomIds, new_conversation_id, new_fork_id
+from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.event_logs import EventAppend, EventLogs
 from antiphon_core.ports.jobs import Jobs
@@ -29,6 +32,7 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_store.append_queue import AppendQueue
 from antiphon_store.arguments import binder
 from antiphon_store.calls import CODECS
+from antiphon_store.rules.contents import have_ids
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -145,7 +149,7 @@ class StoreClient:
     get_conversation = _call(ConversationStore.get_conversation)
     update_conversation = _call(ConversationStore.update_conversation)
     delete_conversation = _call(ConversationStore.delete_conversation)
-    add_conversation_items = _call(ConversationStore.add_conversation_items)
+    _add_items = _call(ConversationStore.add_conversation_items)
     list_conversation_items = _call(ConversationStore.list_conversation_items)
     get_conversation_item = _call(ConversationStore.get_conversation_item)
     delete_conversation_item = _call(ConversationStore.delete_conversation_item)
@@ -170,6 +174,20 @@ class StoreClient:
 
     take_quota = _call(Quotas.take_quota)
     sweep = _call(Retention.sweep)
+
+    async def add_conversation_items(
+        self,
+        tenant: str,
+        conversation_id: str,
+        items: bytes,
+        *,
+        fence: Fence | None = None,
+        idempotency_key: str | None = None,
+    ) -> bytes:
+        """An addition that is not repeatable gets a key, because the channel may send it twice."""
+        if idempotency_key is None and not await offload.run(partial(have_ids, items), size_bytes=work_bytes(items)):
+            idempotency_key = _IDS.hex(UNIQUE_DIGITS)
+        return await self._add_items(tenant, conversation_id, items, fence=fence, idempotency_key=idempotency_key)
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
         named = _BIND_APPEND((tenant, append), {"fence": fence})

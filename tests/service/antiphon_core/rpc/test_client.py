@@ -21,6 +21,7 @@ from tests.support.ports import free_ports
 from tests.support.waiting import WAIT_MAX_S
 
 Request, ClaimRequest = v1.GetResponseRecordRequest, STORE.methods["ClaimJob"].request.message
+QUOTA_REQUEST = STORE.methods["TakeQuota"].request.message
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
 
 
@@ -277,7 +278,7 @@ async def test_a_call_waits_for_a_server_that_restarts() -> None:
         assert caught.value.is_away
         calling = asyncio.create_task(client.call("GetResponseRecord", Request(id="r")))
         with pytest.raises(StoreUnavailable):  # not repeatable
-            await client.call("AddConversationItems", v1.AddConversationItemsRequest())
+            await client.call("TakeQuota", QUOTA_REQUEST())
         with pytest.raises(StoreUnavailable):  # a repeated claim would give the job of another tenant
             await client.call("ClaimJob", ClaimRequest(), tenant=DISPATCH_TENANT)
         claiming = asyncio.create_task(client.call("ClaimJob", ClaimRequest(), tenant="t"))
@@ -295,7 +296,7 @@ async def test_a_stream_waits_for_a_server_that_restarts() -> None:
     (port,) = free_ports(1)
     async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=WAIT_MAX_S) as client:
         with pytest.raises(StoreUnavailable):
-            await client.call("AddConversationItems", v1.AddConversationItemsRequest())
+            await client.call("TakeQuota", QUOTA_REQUEST())
         reading = asyncio.create_task(_read(client))
         done, _ = await asyncio.wait([reading], timeout=1.0)
         assert not done

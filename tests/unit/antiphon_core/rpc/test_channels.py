@@ -11,4 +11,4 @@ def test_the_retry_policy_leaves_out_methods_that_are_not_repeatable() -> None:
     (policy,) = config["methodConfig"]
     repeated = {f"/{each['service']}/{each['method']}" for each in policy["name"]}
     left_out = {method.name for method in STORE.methods.values() if method.path not in repeated}
-    assert left_out == {"AddConversationItems", "ClaimJob", "TakeQuota"}
+    assert left_out == {"ClaimJob", "TakeQuota"}

@@ -56,7 +56,8 @@ def test_gateways_have_the_methods_of_writers_and_writers_those_of_readers() -> 
 
 def test_methods_that_are_not_idempotent_are_marked_keyed_or_held() -> None:
     keyed = {method.name for method in METHODS if method.row.repeat is Repeat.KEYED}
-    assert keyed == {"AddConversationItems", "TakeQuota"}
+    assert keyed == {"TakeQuota"}
+    assert {method.name for method in METHODS if method.row.repeat is Repeat.ITEMS} == {"AddConversationItems"}
     assert {method.name for method in METHODS if method.row.repeat is Repeat.HELD} == {"ClaimJob"}
 
 
