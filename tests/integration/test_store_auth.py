@@ -94,6 +94,13 @@ async def test_calls_without_a_valid_token_are_rejected_and_logged_without_it(
     assert WRONG not in caplog.text
 
 
+@pytest.mark.parametrize("second", [EDGE, BILLING, WRONG])
+async def test_calls_with_two_tokens_are_rejected(endpoint: str, second: str) -> None:
+    method, tokens = METHODS[0], [("authorization", f"Bearer {token}") for token in (EDGE, second)]
+    for metadata in (tokens, tokens[::-1]):
+        assert await refusal_of(endpoint, method, b"", *metadata) is grpc.StatusCode.UNAUTHENTICATED
+
+
 async def refusal_of(endpoint: str, method: Method, data: bytes, *metadata: tuple[str, str]) -> grpc.StatusCode:
     async with grpc.aio.insecure_channel(endpoint) as channel:
         call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
@@ -12,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 _LIFETIME = timedelta(days=2)
-_NAMES = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1")), x509.DNSName("localhost")])
+NAMES = (x509.IPAddress(IPv4Address("127.0.0.1")), x509.DNSName("localhost"))
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,19 @@ def authority(folder: Path, name: str) -> Certificate:
     return _write(folder, name, key, described.issuer_name(_subject(name)).sign(key, hashes.SHA256()))
 
 
-def signed_by(signer: Certificate, folder: Path, name: str) -> Certificate:
-    """Makes a certificate for a server on 127.0.0.1, or for a client."""
+def signed_by(
+    signer: Certificate, folder: Path, name: str, *, names: Sequence[x509.GeneralName] = NAMES
+) -> Certificate:
+    """Makes a certificate for a server on 127.0.0.1, or for a client. `name` is its common name, `names` are its
+    alternative names."""
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = x509.load_pem_x509_certificate(signer.cert.read_bytes())
     issuer_key = serialization.load_pem_private_key(signer.key.read_bytes(), password=None)
     assert isinstance(issuer_key, ec.EllipticCurvePrivateKey)
     issuer_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
-    described = (
-        _described(name, key)
-        .issuer_name(issuer.subject)
-        .add_extension(issuer_id, critical=False)
-        .add_extension(_NAMES, critical=False)
-    )
+    described = _described(name, key).issuer_name(issuer.subject).add_extension(issuer_id, critical=False)
+    if names:
+        described = described.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return _write(folder, name, key, described.sign(issuer_key, hashes.SHA256()))
 
 

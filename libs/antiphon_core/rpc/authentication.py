@@ -8,7 +8,7 @@ of the roles of the method. A credentials file has one line per token or certifi
     billing   4b7a0c66e1d24f1c4b7a0c66e1d24f1c  acme,globex                                  reader,writer
     cleaner   certificate:cleaner.antiphon.svc  *                                            operator
 
-A certificate is identified by its common name or one of its alternative names. A NAME may have several lines, so that a
+Certificates are those of certificate_names.py. A NAME may have several lines, so that a
 token can be rotated: add a line with the new token, distribute the token, remove the old line. Tokens are kept in
 memory and compared as SHA-256 digests; they appear in no message or log.
 """
@@ -17,27 +17,26 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_core.config import SettingsError
-from antiphon_core.errors import PermissionDenied, Unauthenticated
+from antiphon_core.errors import InvalidRequest, PermissionDenied, Unauthenticated
 from antiphon_core.ids import is_reserved_tenant
+from antiphon_core.rpc import certificate_names
+from antiphon_core.rpc.call_metadata import TENANT_KEY
+from antiphon_core.rpc.certificate_names import CERTIFICATE, CertificateName, Peer
 from antiphon_core.rpc.roles import Role, Roles, listed
 from antiphon_core.rpc.watched import GRACE_S, Watched, read_secret
 
 AUTHORIZATION_KEY = "authorization"
 ALL_TENANTS = "*"
-CERTIFICATE = "certificate:"
 TOKEN_CHARS_MIN = 16  # shorter ones can be guessed; `openssl rand -hex 32` makes 64
 
 _LINE = "NAME TOKEN TENANTS ROLES"
 _TOKEN = re.compile(r"[!-~]+")  # the characters of a header
-_CERTIFICATE_NAMES = ("x509_subject_alternative_name", "x509_common_name")  # of a certificate that TLS verified
-
-Peer = Mapping[str, Iterable[bytes]]
-"""gRPC's `auth_context`: the properties of the peer that TLS verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Credentials:
     """The credentials in a file, by the digests of tokens and by the names of certificates."""
 
     tokens: Mapping[bytes, Credential]
-    certificates: Mapping[str, Credential]
+    certificates: Mapping[CertificateName, Credential]
 
 
 class Guard:
@@ -100,11 +99,10 @@ def identify(metadata: Mapping[str, str], peer: Peer, credentials: Credentials) 
 
 
 def _identify_certificate(peer: Peer, credentials: Credentials) -> Credential:
-    for kind in _CERTIFICATE_NAMES:
-        for name in peer.get(kind, ()):
-            credential = credentials.certificates.get(name.decode(errors="replace"))
-            if credential is not None:
-                return credential
+    for name in certificate_names.of_peer(peer):
+        credential = credentials.certificates.get(name)
+        if credential is not None:
+            return credential
     raise Unauthenticated("This call carries no token. Send one as metadata, 'authorization: Bearer TOKEN'.")
 
 
@@ -117,13 +115,25 @@ def text_metadata(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[st
     return {key: value for key, value in metadata or () if isinstance(value, str)}
 
 
+def caller_metadata(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
+    """The text metadata of a call, whose caller and tenant must be unambiguous: a proxy may have checked the other of
+    two values. Unauthenticated: several tokens. InvalidRequest: several tenants."""
+    keys = Counter(key for key, _ in metadata or ())
+    if keys[AUTHORIZATION_KEY] > 1:
+        raise Unauthenticated(f"This call has several values of '{AUTHORIZATION_KEY}'. Send one.")
+    if keys[TENANT_KEY] > 1:
+        raise InvalidRequest(f"This call has several values of '{TENANT_KEY}'. Send one.", field=TENANT_KEY)
+    return text_metadata(metadata)
+
+
 def read_credentials(path: Path) -> Credentials:
     """Reads a credentials file. SettingsError: it is unusable."""
     tokens: dict[bytes, Credential] = {}
-    certificates: dict[str, Credential] = {}
+    certificates: dict[CertificateName, Credential] = {}
     for where, token, credential in _lines(path):
         if token.startswith(CERTIFICATE):
-            first = certificates.setdefault(token.removeprefix(CERTIFICATE), credential)
+            name = certificate_names.parse(token.removeprefix(CERTIFICATE), where)
+            first = certificates.setdefault(name, credential)
         else:
             first = tokens.setdefault(digest(check_token(token, where)), credential)
         if first is not credential:

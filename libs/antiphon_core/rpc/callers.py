@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from antiphon_core.rpc.authentication import text_metadata
+from antiphon_core.rpc.authentication import caller_metadata
 from antiphon_core.rpc.security import ServerSecurity
 
 
@@ -15,7 +15,7 @@ def identify(context: grpc.aio.ServicerContext[Any, Any], security: ServerSecuri
     security.require_usable()
     if security.guard is None:
         return host_of(context.peer())
-    credential = security.guard.identify(text_metadata(context.invocation_metadata()), context.auth_context())
+    credential = security.guard.identify(caller_metadata(context.invocation_metadata()), context.auth_context())
     return name_of(credential.name)
 
 

@@ -29,7 +29,7 @@ from antiphon_core.errors import (
 from antiphon_core.limits import RPC_CONNECTION_STREAMS_ITEMS_MAX, RPC_CONNECTIONS_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import callers, health, reflection
 from antiphon_core.rpc.addresses import address
-from antiphon_core.rpc.authentication import text_metadata
+from antiphon_core.rpc.authentication import caller_metadata, text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.health import Health
@@ -179,9 +179,9 @@ class _Served:
 
     def admit(self, context: grpc.aio.ServicerContext[Any, Any]) -> tuple[str, Call]:
         """Authenticates and authorizes a call. Returns the caller's name, and the context for the handler.
-        Unauthenticated, PermissionDenied, Unavailable."""
+        Unauthenticated, PermissionDenied, Unavailable, InvalidRequest."""
         self.security.require_usable()
-        metadata = text_metadata(context.invocation_metadata())
+        metadata = caller_metadata(context.invocation_metadata())
         tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
         call = Call(tenant=tenant, time_remaining_s=context.time_remaining())
         guard = self.security.guard

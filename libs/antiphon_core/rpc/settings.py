@@ -31,8 +31,8 @@ class RpcServerSettings:
     token_file: Path | None = setting(
         None,
         "File of the callers' credentials, a line for each: NAME TOKEN TENANTS ROLES. TOKEN may be "
-        "certificate:NAME; TENANTS is * or a list with commas; ROLES is a list of reader, writer, gateway and "
-        "operator. Read again when it changes.",
+        "certificate:NAME, with a DNS name, or certificate:TYPE:NAME with the type dns, uri, email or ip; TENANTS is * "
+        "or a list with commas; ROLES is a list of reader, writer, gateway and operator. Read again when it changes.",
     )
     tls_cert_file: Path | None = setting(None, "Certificate chain (PEM) to serve TLS with. Read again when it changes.")
     tls_key_file: Path | None = setting(None, "Private key (PEM) of tls_cert_file.")

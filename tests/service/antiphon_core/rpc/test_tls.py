@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import PermissionDenied, StoreUnavailable, Unauthenticated
 from antiphon_core.rpc import watched
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.lean_streams import LeanStreams
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_core.rpc.settings import RpcServerSettings
 from antiphon_core.rpc.tls import KeyPair, client_ssl, read_authorities
 from antiphon_protos.antiphon.store import v1
+from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.certificates import Certificate, authority, lock, signed_by
 
+TEXTS = {"dns": "edge.svc", "uri": "spiffe://acme/edge", "email": "edge@acme.example", "ip": "10.0.3.9"}
 TOKEN = "token-0123456789abcdef"
 
 
@@ -75,8 +80,10 @@ async def serving(settings: RpcServerSettings) -> AsyncIterator[str]:
 
     server = RpcServer(ServerSecurity.of(settings))
     server.add(STORE, {"GetResponseRecord": get}, ready=ready)
-    yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
-    await server.drain(0)
+    try:
+        yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+    finally:
+        await server.drain(0)
 
 
 async def tenant_of_call(endpoint: str, credentials: ClientCredentials, tenant: str = "acme") -> str:
@@ -134,12 +141,67 @@ async def test_a_server_with_tokens_and_client_certificates_requires_both(
 
 async def test_a_certificate_that_the_file_names_needs_no_token(certificates: Certificates, tmp_path: Path) -> None:
     credentials = tmp_path / "credentials"
-    credentials.write_text("edge certificate:client acme gateway\n")
+    credentials.write_text("edge certificate:localhost acme gateway\n")
     settings = settings_of(certificates.server, tls_client_ca_file=certificates.ca.cert, token_file=credentials)
     async with serving(settings) as endpoint:
         assert await tenant_of_call(endpoint, shown(certificates.ca, certificates.client)) == "acme"
         with pytest.raises(PermissionDenied, match="'edge' may not speak for the tenant 'globex'"):
             await tenant_of_call(endpoint, shown(certificates.ca, certificates.client), "globex")
+
+
+NAMES: dict[str, x509.GeneralName] = {
+    "dns": x509.DNSName("edge.svc"),
+    "uri": x509.UniformResourceIdentifier("spiffe://acme/edge"),
+    "email": x509.RFC822Name("edge@acme.example"),
+    "ip": x509.IPAddress(ip_address("10.0.3.9")),
+}
+
+
+@pytest.mark.parametrize("shows", NAMES)
+async def test_a_certificate_is_admitted_by_names_of_the_types_in_the_file(
+    certificates: Certificates, tmp_path: Path, shows: str
+) -> None:
+    """The common name of the certificate is that of another caller, and each type has a certificate of its own."""
+    client = signed_by(certificates.ca, tmp_path, "boss.svc", names=[NAMES[shows]])
+    for written in NAMES:
+        credentials = tmp_path / written
+        lines = ("boss certificate:boss.svc * gateway", f"edge certificate:{written}:{TEXTS[written]} * gateway")
+        credentials.write_text("\n".join(lines))
+        credentials.chmod(0o600)
+        settings = settings_of(certificates.server, tls_client_ca_file=certificates.ca.cert, token_file=credentials)
+        async with serving(settings) as endpoint:
+            with nullcontext() if written == shows else pytest.raises(Unauthenticated):
+                await tenant_of_call(endpoint, shown(certificates.ca, client))
+
+
+@pytest.mark.parametrize("name", ["dns", "uri", "email"])
+async def test_a_certificate_of_one_type_is_not_the_name_of_another(
+    certificates: Certificates, tmp_path: Path, name: str
+) -> None:
+    """An email address or URI that is written like a DNS name."""
+    makers: dict[str, Any] = {"dns": x509.DNSName, "uri": x509.UniformResourceIdentifier, "email": x509.RFC822Name}
+    client = signed_by(certificates.ca, tmp_path, "client", names=[makers[name]("edge.svc")])
+    credentials = tmp_path / "credentials"
+    credentials.write_text("edge certificate:edge.svc * gateway\n")
+    settings = settings_of(certificates.server, tls_client_ca_file=certificates.ca.cert, token_file=credentials)
+    async with serving(settings) as endpoint:
+        with nullcontext() if name == "dns" else pytest.raises(Unauthenticated):
+            await tenant_of_call(endpoint, shown(certificates.ca, client))
+
+
+@pytest.mark.parametrize("common_name", ["localhost", "127.0.0.1"])
+async def test_the_common_name_of_a_server_with_other_names_does_not_count(
+    certificates: Certificates, tmp_path: Path, common_name: str
+) -> None:
+    server = signed_by(certificates.ca, tmp_path, common_name, names=[NAMES["uri"]])
+    async with serving(settings_of(server)) as address:
+        endpoint = address.replace("127.0.0.1", common_name)
+        with pytest.raises(Unauthenticated, match="does not match"):
+            await tenant_of_call(endpoint, shown(certificates.ca))
+        streams = LeanStreams(endpoint, STORE, unavailable=StoreUnavailable, credentials=shown(certificates.ca))
+        with pytest.raises(StoreUnavailable):
+            await streams.run("ReadEvents", internal.ReadEventsRequest(), lambda _: None)
+        await streams.close()
 
 
 async def test_new_connections_see_rotated_certificates(

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.config import SettingsError
-from antiphon_core.errors import PermissionDenied, Unauthenticated
+from antiphon_core.errors import InvalidRequest, PermissionDenied, Unauthenticated
+from antiphon_core.rpc import certificate_names
 from antiphon_core.rpc.authentication import (
     TOKEN_CHARS_MIN,
     Credential,
     Guard,
+    caller_metadata,
     digest,
     identify,
     read_credentials,
@@ -44,7 +46,8 @@ def test_a_file_is_read_line_by_line_and_holds_digests_only(path: Path) -> None:
         digest(EDGE): Credential("edge", None, frozenset({Role.GATEWAY})),
         digest(BILLING): Credential("billing", frozenset({"acme", "globex"}), frozenset({Role.READER, Role.WRITER})),
     }
-    assert credentials.certificates == {"cleaner.svc": Credential("cleaner", None, frozenset({Role.OPERATOR}))}
+    cleaner = certificate_names.parse("cleaner.svc", "")
+    assert credentials.certificates == {cleaner: Credential("cleaner", None, frozenset({Role.OPERATOR}))}
     assert EDGE not in repr(credentials)
 
 
@@ -122,7 +125,7 @@ def test_one_role_of_a_method_suffices_and_none_is_denied(path: Path) -> None:
     assert e.value.facts == {"name": "billing", "method": "/s/m", "roles": "gateway"}
 
 
-@pytest.mark.parametrize("kind", ["x509_common_name", "x509_subject_alternative_name"])
+@pytest.mark.parametrize("kind", ["x509_common_name", "peer_dns"])
 def test_a_certificate_is_found_by_its_names(path: Path, kind: str) -> None:
     guard = Guard(path)
     assert guard.identify({}, {kind: [b"other.svc", b"cleaner.svc"]}).name == "cleaner"
@@ -141,3 +144,11 @@ def test_text_metadata_skips_binary_keys_and_keeps_the_last_value() -> None:
     metadata = (("a", "1"), ("a", "2"), ("b-bin", b"3"))
     assert text_metadata(metadata) == {"a": "2"}
     assert text_metadata(None) == {}
+
+
+@pytest.mark.parametrize(("key", "error"), [("authorization", Unauthenticated), ("antiphon-tenant", InvalidRequest)])
+def test_a_call_with_two_values_for_its_caller_or_tenant_is_rejected(key: str, error: type[Exception]) -> None:
+    assert caller_metadata(((key, "a"), ("x", "1"), ("x", "2"))) == {key: "a", "x": "2"}
+    for second in ("a", "b"):
+        with pytest.raises(error, match=f"several values of '{key}'"):
+            caller_metadata(((key, "a"), (key, second)))
