@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -13,9 +14,17 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from antiphon_core.errors import AntiphonError, PermissionDenied, ResponseNotFound, StoreUnavailable, Unauthenticated
+from antiphon_core.errors import (
+    AntiphonError,
+    PermissionDenied,
+    ResponseNotFound,
+    StoreUnavailable,
+    Unauthenticated,
+    Unavailable,
+)
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.rpc import watched
+from antiphon_core.rpc.checked_stream import CHECK_INTERVAL_S
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import APIS, STORE
 from antiphon_core.rpc.security import ServerSecurity
@@ -253,3 +262,40 @@ def test_the_insecure_setting_starts_an_open_store_with_a_warning() -> None:
     with served_store("--store-host=0.0.0.0", "--store-insecure=true") as (command, _address):
         command.wait_for(r"^warning: The store listens on 0.0.0.0, and its callers are not authenticated")
         command.wait_for(r"^store .*\(gRPC, no authentication\)")
+
+
+def replace(tokens: Path, content: str) -> None:
+    tokens.write_text(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (f"billing {BILLING} * {ROLES}\n", Unauthenticated),
+        (f"edge {EDGE} * reader\n", PermissionDenied),
+        (f"edge {EDGE} globex {ROLES}\n", PermissionDenied),
+        (f"edge {EDGE}-new * {ROLES}\n", Unavailable),
+    ],
+    ids=["revoked", "without the role", "without the tenant", "rotated"],
+)
+async def test_reading_events_ends_with_the_credential(
+    endpoint: str, tokens: Path, content: str, expected: type[Exception]
+) -> None:
+    """Also while the log is silent, and the stream of another token goes on."""
+    record = draft()
+    response_id = record.id
+    async with client(endpoint, EDGE) as edge, client(endpoint, BILLING) as billing:
+        await edge.put("acme", record)
+        await edge.append_events("acme", EventAppend(response_id, 0, 1, FRAME))
+        async with aclosing(edge.read_events("acme", response_id, follow=True)) as batches:
+            await anext(batches)
+            replace(tokens, content + (f"billing {BILLING} * {ROLES}\n" if "billing" not in content else ""))
+            with pytest.raises(expected):
+                await anext(batches)
+        async with aclosing(billing.read_events("acme", response_id, follow=True)) as others:
+            await anext(others)
+            waiting = asyncio.ensure_future(anext(others))
+            done, _ = await asyncio.wait([waiting], timeout=2 * CHECK_INTERVAL_S)
+            assert not done
+            await billing.append_events("acme", EventAppend(response_id, 1, 1, FRAME.replace(b"0", b"1")))
+            assert (await waiting).first_sequence == 1

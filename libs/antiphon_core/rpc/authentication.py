@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_core.config import SettingsError
-from antiphon_core.errors import InvalidRequest, PermissionDenied, Unauthenticated
+from antiphon_core.errors import InvalidRequest, PermissionDenied, Unauthenticated, Unavailable
 from antiphon_core.ids import is_reserved_tenant
 from antiphon_core.rpc import certificate_names
 from antiphon_core.rpc.call_metadata import TENANT_KEY
@@ -58,6 +58,10 @@ class Credentials:
     tokens: Mapping[bytes, Credential]
     certificates: Mapping[CertificateName, Credential]
 
+    def has(self, name: str) -> bool:
+        """Whether a line of the file has this NAME."""
+        return any(each.name == name for each in (*self.tokens.values(), *self.certificates.values()))
+
 
 class Guard:
     """Admits calls by a credentials file, which is read again when it changes.
@@ -73,6 +77,18 @@ class Guard:
         """The caller's credential. Unauthenticated: it has no token or certificate, or an unknown one. Unavailable: the
         file has been unusable for too long."""
         return identify(metadata, peer, self._credentials.get())
+
+    def admit_again(
+        self, name: str, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles
+    ) -> None:
+        """Checks a stream that was begun with a credential of this name. Raises what `admit` raises, and Unavailable if
+        another token of the same name has replaced the caller's: a caller with the new token calls again."""
+        try:
+            self.admit(metadata, peer, tenant, path, roles)
+        except Unauthenticated as error:
+            if not self._credentials.get().has(name):
+                raise
+            raise Unavailable(f"The token of '{name}' was replaced. Call again with the new one.") from error
 
     def admit(self, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles) -> Credential:
         """Checks that a caller may call the method `path`, which needs one of `roles`, for `tenant`, and returns its

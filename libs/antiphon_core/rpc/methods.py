@@ -79,7 +79,7 @@ _INTERNAL: dict[str, tuple[Row, ...]] = {
     "EventLogs": (
         Row("AppendEvents", EventLogs.append_events, _TURN, _POINT_S),
         Row("AppendToLogs", EventLogs.append_events, _TURN, _POINT_S),
-        Row("ReadEvents", EventLogs.read_events, _TURN, None),
+        Row("ReadEvents", EventLogs.read_events, _TURN, None, is_checked_again=True),
     ),
     "Jobs": (
         Row("EnqueueJob", Jobs.enqueue_job, _TURN, _POINT_S),

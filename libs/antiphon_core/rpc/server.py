@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import grpc
@@ -31,6 +32,7 @@ from antiphon_core.rpc import callers, health, reflection
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.authentication import caller_metadata, text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
+from antiphon_core.rpc.checked_stream import CheckedStream
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.health import Health
 from antiphon_core.rpc.intake import Intake, IntakeLimits, Request
@@ -190,6 +192,19 @@ class _Served:
         path, roles = self.method.path, self.method.row.roles
         return callers.name_of(guard.admit(metadata, context.auth_context(), tenant, path, roles).name), call
 
+    def answers(
+        self, context: grpc.aio.ServicerContext[Any, Any], request: Any, call: Call
+    ) -> AsyncGenerator[Any, None]:
+        """Calls the handler of a stream. Its caller is admitted again while it runs, where the method asks for it."""
+        answers: Any = self.handler(request, call)
+        guard, method = self.security.guard, self.method
+        if guard is None or not method.row.is_checked_again:
+            return answers  # type: ignore[no-any-return]
+        metadata, peer = caller_metadata(context.invocation_metadata()), context.auth_context()
+        name = guard.identify(metadata, peer).name
+        check = partial(guard.admit_again, name, metadata, peer, call.tenant, method.path, method.row.roles)
+        return CheckedStream(answers, check).read()
+
     async def receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> Request:
         """Receives the call's request. InvalidRequest: the call has none. Raises what `Intake.receive` raises."""
         request = await self.intake.receive(context, caller)
@@ -238,7 +253,7 @@ def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
                     with await served.receive(context, caller) as data:
                         request = decode(method.request, data)
                         observed.asked(request)
-                        answers: Any = served.handler(request, call)
+                        answers = served.answers(context, request, call)
                     async with aclosing(answers):
                         async for answer in answers:
                             yield encode(method.response, answer)

@@ -31,13 +31,15 @@ class Repeat(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Row:
     """The row of one RPC: the method of the port that it calls, the roles that may call it (one of them is enough), the
-    default deadline of clients (None for streams of any length), and whether it is repeatable."""
+    default deadline of clients (None for streams of any length), whether it is repeatable, and whether it is a stream
+    whose caller is authenticated again while it runs."""
 
     name: str
     port: Callable[..., Any]
     roles: Roles
     deadline_s: float | None
     repeat: Repeat = Repeat.ALWAYS
+    is_checked_again: bool = False
 
     def is_sent_again(self, tenant: str) -> bool:
         """Whether clients retry a request of this tenant by themselves when the connection is lost."""
