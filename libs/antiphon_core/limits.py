@@ -186,4 +186,6 @@ HTTP2_STREAM_WINDOW_BYTES = 256 * 2**10  # for a paused stream: 1,700 messages o
 HTTP2_CONNECTION_WINDOW_BYTES = 16 * 2**20  # credited as data is read, so it only has to cover a round trip
 HTTP2_HEADERS_BYTES_MAX = 64 * 2**10  # of one response, decoded; gRPC servers send 8 or 16 KiB at most
 HTTP2_ANSWERS_BYTES_MAX = 64 * 2**10  # unsent answers to pings and settings of a peer that does not read them
+HTTP2_CONTROL_ITEMS_MAX = 4_096  # frames without content at once: 30 ms, and the late frames of 1,000 cancelled calls
+HTTP2_CONTROL_ITEMS_PER_S = 1_000  # later ones; servers send a ping in ten seconds, and the rest for what they get
 HTTP2_BURST_BYTES = 256 * 2**10  # request bodies written to a socket before its write buffer is checked

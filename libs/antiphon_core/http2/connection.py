@@ -26,6 +26,7 @@ from hyperframe.frame import (
 
 from antiphon_core.http2 import frames
 from antiphon_core.http2.call_table import CallTable
+from antiphon_core.http2.control_budget import ControlBudget
 from antiphon_core.http2.errors import GrpcError
 from antiphon_core.http2.frames import FRAME_HEADER_BYTES, ConnectionFault
 from antiphon_core.http2.header_codec import HeaderBlock, HeaderCodec
@@ -43,12 +44,14 @@ _unpack_header = frames.FRAME_HEADER.unpack_from
 class Connection:
     """The client's end of a connection. `calls` begins and ends its calls."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, now_s: Callable[[], float]) -> None:
+        """`now_s` is a monotonic clock."""
         self.is_ready = False  # the server's settings have arrived
         self.is_closed = False
         self.reason = ""  # of the close
         self.farewell: str | None = None  # the reason of the server's GOAWAY
         self._out = [frames.PREFACE, frames.settings_frame(own_settings(options)), _first_credit()]
+        self._control = ControlBudget(now_s)
         self._codec = HeaderCodec()
         self._sender = Sender()
         self.calls = CallTable(self._out, self._codec, self._sender, options)
@@ -90,7 +93,9 @@ class Connection:
         out: list[bytes | memoryview] = [*self._out]
         self._out.clear()
         if with_bodies and not self.is_closed:
-            out.extend(self._sender.frames(HTTP2_BURST_BYTES))
+            bodies = list(self._sender.frames(HTTP2_BURST_BYTES))
+            self._control.earn_for_bytes(sum(map(len, bodies)))
+            out.extend(bodies)
         return b"".join(out)
 
     def ping(self) -> None:
@@ -125,7 +130,8 @@ class Connection:
             if stop > end:
                 break
             # The fast path, for nearly all frames. Padded frames and the last frame of a stream have flags.
-            if kind == frames.DATA and flags == 0 and self._block is None and (stream := reading.get(stream_id)):
+            is_plain = kind == frames.DATA and flags == 0 and length and self._block is None
+            if is_plain and (stream := reading.get(stream_id)):
                 self._take(stream, data, content, stop)
             else:
                 self._read_frame(kind, flags, stream_id & frames.STREAM_ID_MAX, data, start, stop)
@@ -157,12 +163,14 @@ class Connection:
             self._owed_bytes = 0
 
     def _on_data(self, flags: int, stream_id: int, data: bytes, start: int, stop: int) -> None:
-        """Handles every DATA frame outside the fast path: padded, the last one, of an ended stream, or before
+        """Handles every DATA frame outside the fast path: empty, padded, the last one, of an ended stream, or before
         headers."""
         size = stop - start
         if flags & frames.PADDED:
             start, stop = frames.unpadded(data, start, stop)
         stream = self.calls.find(stream_id)
+        if start == stop and (stream is None or not flags & frames.END_STREAM):
+            self._control.charge(size)
         if stream is None or not stream.has_headers:
             self._owed_bytes += size
             if stream is not None:
@@ -183,7 +191,10 @@ class Connection:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A header block was not continued.")
         if kind == frames.DATA:
             self._on_data(flags, stream_id, data, start + FRAME_HEADER_BYTES, stop)
-        elif (handler := self._handlers.get(kind)) is not None:  # unknown kinds are ignored (RFC 9113, section 4.1)
+            return
+        if kind != HeadersFrame.type:  # HEADERS are counted by their block
+            self._control.charge(stop - start - FRAME_HEADER_BYTES)
+        if (handler := self._handlers.get(kind)) is not None:  # unknown kinds are ignored (RFC 9113, section 4.1)
             handler(frames.parse(data, start, stop))
 
     def _on_headers(self, frame: HeadersFrame) -> None:
@@ -202,7 +213,10 @@ class Connection:
             self._block = None
             headers = self._codec.decode(block.content)  # even of an ended stream, because later blocks refer to it
             if (stream := self.calls.find(block.stream_id)) is not None:
+                self._control.earn_for_call()
                 self._take_headers(stream, headers, ends_stream=block.ends_stream)
+            else:
+                self._control.charge(len(block.content))
 
     def _take_headers(self, stream: Stream, headers: Sequence[tuple[bytes, bytes]], *, ends_stream: bool) -> None:
         fields = fields_of(headers)
@@ -230,6 +244,7 @@ class Connection:
 
     def _on_reset(self, frame: RstStreamFrame) -> None:
         if (stream := self.calls.find(frame.stream_id)) is not None:
+            self._control.earn_for_call()
             text = f"The server reset the stream: {error_code_name(frame.error_code)}."
             is_refused = frame.error_code == ErrorCode.REFUSED_STREAM
             error = GrpcError(status_of_reset(frame.error_code), text, is_unprocessed=is_refused)

@@ -56,7 +56,7 @@ class Link(asyncio.Protocol):
     def __init__(
         self, loop: asyncio.AbstractEventLoop, target: Target, options: Options, on_closed: Callable[[Link], None]
     ) -> None:
-        self.connection = Connection(options)
+        self.connection = Connection(options, loop.time)
         self._loop = loop
         self._target = target
         self._options = options

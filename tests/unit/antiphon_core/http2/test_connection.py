@@ -5,11 +5,13 @@ from itertools import pairwise
 
 import pytest
 from hyperframe.frame import (
+    ContinuationFrame,
     DataFrame,
     Frame,
     GoAwayFrame,
     HeadersFrame,
     PingFrame,
+    PriorityFrame,
     RstStreamFrame,
     SettingsFrame,
     WindowUpdateFrame,
@@ -17,6 +19,7 @@ from hyperframe.frame import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon_core.clock import ManualClock
 from antiphon_core.http2.connection import Connection
 from antiphon_core.http2.errors import ConnectionLost, GrpcError
 from antiphon_core.http2.options import Options
@@ -34,7 +37,7 @@ class Session:
     """A connection, its peer, and the events of each call: lists of messages, then the end."""
 
     def __init__(self, settings: dict[int, int] | None = None, *, calls: int = 0) -> None:
-        self.connection = Connection(OPTIONS)
+        self.connection = Connection(OPTIONS, ManualClock().monotonic)
         self.peer = Http2Peer()
         self.streams: list[Stream] = []
         self.heard: list[list[object]] = []
@@ -110,7 +113,7 @@ def test_receiver_is_called_once_per_read_with_all_messages_then_ok() -> None:
 
 
 def test_call_cannot_begin_before_the_servers_settings() -> None:
-    connection = Connection(OPTIONS)
+    connection = Connection(OPTIONS, ManualClock().monotonic)
     with pytest.raises(ConnectionLost):
         connection.calls.open(Request("host:1", "http", "/", b""), lambda _messages: None, lambda _end: None)
 
@@ -496,6 +499,73 @@ def test_protocol_violation_ends_the_connection_with_goaway(data: bytes) -> None
     assert session.connection.is_finished
 
 
+FLOODS: dict[str, Callable[[Http2Peer], bytes]] = {
+    "settings": lambda peer: peer.settings(),
+    "settings answers": lambda peer: SettingsFrame(flags=["ACK"]).serialize(),
+    "many settings": lambda peer: peer.settings(dict.fromkeys(range(100, 200), 1)),
+    "pings": lambda peer: PingFrame(opaque_data=b"12345678").serialize(),
+    "ping answers": lambda peer: PingFrame(opaque_data=b"12345678", flags=["ACK"]).serialize(),
+    "connection updates": lambda peer: WindowUpdateFrame(0, window_increment=1).serialize(),
+    "stream updates": lambda peer: WindowUpdateFrame(1, window_increment=1).serialize(),
+    "updates of an ended stream": lambda peer: WindowUpdateFrame(3, window_increment=1).serialize(),
+    "priorities": lambda peer: PriorityFrame(1, depends_on=3).serialize(),
+    "unknown frames": lambda peer: b"\0\0\0\x77\0\0\0\0\1",
+    "goaways": lambda peer: GoAwayFrame(0, last_stream_id=2**31 - 1).serialize(),
+    "empty data": lambda peer: DataFrame(1).serialize(),
+    "padding": lambda peer: DataFrame(1, pad_length=1, flags=["PADDED"]).serialize(),
+    "data of an ended stream": lambda peer: DataFrame(3).serialize(),
+    "ends of an ended stream": lambda peer: DataFrame(3, flags=["END_STREAM"]).serialize(),
+    "headers of an ended stream": lambda peer: peer.headers(3),
+    "resets of an ended stream": lambda peer: RstStreamFrame(3, 8).serialize(),
+}
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_flood_of_frames_without_content_ends_the_connection(kind: str) -> None:
+    """One call runs, and one has ended, when the flood begins."""
+    session = Session(calls=2)
+    session.receive(session.peer.headers(1), session.peer.headers(3), session.peer.trailers(3))
+    frame, reads = FLOODS[kind](session.peer), 0
+    while not session.connection.is_closed and reads < 100:
+        session.receive(frame * 1_000)
+        reads += 1
+    (last, *_) = [each for each in session.sent() if isinstance(each, GoAwayFrame)]
+    assert (last.error_code, reads <= 5) == (ErrorCode.ENHANCE_YOUR_CALM, True)
+    assert "4096 frames without content" in session.end_of().message
+
+
+def test_empty_continuations_of_interim_responses_end_the_connection() -> None:
+    session = Session(calls=1)
+    flood = HeadersFrame(1, b"").serialize() + ContinuationFrame(1, b"").serialize() * 5_000
+    session.receive(flood)
+    assert session.connection.is_closed
+
+
+def test_honest_servers_send_updates_for_what_they_get() -> None:
+    """100 calls with 1 MiB each: two updates for every 16 KiB, a late update and a reset behind each answer."""
+    session = Session()
+    session.receive(WindowUpdateFrame(0, window_increment=2**30).serialize())
+    for number in range(1, 201, 2):
+        session.call(b"x" * 2**20)
+        session.sent()
+        updates = (
+            WindowUpdateFrame(0, window_increment=1).serialize()
+            + WindowUpdateFrame(number, window_increment=2**15).serialize()
+        )
+        for _ in range(64):
+            session.receive(updates)
+            session.sent()
+        session.receive(
+            session.peer.headers(number),
+            session.peer.data(number, message(b"answer")),
+            session.peer.trailers(number),
+            WindowUpdateFrame(number, window_increment=1).serialize(),
+            RstStreamFrame(number, 0).serialize(),
+        )
+    assert not session.connection.is_closed
+    assert [heard[-1] for heard in session.heard] == [None] * 100
+
+
 def test_more_than_a_streams_window_ends_the_connection() -> None:
     session = Session(calls=1)
     session.receive(session.peer.headers(1))
@@ -514,7 +584,7 @@ def test_more_than_the_connections_window_ends_the_connection() -> None:
 
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", Http2Peer().ping(), b"\0\0\0\x04\x01\0\0\0\0"])
 def test_connection_to_a_server_that_does_not_begin_with_settings_is_closed(data: bytes) -> None:
-    connection = Connection(OPTIONS)
+    connection = Connection(OPTIONS, ManualClock().monotonic)
     connection.receive(data)
     assert not connection.is_ready
     assert connection.is_closed
