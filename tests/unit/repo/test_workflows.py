@@ -9,8 +9,13 @@ from typing import Any
 
 import yaml
 
-WORKFLOWS = Path(__file__).parents[3] / ".github/workflows"
+ROOT = Path(__file__).parents[3]
+WORKFLOWS = ROOT / ".github/workflows"
 
+_USES = re.compile(r"uses: (.*)")
+_PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+_IMAGE = re.compile(r"image: ((?:docker\.io|gcr\.io|ghcr\.io|quay\.io|nvcr\.io)/\S+)")
+_EXACT = re.compile(r"\S+(?::v?\d+\.\d+\.\d+|@sha256:[0-9a-f]{64})")
 _TESTS = re.compile(r"make (?:test|nightly|\$\{\{ matrix\.target \}\})")
 
 
@@ -31,3 +36,17 @@ def test_jobs_that_run_tests_are_root_in_a_debian_with_privileges() -> None:
         container = job.get("container", {})
         assert container.get("image", "").endswith("-bookworm"), name
         assert "--privileged" in container["options"].split(), name
+
+
+def test_actions_are_pinned_by_commit() -> None:
+    """A tag can be moved to other code, which then runs with the token of the release."""
+    used = [found[1] for path in WORKFLOWS.glob("*.yaml") for found in _USES.finditer(path.read_text(encoding="utf-8"))]
+    assert len(used) > 5
+    assert [each for each in used if not _PINNED.fullmatch(each)] == []
+
+
+def test_images_of_other_projects_have_an_exact_version() -> None:
+    files = [ROOT / "compose.yaml", *(ROOT / "k8s").rglob("*.yaml")]
+    used = [found[1] for path in files for found in _IMAGE.finditer(path.read_text(encoding="utf-8"))]
+    assert len(used) > 3
+    assert [each for each in used if not _EXACT.fullmatch(each)] == []
