@@ -31,6 +31,9 @@ CALLBACK_CPU_S_MAX = 0.05
 """The bound for requests of BODY_BYTES_MAX. The bound is proportional to the size, like the work that must not be in a
 callback."""
 MB = 1_000_000
+CHAIN = volume(300, 900)
+"""Responses before one turn; 1,000 are the most."""
+HISTORY_BYTES = volume(6, 18) * MB
 LARGE_BYTES = volume(4 * 2**20, BODY_BYTES_MAX)
 """The size of requests whose content other tests send at the limit."""
 
@@ -173,6 +176,23 @@ async def test_large_conversations_do_not_block_the_event_loop(http: Http) -> No
         assert len(listed.json["data"]) == 100
 
     await require_short_callbacks(work)
+
+
+async def test_turns_behind_a_long_history_do_not_block_the_event_loop(http: Http) -> None:
+    """A chain of many responses and a conversation of many bytes, read and rendered for one small turn."""
+    previous: Object = {}
+    for _ in range(CHAIN):
+        previous = {"previous_response_id": (await http.create(model=MODEL, input="hi", **previous)).json["id"]}
+    made = await http.post("/v1/conversations", {})
+    items = [{"role": "user", "content": "word " * 10_000}] * 20
+    for _ in range(HISTORY_BYTES // MB):
+        assert (await http.post(f"/v1/conversations/{made.json['id']}/items", {"items": items})).status == 200
+
+    async def work() -> None:
+        for continued in (previous, {"conversation": made.json["id"]}):
+            assert (await http.create(model=MODEL, input="hi", **continued)).status == 200
+
+    await require_short_callbacks(work, HISTORY_BYTES)
 
 
 async def test_a_large_websocket_message_does_not_block_the_event_loop(http: Http) -> None:
