@@ -192,8 +192,9 @@ class CallTable:
             return self._are_two_names(call.name, piece.name)
         if call.name and piece.name != call.name:
             return True
-        is_repeated = piece.id is not None and piece.arguments == call.arguments
-        return call.is_closed and bool(piece.arguments.strip()) and not is_repeated
+        if not call.is_closed or not piece.arguments.strip():
+            return False
+        return piece.id is None or piece.arguments != call.arguments
 
     def _are_two_names(self, first: str, second: str) -> bool:
         return first != second and {first, second} <= set(self._names) and first + second not in self._names

@@ -70,3 +70,21 @@ def test_one_id_for_all_calls_does_not_join_them() -> None:
     assert first is not second
     assert table.add(CallPiece(index=0, id="call_0", arguments="{")) is first
     assert table.add(CallPiece(index=1, id="call_0", arguments="{")) is second
+
+
+def test_pieces_that_repeat_the_name_are_compared_with_the_whole_call_only_once_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All arguments so far were joined for each piece: a call of 8 MB took minutes."""
+    joined: list[str] = []
+
+    def noted(call: Call) -> str:
+        joined.append("".join(call._written))
+        return joined[-1]
+
+    monkeypatch.setattr(Call, "arguments", property(noted))
+    table, pieces = CallTable(["f"]), ['{"a":"', *["x"] * 100, '"}']
+    calls = [table.add(CallPiece(0, "call_1", "f", piece)) for piece in pieces]
+    assert not joined
+    assert table.add(CallPiece(0, "call_1", "f", "".join(pieces))) is calls[0]
+    assert joined
