@@ -15,7 +15,7 @@ import pytest_asyncio
 from tokenizers import Tokenizer
 
 from antiphon_core import events
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import EngineMisconfigured, InvalidRequest
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Turn
@@ -85,6 +85,13 @@ async def test_an_answer_streams_and_is_counted_exactly(translator: TranslatorSe
     prompt_tokens = tokens_in(ASK.format(FRANCE))
     assert prompt_tokens == await translator.count_tokens(given)
     assert ran.usage == (prompt_tokens, tokens_in(PARIS) + (signature in COUNTS_THE_END))
+
+
+async def test_model_that_triton_does_not_know_is_no_error_that_passes(server: RunningTriton) -> None:
+    """An operator has to correct it: 502, which clients and workers do not retry."""
+    async with serving(engine_on(server, name="nope")) as service:
+        with pytest.raises(EngineMisconfigured, match="has no such model"):
+            await run(service, turn(FRANCE))
 
 
 async def test_a_follow_up_is_answered_in_its_context(translator: TranslatorService) -> None:

@@ -36,6 +36,10 @@ CHECK_PROFILE = _remedy(
     "Compare the endpoint, the model's name and the API key in the profile of this model with those of its server: "
     "curl ENDPOINT/models lists what the server has."
 )
+CHECK_TRITON_MODEL = _remedy(
+    "Compare triton_model in the profile of this model with the models that the HTTP port of its server lists: curl -X "
+    "POST HOST:8000/v2/repository/index"
+)
 SET_ENDPOINT = _remedy(
     "Prompts are sent to the endpoint of the profile only. If the host that this line names serves the model, set its "
     "URL as the endpoint."

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_translator.engines import triton_detect
@@ -48,6 +48,8 @@ ADAPTED = [
     ScriptedModel("adapted_text", signature="ensemble", takes_lora=True),
 ]
 END_ID = REQUEST.stop_ids[0]
+NOBODY = "127.0.0.1:9"
+"""An address at which no server listens."""
 BEYOND = 5_000
 """The tokens of a generation that is not stopped. They take 25 s, longer than a busy machine delays a stop."""
 
@@ -59,7 +61,7 @@ async def server() -> AsyncIterator[RunningTriton]:
 
 
 def engine_for(
-    server: RunningTriton, triton_model: str, *, transport: Transport = "lean", **changes: float
+    server: RunningTriton, triton_model: str, *, transport: Transport = "lean", **changes: float | str
 ) -> TritonEngine:
     profile = ModelProfile(name="m", directory=Path(), endpoint=server.grpc_address, triton_model=triton_model)
     return triton_detect.engine(replace(profile, **changes), TritonChannels(transport))  # type: ignore[arg-type]
@@ -131,8 +133,9 @@ class OnTriton(EngineContract):
         engines: list[Engine] = []
 
         def staged(play: Play) -> Engine:
-            name = "gone" if play.ending is Ending.LOST else self.signature
-            engines.append(PlayingEngine(engine_for(server, name, transport=self.transport), server, play))
+            endpoint = NOBODY if play.ending is Ending.LOST else server.grpc_address
+            engine = engine_for(server, self.signature, transport=self.transport, endpoint=endpoint)
+            engines.append(PlayingEngine(engine, server, play))
             return engines[-1]
 
         yield staged
@@ -196,6 +199,14 @@ async def test_a_stalled_model_ends_with_a_timeout(
 async def collected_at_last(engine: Engine) -> list[list[int]]:
     """Collects two tokens with retries: a server on a busy machine may miss a short timeout at first."""
     return await with_retries(lambda: collect(engine, asked(max_tokens=2)), EngineTimeout)
+
+
+async def test_a_model_that_the_server_does_not_know_is_a_mistake_of_the_operator(server: RunningTriton) -> None:
+    engine = engine_for(server, "nope")
+    for asking in (engine.controls, engine.ready, lambda: collect(engine)):
+        with pytest.raises(EngineMisconfigured, match="has no such model. Only an operator"):
+            await asking()
+    await engine.close()
 
 
 @pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "llmapi", ENSEMBLE])

@@ -20,7 +20,9 @@ from antiphon_edge.http.http_errors import Handler, rejection
 SAFE_METHODS = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
 """Methods that change nothing. Pages of other origins cannot read their answers."""
 PRIVATE_SUFFIXES = (".localhost", ".local", ".internal")
-"""Domains that are not in the public DNS (RFC 6761, RFC 6762, ICANN's .internal): no attacker can own a name there."""
+"""Domains that are not in the public DNS (RFC 6761, RFC 6762, ICANN's .internal): no attacker can own a name there.
+
+A name without a dot is none of them: the resolver adds its search domains, in which others may register names."""
 
 
 def is_foreign(request: web.Request, origins: Collection[str]) -> bool:
@@ -31,11 +33,11 @@ def is_foreign(request: web.Request, origins: Collection[str]) -> bool:
     return origin.partition("://")[2] != request.host
 
 
-def is_public_name(host: str) -> bool:
-    """Whether the host of a `Host` header is a name that anybody can register in the public DNS."""
+def is_foreign_name(host: str) -> bool:
+    """Whether the host of a `Host` header is a name that somebody else can register in the DNS."""
     name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
     name = name.rstrip(".").lower()
-    return "." in name and not name.endswith(PRIVATE_SUFFIXES) and not _is_address(name)
+    return name not in ("", "localhost") and not name.endswith(PRIVATE_SUFFIXES) and not _is_address(name)
 
 
 def _is_address(name: str) -> bool:
@@ -54,17 +56,18 @@ def reject_foreign() -> web.Response:
 
 def middleware(origins: Collection[str], *, is_local: bool) -> Handler:
     """Rejects cross-site requests to a server without authentication. `is_local`: the server listens on loopback, so no
-    legitimate client reaches it under a public name."""
+    legitimate client reaches it under the name of another machine."""
 
     @web.middleware
     async def check_origin(request: web.Request, handler: Handler) -> web.StreamResponse:
         host = request.headers.get(hdrs.HOST, "")
-        if is_local and is_public_name(host):
+        if is_local and is_foreign_name(host):
             return rejection(
                 403,
                 "host_refused",
-                "This server requires no API key, so it answers only if the 'Host' header is an address or a local "
-                "name. Behind a proxy, set edge.keys_file, edge.trusted_proxies or edge.insecure.",
+                "This server requires no API key, so it answers only if the 'Host' header is an address, localhost, or "
+                "a name in .localhost, .local or .internal. Behind a proxy, set edge.keys_file, edge.trusted_proxies "
+                "or edge.insecure.",
             )
         if request.method not in SAFE_METHODS and is_foreign(request, origins):
             return reject_foreign()

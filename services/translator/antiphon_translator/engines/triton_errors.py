@@ -3,6 +3,9 @@ but not those of Triton's backends, which may repeat the prompt.
 
 Errors of a stream come in band, without a code, so only their text tells them apart.
 
+A server that has never heard of the model has to be corrected by an operator, as with the servers of chat_errors.py: a
+client or a worker that retries would wait for minutes. A model that is known and not ready may be loading.
+
 When an RPC is cancelled from this side, by closing its channel for example, grpc.aio raises asyncio.CancelledError in
 the task that waits for the RPC, although nothing cancelled that task. `Task.cancelling` tells the two cancellations
 apart.
@@ -18,15 +21,25 @@ from contextlib import contextmanager
 
 import grpc
 
-from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import (
+    AntiphonError,
+    ContextLengthExceeded,
+    EngineFault,
+    EngineMisconfigured,
+    EngineTimeout,
+    EngineUnavailable,
+)
 from antiphon_core.http2.errors import GrpcError
 from antiphon_core.limits import ENGINE_ERROR_CHARS_MAX
+from antiphon_core.telemetry import remedies
 from antiphon_translator.engines import guide_errors, length_errors, secret_texts
 
 log = logging.getLogger(__name__)
 
+_NO_MODEL = "has no such model"
 _IN_BAND: tuple[tuple[re.Pattern[str], type[AntiphonError], str], ...] = (
-    (re.compile(r"unknown model"), EngineUnavailable, "has no such model"),
+    (re.compile(r"unknown model: .{1,300} is not found"), EngineMisconfigured, _NO_MODEL),
+    (re.compile(r"unknown model"), EngineUnavailable, "has no version of the model ready"),
     (re.compile(r"not (?:at )?ready|is unloaded|unavailable"), EngineUnavailable, "does not have the model ready"),
     (re.compile(r"stub process .{1,200} is not healthy"), EngineUnavailable, "lost the process that runs the model"),
     (re.compile(r"exceeds maximum queue size"), EngineUnavailable, "has too many requests waiting"),
@@ -44,7 +57,7 @@ _TRANSPORT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.Statu
 _BY_CODE: dict[grpc.StatusCode, tuple[type[AntiphonError], str]] = {
     grpc.StatusCode.UNAVAILABLE: (EngineUnavailable, "cannot be reached"),
     grpc.StatusCode.CANCELLED: (EngineUnavailable, "closed the connection"),
-    grpc.StatusCode.NOT_FOUND: (EngineUnavailable, "has no such model"),
+    grpc.StatusCode.NOT_FOUND: (EngineMisconfigured, _NO_MODEL),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (EngineUnavailable, "is overloaded"),
     grpc.StatusCode.DEADLINE_EXCEEDED: (EngineTimeout, "did not answer in time"),
 }
@@ -63,7 +76,7 @@ def from_text(text: str, *, model: str) -> AntiphonError:
     for pattern, error, what in _IN_BAND:
         if pattern.search(lowered):
             log.warning("model '%s': Triton %s", model, what)
-            return error(f"The Triton server of model '{model}' {what}.")
+            return _error(error, what, model=model)
     log.warning("model '%s': Triton reports an error of %d characters, which its own log has", model, length)
     return EngineFault(f"The Triton server of model '{model}' reported an error.")
 
@@ -94,4 +107,12 @@ def _from_rpc(code: grpc.StatusCode, details: str | None, *, model: str, level: 
     shown = secret_texts.masked(details or "") if is_shown else f"{len(details or '')} characters that are not logged"
     log.log(level, "model '%s': RPC to Triton failed: %s %s", model, code, shown)
     kind, what = _BY_CODE.get(code, (EngineFault, "reported an error"))
-    return kind(f"The Triton server of model '{model}' {what}.")
+    return _error(kind, what, model=model)
+
+
+def _error(kind: type[AntiphonError], what: str, *, model: str) -> AntiphonError:
+    finding = f"The Triton server of model '{model}' {what}"
+    if kind is EngineMisconfigured:
+        log.error("model '%s': %s", model, finding, extra=remedies.CHECK_TRITON_MODEL)
+        return kind(f"{finding}. Only an operator of this service can correct that.")
+    return kind(f"{finding}.")

@@ -81,6 +81,7 @@ class TritonEngine:
             raise EngineUnavailable(f"{self._name} is not ready.")
         model = await self._ask("ModelReady", service_pb2.ModelReadyRequest(name=name))
         if not model.ready:
+            await self._config(name)  # EngineMisconfigured: the server does not know the model
             raise EngineUnavailable(f"{self._name} has no model '{name}' ready.")
 
     async def close(self) -> None:
@@ -135,8 +136,7 @@ class TritonEngine:
     async def _described(self) -> Signature:
         """The model's signature, read once, and again after a failure."""
         if self._signature is None:
-            answer = await self._ask("ModelConfig", service_pb2.ModelConfigRequest(name=self._profile.triton_model))
-            model = read_config(answer.config)
+            model = read_config(await self._config(self._profile.triton_model))
             steps = [await self._step(name) for name in model.steps]
             signature = self._describe(model.with_steps(steps))
             self._generating = next(filter(can_be_stopped, steps), None)
@@ -146,8 +146,11 @@ class TritonEngine:
 
     async def _step(self, name: str) -> TritonModel:
         """A model that is a step of the ensemble."""
-        answer = await self._ask("ModelConfig", service_pb2.ModelConfigRequest(name=name))
-        return facts_of(answer.config)
+        return facts_of(await self._config(name))
+
+    async def _config(self, name: str) -> Any:
+        """The configuration of a model. EngineMisconfigured: the server does not know the model."""
+        return (await self._ask("ModelConfig", service_pb2.ModelConfigRequest(name=name))).config
 
     async def _ask(self, method: str, message: Any) -> Any:
         # INFO: failed probes are normal while a server starts.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_edge.http.pages import is_public_name
+from antiphon_edge.http.pages import is_foreign_name
 from tests.support.api_keys import KeyFiles
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
@@ -46,16 +46,17 @@ async def test_page_of_an_allowed_origin_is_accepted(origins: tuple[str, ...]) -
         assert (await post(edge, Origin=FOREIGN)).status == 200
 
 
-async def test_dns_rebinding_with_a_public_host_name_is_rejected(edge: RunningEdge) -> None:
+@pytest.mark.parametrize("name", ["evil.example.com", "intranet", "my-laptop."])
+async def test_dns_rebinding_with_a_foreign_host_name_is_rejected(edge: RunningEdge, name: str) -> None:
     for method, path in (("GET", "/v1/models"), ("POST", "/v1/responses"), ("GET", "/docs")):
-        headers = {"Host": "evil.example.com:8000", "Origin": "http://evil.example.com:8000"}
+        headers = {"Host": f"{name}:8000", "Origin": f"http://{name}:8000"}
         answer = await edge.ask(method, path, BODY if method == "POST" else b"", headers=headers)
         assert (answer.status, answer.error["code"]) == (403, "host_refused")
         assert "keys_file" in answer.error["message"]
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost:8000", "my-laptop", "host.docker.internal:8000", "printer.local", "[::1]:1"]
+    "host", ["localhost:8000", "my-laptop.local", "host.docker.internal:8000", "printer.local", "[::1]:1"]
 )
 async def test_local_host_names_are_accepted(edge: RunningEdge, host: str) -> None:
     assert (await post(edge, Host=host)).status == 200
@@ -77,7 +78,7 @@ async def test_request_with_a_key_may_have_any_host_and_origin(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("host", "public"),
+    ("host", "foreign"),
     [
         ("", False),
         ("localhost", False),
@@ -94,7 +95,13 @@ async def test_request_with_a_key_may_have_any_host_and_origin(tmp_path: Path) -
         ("localhost.evil.example", True),
         ("evil.local.example:80", True),
         ("1.2.3", True),
+        ("intranet", True),
+        ("intranet.:80", True),
+        ("localhost1", True),
+        ("local", True),
+        ("2130706433", True),
+        ("0x7f.1", True),
     ],
 )
-def test_host_names_are_classified_as_public_or_local(host: str, public: bool) -> None:
-    assert is_public_name(host) is public
+def test_host_names_are_classified_as_foreign_or_local(host: str, foreign: bool) -> None:
+    assert is_foreign_name(host) is foreign

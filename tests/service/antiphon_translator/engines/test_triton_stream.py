@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_translator.engines import triton_text, triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -180,8 +180,10 @@ async def test_engine_is_not_ready_without_its_server_or_its_model(
     with pytest.raises(EngineUnavailable, match="is not ready"):
         await engine.ready()
     unknown = triton_tokens.engine(replace(profile, triton_model="nope"), channels)
-    with pytest.raises(EngineUnavailable, match="has no such model"):
-        await unknown.controls()
+    fake.server_ready = True
+    for asked in (unknown.controls, unknown.ready):
+        with pytest.raises(EngineMisconfigured, match="has no such model"):
+            await asked()
     await unknown.close()
 
 

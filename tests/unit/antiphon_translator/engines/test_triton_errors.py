@@ -11,6 +11,7 @@ from antiphon_core.errors import (
     AntiphonError,
     ContextLengthExceeded,
     EngineFault,
+    EngineMisconfigured,
     EngineTimeout,
     EngineUnavailable,
     InvalidRequest,
@@ -19,7 +20,7 @@ from antiphon_core.http2.errors import GrpcError
 from antiphon_translator.engines.triton_errors import from_text, translated
 
 IN_BAND = [
-    ("Request for unknown model: 'nope' is not found", EngineUnavailable),
+    ("Request for unknown model: 'nope' is not found", EngineMisconfigured),
     ("Request for unknown model: 'm' has no available versions", EngineUnavailable),
     ("Model 'm' version 1 is not at ready state", EngineUnavailable),
     (
@@ -64,7 +65,7 @@ def test_long_text_of_a_backend_is_read_in_milliseconds() -> None:
 CODES = [
     (grpc.StatusCode.UNAVAILABLE, EngineUnavailable),
     (grpc.StatusCode.CANCELLED, EngineUnavailable),
-    (grpc.StatusCode.NOT_FOUND, EngineUnavailable),
+    (grpc.StatusCode.NOT_FOUND, EngineMisconfigured),
     (grpc.StatusCode.RESOURCE_EXHAUSTED, EngineUnavailable),
     (grpc.StatusCode.DEADLINE_EXCEEDED, EngineTimeout),
     (grpc.StatusCode.INTERNAL, EngineFault),
