@@ -171,7 +171,9 @@ ENGINE_SLICE_ITEMS_MAX = 512  # token ids, log probabilities, segments
 ENGINE_SLICE_CHARS_MAX = 4_096
 ENGINE_SLICE_BYTES_MAX = 16 * 2**10  # as read: 60 events of vLLM
 ENGINE_SLICE_MESSAGES_MAX = 128  # of one gRPC stream
-ENGINE_IDLE_BYTES_MAX = ENGINE_TEXT_BYTES_MAX  # without content: one event of the largest size
+ENGINE_IDLE_BYTES_MAX = (
+    2 * ENGINE_TEXT_BYTES_MAX
+)  # without content yet: an event of the largest size, and as much again
 ENGINE_IDLE_BYTES_PER_S = 32 * 2**10  # that are forgotten: ten times the keep-alives of the most talkative proxies
 ENGINE_EVENT_ITEMS_MAX = 8_192  # choices, parts or calls in one event
 OUTPUT_ITEMS_MAX = INPUT_ITEMS_MAX  # in one response: the next request could not send back more

@@ -149,14 +149,13 @@ class HttpModelServer:
         budget = StreamBudget(self.name)
         while is_open and not is_done:
             received = await _read_some(content, reader, ends_at)
-            is_open, pending_bytes, content_chars = bool(received), events.pending_bytes, reader.content_chars
+            is_open, content_chars = bool(received), reader.content_chars
             found = events.feed(received) if is_open else events.finish()
             if is_done := DONE in found:
                 del found[found.index(DONE) :]
             chunks: list[EngineChunk] = []
             error = self._read(found, reader, chunks)
-            read_bytes = len(received) + pending_bytes - events.pending_bytes
-            budget.note(read_bytes, reader.content_chars - content_chars)
+            budget.note(len(received), reader.content_chars - content_chars)
             if chunks:
                 timer.token_came()
             if reader.is_complete and (chunks or ends_at is None):

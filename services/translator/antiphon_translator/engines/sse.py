@@ -48,11 +48,6 @@ class EventData:
         self._ended_in_return = False
 
     @property
-    def pending_bytes(self) -> int:
-        """The bytes of the event that is not complete, or of a body without events."""
-        return self._part_bytes + self._data_bytes
-
-    @property
     def plain_body(self) -> bytes:
         """The body, without comments and fields, if it had no event; else empty."""
         return b"\n".join(self._plain or ())

@@ -4,8 +4,9 @@ Keep-alives of a slow server must pass for an hour, so their rate is bounded, an
 server that sends nothing else keeps a stream busy until its timeout, at the speed of its network: 60 MB/s of comments,
 each of two bytes that are split, compared and dropped.
 
-Content earns more bytes than any known server needs for it: an event of vLLM has 250 bytes for a token, and 3 KB with
-20 alternatives. Text that a reader holds back is content, too: models write white space and calls for minutes.
+Bytes count as they are read, so an event is idle until it is complete. Content earns more bytes than any known server
+needs for it: an event of vLLM has 250 bytes for a token, and 3 KB with 20 alternatives. Text that a reader holds back
+is content, too: models write white space and calls for minutes.
 """
 
 from __future__ import annotations
@@ -38,16 +39,20 @@ class StreamBudget:
             EngineFault: too many bytes brought nothing.
         """
         idle_bytes = self._idle_bytes + size_bytes - CHAR_BYTES * content_chars
-        if idle_bytes > ENGINE_IDLE_BYTES_MAX:
-            idle_bytes -= self._earned_bytes()
-            if idle_bytes > ENGINE_IDLE_BYTES_MAX:
-                raise EngineFault(
-                    f"{self._server} sent {ENGINE_IDLE_BYTES_MAX // 2**20} MiB without any content, faster than "
-                    f"{ENGINE_IDLE_BYTES_PER_S // 2**10} KiB/s."
-                )
-        self._idle_bytes = max(idle_bytes, 0)
+        if idle_bytes <= 0:  # nearly always
+            self._idle_bytes = 0
+        elif idle_bytes <= ENGINE_IDLE_BYTES_MAX:
+            self._idle_bytes = idle_bytes
+        else:
+            self._idle_bytes = self._without_earned(idle_bytes)
 
-    def _earned_bytes(self) -> int:
-        """The bytes that the time since the last call has earned."""
+    def _without_earned(self, idle_bytes: int) -> int:
+        """The idle bytes without those that the time since the last call has earned."""
         before, self._since = self._since, self._time()
-        return int((self._since - before) * ENGINE_IDLE_BYTES_PER_S)
+        idle_bytes -= int((self._since - before) * ENGINE_IDLE_BYTES_PER_S)
+        if idle_bytes > ENGINE_IDLE_BYTES_MAX:
+            raise EngineFault(
+                f"{self._server} sent {ENGINE_IDLE_BYTES_MAX // 2**20} MiB without any content, faster than "
+                f"{ENGINE_IDLE_BYTES_PER_S // 2**10} KiB/s."
+            )
+        return max(idle_bytes, 0)

@@ -36,7 +36,7 @@ def test_keep_alives_of_a_slow_server_pass_for_an_hour(clock: Clock, size_bytes:
 
 def test_keep_alives_faster_than_the_rate_are_an_error_at_last(clock: Clock) -> None:
     budget = StreamBudget("The server", clock)
-    with pytest.raises(EngineFault, match="The server sent 4 MiB without any content, faster than 32 KiB/s"):
+    with pytest.raises(EngineFault, match="The server sent 8 MiB without any content, faster than 32 KiB/s"):
         for second in range(HOUR_S):
             clock.now_s = second
             budget.note(2 * ENGINE_IDLE_BYTES_PER_S, 0)
