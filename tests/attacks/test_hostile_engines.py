@@ -7,8 +7,8 @@ import asyncio
 import gzip
 import json
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -27,9 +27,10 @@ from antiphon_core.limits import (
     MEDIA_BYTES_MAX,
     OUTPUT_ITEMS_MAX,
 )
-from antiphon_translator.engines import triton_tokens
+from antiphon_translator.engines import stream_budget, triton_tokens
 from antiphon_translator.engines.chat_stream import ChunkReader
 from antiphon_translator.engines.http_streams import EventReader, HttpModelServer
+from antiphon_translator.engines.stream_budget import StreamBudget
 from antiphon_translator.engines.triton_channels import Transport, TritonChannels
 from antiphon_translator.engines.vllm_wire import TokensReader
 from antiphon_translator.generation import ChatChunk, EngineChunk, FinishReason, GenerationRequest, TokenPrompt
@@ -41,6 +42,7 @@ from tests.support.flooding_engine import STREAM_HEAD, Flood, endless, flooding
 from tests.support.unread import NotedParts
 from tests.support.waiting import WAIT_MAX_S, until
 
+IDLE_BYTES_MAX = 2**20
 NETWORK_BYTES = 16 * 2**20
 """The size of the buffers of two sockets and their clients, beside the bytes that were counted."""
 READERS: dict[str, Callable[[], EventReader]] = {
@@ -74,19 +76,33 @@ IDS_IDLE = ("comments", "no choices")
 
 @dataclass
 class Bystander:
-    """Another turn: counts the iterations of the event loop in which it runs."""
+    """Another turn, which wants to run in each iteration of the event loop. `most_bytes` are the most bytes of the
+    flood that were read between two of its steps."""
 
-    steps: int = 0
+    most_bytes: int = 0
+    _bytes: int = 0
 
     async def run(self) -> None:
         while True:
-            self.steps += 1
+            self._bytes = 0
             await asyncio.sleep(0)
 
+    def note(self, size_bytes: int) -> None:
+        self._bytes += size_bytes
+        self.most_bytes = max(self.most_bytes, self._bytes)
 
-@asynccontextmanager
-async def bystander() -> AsyncIterator[Bystander]:
-    made = Bystander()
+
+@pytest.fixture
+async def bystander(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bystander]:
+    """Runs beside a turn whose engine may send IDLE_BYTES_MAX only, for shorter tests."""
+    made, note = Bystander(), StreamBudget.note
+
+    def noted(budget: StreamBudget, size_bytes: int, content_chars: int) -> None:
+        made.note(size_bytes)
+        note(budget, size_bytes, content_chars)
+
+    monkeypatch.setattr(StreamBudget, "note", noted)
+    monkeypatch.setattr(stream_budget, "ENGINE_IDLE_BYTES_MAX", IDLE_BYTES_MAX)
     task = asyncio.create_task(made.run())
     yield made
     task.cancel()
@@ -153,10 +169,17 @@ async def test_a_few_interim_responses_are_read_over() -> None:
 
 @pytest.mark.parametrize("behind", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
 async def test_answers_without_a_request_close_the_connection_that_is_kept(behind: bytes) -> None:
+    is_kept = threading.Event()
+
+    def blocks() -> Iterable[bytes]:
+        is_kept.wait()
+        return endless(behind)()
+
     models = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-    with flooding(models, endless(behind)) as flood:
+    with flooding(models, blocks) as flood:
         server = HttpModelServer(profile(flood))
         await server.models()
+        is_kept.set()
         await until(lambda: flood.cut_off == 1, "the connection is closed")
         assert flood.sent_bytes < NETWORK_BYTES
         await server.close()
@@ -170,12 +193,13 @@ async def test_answers_without_a_request_close_the_connection_that_is_kept(behin
     [*(("chat", block) for block in IDLE.values()), *(("token ids", IDLE[name]) for name in IDS_IDLE)],
     ids=[*IDLE, *(f"{name} in place of ids" for name in IDS_IDLE)],
 )
-async def test_bytes_without_content_are_bounded_and_other_turns_go_on(reader: str, block: bytes) -> None:
-    async with bystander() as other:
-        with flooding(STREAM_HEAD, endless(block)) as flood, pytest.raises(EngineFault, match="without any content"):
-            await generated(flood, READERS[reader]())
-    assert flood.sent_bytes < ENGINE_IDLE_BYTES_MAX + NETWORK_BYTES
-    assert other.steps > ENGINE_IDLE_BYTES_MAX // ENGINE_SLICE_BYTES_MAX
+async def test_bytes_without_content_are_bounded_and_other_turns_go_on(
+    bystander: Bystander, reader: str, block: bytes
+) -> None:
+    with flooding(STREAM_HEAD, endless(block)) as flood, pytest.raises(EngineFault, match="without any content"):
+        await generated(flood, READERS[reader]())
+    assert flood.sent_bytes < IDLE_BYTES_MAX + NETWORK_BYTES
+    assert 0 < bystander.most_bytes <= ENGINE_SLICE_BYTES_MAX
 
 
 async def test_padding_of_content_is_bounded() -> None:
@@ -185,18 +209,16 @@ async def test_padding_of_content_is_bounded() -> None:
         assert flood.sent_bytes < 2 * ENGINE_IDLE_BYTES_MAX + NETWORK_BYTES
 
 
-async def test_other_turns_go_on_while_an_engine_sends_one_character_after_the_other() -> None:
-    chars = 0
+async def test_other_turns_go_on_while_an_engine_sends_one_character_after_the_other(bystander: Bystander) -> None:
+    received: list[EngineChunk] = []
 
     def deliver(chunks: Iterable[EngineChunk]) -> bool:
-        nonlocal chars
-        chars += len(list(chunks))
-        return chars < 50_000
+        received.extend(chunks)
+        return len(received) < 50_000
 
-    async with bystander() as other:
-        with flooding(STREAM_HEAD, endless(chunk(content="x"))) as flood:
-            await generated(flood, READERS["chat"](), deliver)
-    assert other.steps > chars * len(chunk(content="x")) // ENGINE_SLICE_BYTES_MAX // 2
+    with flooding(STREAM_HEAD, endless(chunk(content="x"))) as flood:
+        await generated(flood, READERS["chat"](), deliver)
+    assert 0 < bystander.most_bytes <= ENGINE_SLICE_BYTES_MAX
 
 
 @pytest.mark.parametrize("transport", ["lean", "grpc"])
