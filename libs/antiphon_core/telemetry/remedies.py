@@ -48,6 +48,11 @@ RESTORE_KEY = _remedy(
     "Put the line of this key back into the file that store.encryption_keys_file names; the file is read again when it "
     "changes, without a restart."
 )
+CHECK_KEY = _remedy(
+    "Compare the line of this key in the file that store.encryption_keys_file names with your copy, and put the right "
+    "one back; the file is read again when it changes. If it is the right key, the bytes have changed on disk: check "
+    "the disk, and restore the database from a backup."
+)
 CHECK_WORKER = _remedy(
     "The process is restarted automatically. If it ends repeatedly, check its log lines before this one, and memory "
     "limits."

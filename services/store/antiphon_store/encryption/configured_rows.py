@@ -7,6 +7,8 @@ or write plain ones.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import InternalError, StoreUnavailable
@@ -31,9 +33,24 @@ def rows_of(settings: StoreSettings, *, migrate: bool = True, clock: Clock | Non
     path = settings.encryption_keys_file
     if path is None:
         return rows
-    what = "the encryption keys of the store"
-    read = lambda: SealingKeys.read(path, what)  # noqa: E731 - passed as an argument
-    return sealed(rows, Watched([path], read, setting=SETTING, grace_s=settings.secrets_grace_s))
+    keys = Watched([path], _KeysFile(path).read, setting=SETTING, grace_s=settings.secrets_grace_s)
+    return sealed(rows, keys)
+
+
+class _KeysFile:
+    """The file of keys. An id stands for one key for ever: what it has sealed could not be read with another one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, bytes] = {}
+
+    def read(self) -> SealingKeys:
+        """SettingsError: the file is unusable, or has another key under an id that was read before."""
+        found = SealingKeys.read(self._path, "the encryption keys of the store")
+        for key_id, key in found.keys.items():
+            if self._known.setdefault(key_id, key) != key:
+                raise SettingsError(f"{self._path} has another key under the id {key_id} than before: use a new id.")
+        return found
 
 
 def sealed(rows: RowBackend, keys: KeySource) -> RowBackend:
@@ -57,7 +74,9 @@ async def require_readable(rows: RowBackend, settings: StoreSettings, *, writes:
     except (StoreUnavailable, InternalError) as error:
         if isinstance(error, StoreUnavailable) and "missing_key" not in error.facts:
             raise
-        raise SettingsError(f"{SETTING} does not hold the key that this store is sealed with.") from error
+        raise SettingsError(
+            f"{SETTING} does not hold the key that this store is sealed with, or has another key under its id."
+        ) from error
     assert isinstance(found, Applied)  # noqa: S101 - there are no guards
     row = found.answers[0]
     if settings.encryption_keys_file is None and row is not None:

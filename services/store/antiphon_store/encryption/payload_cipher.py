@@ -5,6 +5,10 @@
 
 A payload without the magic was written before encryption was turned on, and is read unchanged. An empty payload stays
 empty.
+
+AES-GCM fails in the same way for damaged bytes and for a wrong key. A key that has sealed or opened another payload in
+this process is the right one, so the bytes are damaged. Otherwise the key is suspected first: nothing is to be deleted,
+and no job is to end, because of a wrong line in the file of keys.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ class PayloadCipher:
     def __init__(self, keys: KeySource) -> None:
         self._keys = keys
         self._of_key: dict[bytes, AESGCM] = {}  # a cache: making one takes as long as opening a payload
+        self._proven: set[bytes] = set()  # keys that have sealed or opened a payload
 
     def seal(self, plain: bytes, bound_to: bytes) -> bytes:
         """Encrypts a payload. Unavailable: the file of keys has been unusable for longer than the grace period."""
@@ -43,12 +48,14 @@ class PayloadCipher:
             return plain
         keys = self._keys.get()
         key_id, nonce = keys.current.encode(), secrets.token_bytes(NONCE_BYTES)
-        sealed = self._aead(keys.keys[keys.current]).encrypt(nonce, plain, bound_to)
+        key = keys.keys[keys.current]
+        sealed = self._aead(key).encrypt(nonce, plain, bound_to)
+        self._proven.add(key)
         return b"".join((MAGIC, bytes([len(key_id)]), key_id, nonce, sealed))
 
     def open(self, stored: bytes, bound_to: bytes) -> bytes:
         """Decrypts a payload. StoreUnavailable: its key is not in the file. InternalError: the payload is damaged, or
-        belongs to another row. Unavailable: see `seal`."""
+        belongs to another row, or the file has another key under that id. Unavailable: see `seal`."""
         if not stored.startswith(MAGIC):
             return stored
         start = len(MAGIC) + 1
@@ -63,9 +70,11 @@ class PayloadCipher:
             text = "The store cannot decrypt its data: a key is missing. Its log says which."
             raise StoreUnavailable(text, missing_key=True)
         try:
-            return self._aead(key).decrypt(nonce, stored[end + NONCE_BYTES :], bound_to)
+            plain = self._aead(key).decrypt(nonce, stored[end + NONCE_BYTES :], bound_to)
         except (InvalidTag, ValueError) as error:
-            raise _damaged(bound_to) from error
+            raise (_damaged(bound_to) if key in self._proven else _not_opened(bound_to, key_id)) from error
+        self._proven.add(key)
+        return plain
 
     def _aead(self, key: bytes) -> AESGCM:
         found = self._of_key.get(key)
@@ -95,6 +104,16 @@ def bound_to(partition: Partition, ref: Ref, name: str) -> bytes:
 def describe(associated: bytes) -> str:
     """The row's kind and id, and the payload's name, for the log."""
     return " ".join(associated.decode().split("\0")[2:])
+
+
+def _not_opened(bound_to: bytes, key_id: str) -> InternalError:
+    """Logs which payload a key of the file does not open, and returns the error for the caller."""
+    log.error("the key %r of the file does not decrypt %s", key_id, describe(bound_to), extra=remedies.CHECK_KEY)
+    text = (
+        "Stored data cannot be decrypted with the key that it names: the store has another key under this id, or the "
+        "data is damaged or belongs to another row."
+    )
+    return InternalError(text, missing_key=True)
 
 
 def _damaged(bound_to: bytes) -> InternalError:

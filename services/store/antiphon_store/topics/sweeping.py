@@ -66,7 +66,8 @@ class SweepOperations(Topic):
             return await self._reclaim(tenant, Kind(kind), row_id, entry.taken_until)
         except InternalError as error:
             text = "a row that cannot be read is not cleaned up: %s: %s"
-            log.warning(text, entry.id, error, extra=remedies.RESTORE_DATA)
+            is_key_unsure = "missing_key" in error.facts
+            log.warning(text, entry.id, error, extra=remedies.CHECK_KEY if is_key_unsure else remedies.RESTORE_DATA)
         look_later = partial(sweeping.look_later, entry_id=entry.id, after_ms=UNREADABLE_HIDE_MS)
         return await self._bare.run(home_of(tenant, Kind(kind), row_id), look_later)
 

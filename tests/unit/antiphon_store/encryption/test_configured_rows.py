@@ -11,7 +11,18 @@ from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.encryption.configured_rows import MARKER, require_readable, rows_of, sealed
 from antiphon_store.encryption.sealed_rows import SealedRows
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import Outcome, Partition, Program, brings_rows
+from antiphon_store.rows.model import (
+    Applied,
+    Get,
+    Kind,
+    Outcome,
+    Partition,
+    Payload,
+    Program,
+    Put,
+    Ref,
+    brings_rows,
+)
 from antiphon_store.settings import StoreSettings
 
 OLD, NEW = f"old {'0' * 64}\n", f"new {'1' * 64}\n"
@@ -108,3 +119,26 @@ def test_rows_are_sealed_only_with_an_encryption_keys_file(tmp_path: Path) -> No
     keys.write_text("")
     with pytest.raises(SettingsError, match="holds no keys"):
         rows_of(StoreSettings(encryption_keys_file=keys))
+
+
+async def test_another_key_under_an_id_that_was_read_before_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("antiphon_core.rpc.watched.LOOK_INTERVAL_S", 0.0)
+    path = tmp_path / "keys"
+    path.write_text(OLD)
+    path.chmod(0o600)
+    rows = rows_of(StoreSettings(encryption_keys_file=path))
+    await rows.open()
+    ref = Ref(Kind.JOB, "a")
+    partition, read = Partition("t", "0f"), Program(reads=[Get(ref, Payload.ALL)])
+    await rows.transact(partition, Program(changes=[Put(ref, {}, body=b"text")]))
+    path.write_text(NEW + OLD.replace("0", "2"))
+    found = await rows.transact(partition, read)
+    assert isinstance(found, Applied)
+    assert found.answers[0].body == b"text"
+    assert "another key under the id old" in caplog.text
+    path.write_text(NEW + OLD)
+    found = await rows.transact(partition, read)
+    assert isinstance(found, Applied)
+    assert found.answers[0].body == b"text"

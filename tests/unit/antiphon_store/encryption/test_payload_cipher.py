@@ -86,3 +86,27 @@ def test_absent_and_plain_fields_are_left_unchanged() -> None:
     assert cipher(OLD).seal_field(None, PLACE) is None
     for value in (None, '{"a":"b"}', [1, [2]]):
         assert cipher(OLD).open_field(value, PLACE) == value
+
+
+def test_a_wrong_key_under_a_known_id_is_suspected_before_the_data(caplog: pytest.LogCaptureFixture) -> None:
+    """The log told the operator to delete a response that the right key opens."""
+    sealed = cipher(OLD).seal(TEXT, PLACE)
+    with pytest.raises(InternalError, match="another key under this id") as caught:
+        cipher({"old": b"\x02" * 32}).open(sealed, PLACE)
+    assert caught.value.facts.keys() == {"missing_key"}  # as for a missing key: no job ends, sweeps go on
+    (line,) = caplog.records
+    assert "'old'" in line.getMessage()
+    assert "delete" not in line.__dict__["remedy"]
+    assert "store.encryption_keys_file" in line.__dict__["remedy"]
+    assert cipher(OLD).open(sealed, PLACE) == TEXT
+
+
+@pytest.mark.parametrize("proves", ["seals", "opens"])
+def test_damage_under_a_key_that_works_is_reported_as_damage(proves: str, caplog: pytest.LogCaptureFixture) -> None:
+    sealed = cipher(OLD).seal(TEXT, PLACE)
+    working = cipher(OLD)
+    assert working.seal(TEXT, PLACE) if proves == "seals" else working.open(sealed, PLACE)
+    with pytest.raises(InternalError) as caught:
+        working.open(sealed[:-1] + bytes([sealed[-1] ^ 1]), PLACE)
+    assert caught.value.facts.keys() == {"damaged"}
+    assert "restore the database" in caplog.records[0].__dict__["remedy"]

@@ -215,10 +215,11 @@ async def test_worker_gets_the_failed_job_of_a_damaged_payload_without_a_lease(r
     assert await store.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder="a") is None
 
 
-async def test_job_with_a_missing_key_waits_for_the_key_and_others_are_claimed(
-    rows: SpiedRows, clock: ManualClock
+@pytest.mark.parametrize("wrong", [{}, {"ephemeral": b"\x01" * 32}], ids=["missing", "another under its id"])
+async def test_job_whose_key_is_missing_or_wrong_waits_for_the_key_and_others_are_claimed(
+    rows: SpiedRows, clock: ManualClock, wrong: dict[str, bytes]
 ) -> None:
-    former, present = SealingKeys.ephemeral(), SealingKeys("present", {"present": bytes(32)})
+    former, present = SealingKeys.ephemeral(), SealingKeys("present", {"present": bytes(32), **wrong})
     waiting = await enqueue(StoreService(sealed(rows, former)), 1)
     store = StoreService(sealed(rows, present))
     clock.advance(1)
