@@ -6,13 +6,14 @@ A queue has tickets, which name jobs in their trees. Claims from DISPATCH_QUEUE 
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from antiphon_core.errors import InternalError, JobNotFound, RequestRateExceeded, StoreUnavailable
+from antiphon_core.errors import AntiphonError, InternalError, JobNotFound, RequestRateExceeded, StoreUnavailable
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 
 OPEN_JOBS_RETRY_MS = 10_000  # a guess: the end of a job cannot be predicted
 TICKET_HIDE_MS = 1000  # how long a ticket is hidden from other claimers while its job is read
+HIDDEN_PER_LOOK = 16
+HIDDEN_MAX = 10_000  # queues of tenants that are remembered after failed claims
 HELD_PER_LOOK = 4
 
 _Claim = Callable[..., Finish[Job | None]]
@@ -144,12 +147,44 @@ class JobOperations(TenantLine):
         return replace(job, tenant=tenant) if job is not None else None
 
     async def _claim_due(self, tenant: str, queues: Sequence[str], claim: _Claim) -> Job | None:
-        while due := await self._due(tenant, queues):
-            for queue, ticket in due:
-                job = await self._claim(tenant, queue, ticket, claim)
-                if job is not None:
+        lines = {(tenant, queue) for queue in queues}
+        try:
+            while due := await self._due(tenant, queues):
+                if (job := await self._claim_first(tenant, due, claim)) is not None:
                     return job
+            if self._hidden.isdisjoint(lines):
+                return None
+            job = await self._claim_first(tenant, await self._hidden_tickets(tenant, queues), claim)
+        except (AntiphonError, asyncio.CancelledError):
+            self._expect_hidden(lines)
+            raise
+        if job is None:
+            self._hidden -= lines
+        return job
+
+    async def _claim_first(self, tenant: str, tickets: Sequence[tuple[str, Entry]], claim: _Claim) -> Job | None:
+        """Claims the first of these jobs that can be claimed."""
+        for queue, ticket in tickets:
+            job = await self._claim(tenant, queue, ticket, claim)
+            if job is not None:
+                return job
         return None
+
+    def _expect_hidden(self, lines: Set[tuple[str, str]]) -> None:
+        """Notes that a failed claim may have hidden tickets: later claims look for them until one finds none. Without
+        this, a job whose claim a restart of the database interrupted would wait for TICKET_HIDE_MS."""
+        if len(self._hidden) >= HIDDEN_MAX:
+            self._hidden.clear()
+        self._hidden |= lines
+
+    async def _hidden_tickets(self, tenant: str, queues: Sequence[str]) -> Sequence[tuple[str, Entry]]:
+        """The tickets that a failed claim may have hidden. Some may be hidden by other claimers: a claim checks the row
+        of the job."""
+        found: list[tuple[str, Entry]] = []
+        for queue in queues:
+            now_ms, entries = await self._page(tenant, Index.QUEUE, queue, HIDDEN_PER_LOOK)
+            found += [(queue, each) for each in entries if each.at <= now_ms + TICKET_HIDE_MS]
+        return found
 
     async def _claim(self, tenant: str, queue: str, ticket: Entry, claim: _Claim) -> Job | None:
         """Claims the job of a ticket. A job whose payload is damaged ends as failed, and one that is sealed with a

@@ -42,6 +42,7 @@ class Topic:
         self._bare = Trees(unopened, payload=Payload.NONE)  # for decisions that need no payload
         self._keys = IdempotencyKeys(self._trees)
         self._joint_requests: dict[str, JointCalls[QuotaRequest, QuotaAnswer]] = {}  # by tenant
+        self._hidden: set[tuple[str, str]] = set()  # tenants and queues of claims that failed
         self._session_lines = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
         self._followers = WaitingLines(poll_s=self._settings.event_poll_ms / 1000)
         self._claimers = WaitingLines(poll_s=self._settings.job_poll_ms / 1000)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import JobNotFound
+from antiphon_core.errors import JobNotFound, StoreUnavailable
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
@@ -123,6 +124,58 @@ async def test_a_crash_between_ticket_and_claim_only_hides_the_ticket(
     found = await claim(store)
     assert found is not None
     assert (found.id, found.attempt) == (job_id, 1)
+
+
+LOST = StoreUnavailable("The store cannot be used: Redis cannot be reached.")
+
+
+@pytest.mark.parametrize("error", [LOST, asyncio.CancelledError()], ids=["unavailable", "cancelled"])
+@pytest.mark.parametrize("step", ["take_due", "transact"])
+@pytest.mark.parametrize("tenant", [T, DISPATCH_TENANT])
+async def test_a_job_whose_claim_failed_is_claimed_by_the_next_claim(
+    store: StoreService,
+    rows: SpiedRows,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    tenant: str,
+    error: BaseException,
+) -> None:
+    """A restart of Redis lost the answer that named the ticket, or the claim itself: the job waited for a second."""
+    (job_id,) = await enqueue(store, 1, DISPATCH_QUEUE)
+    done = getattr(rows, step)
+
+    async def lost(*arguments: Any, **options: Any) -> Any:
+        if step == "take_due" and arguments[0] != T:
+            return await done(*arguments, **options)
+        if step == "take_due":
+            await done(*arguments, **options)
+        raise error
+
+    with monkeypatch.context() as outage:
+        outage.setattr(rows, step, lost)
+        with pytest.raises(type(error)):
+            await store.claim_job(tenant, [DISPATCH_QUEUE], holder="a")
+    found = await store.claim_job(tenant, [DISPATCH_QUEUE], holder="b")
+    assert found is not None
+    assert found.id == job_id
+
+
+async def test_hidden_tickets_are_looked_for_once_and_due_jobs_only_are_claimed(
+    store: StoreService, rows: SpiedRows, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
+) -> None:
+    await enqueue(store, 1, run_after_ms=500)
+    with monkeypatch.context() as outage:
+        outage.setattr(rows, "take_due", AsyncMock(side_effect=LOST))
+        with pytest.raises(StoreUnavailable):
+            await claim(store)
+    rows.forget_calls()
+    assert await claim(store) is None
+    assert "transact" in rows.calls
+    rows.forget_calls()
+    assert await claim(store) is None
+    assert "transact" not in rows.calls
+    clock.advance(0.5)
+    assert await claim(store) is not None
 
 
 async def test_a_claim_from_an_empty_queue_takes_three_index_reads_and_no_program(
