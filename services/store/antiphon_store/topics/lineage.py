@@ -132,17 +132,22 @@ class LineageOperations(ItemLookups):
         root_id = await self._trees.of_response(tenant, response_id, find_root, only_reads=True)
         starts = [root_id if from_root else response_id]
         now_ms, found = await self._rows.subtree(tree_of(tenant, response_id), starts, max_nodes=most + 1)
-        if len(found) > most:
-            raise LimitExceeded(
-                f"More than {most} responses are in the tree below '{response_id}'. Ask for a part of it.",
-                field="id",
-                limit=f"{most} responses",
-            )
+        self._require_within_walk(len(found), response_id)
 
         def read() -> Sequence[Node]:
             return cut([lineage.tree_node(each, now_ms) for each in found])
 
         return await offload.run(read, size_bytes=NODE_WORK_BYTES * len(found))
+
+    def _require_within_walk(self, count: int, response_id: str) -> None:
+        """LimitExceeded: one page would look at too many responses."""
+        most = self.walk_nodes_max
+        if count > most:
+            raise LimitExceeded(
+                f"More than {most} responses are in the tree below '{response_id}'. Ask for a part of it.",
+                field="id",
+                limit=f"{most} responses",
+            )
 
     async def _children_of(
         self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
@@ -157,12 +162,14 @@ class LineageOperations(ItemLookups):
                     break
         if not chosen:
             return []
-        counts = await self._count_children(partition, {each.id for each in chosen})
+        counts = await self._count_children(partition, parent_id, {each.id for each in chosen})
         return [replace(each, child_count=counts[each.id]) for each in chosen]
 
-    async def _count_children(self, partition: Partition, ids: AbstractSet[str]) -> Counter[str]:
-        """The number of readable children of each node."""
-        now_ms, found = await self._rows.subtree(partition, sorted(ids), max_nodes=2**31, levels=1)
+    async def _count_children(self, partition: Partition, parent_id: str, ids: AbstractSet[str]) -> Counter[str]:
+        """The number of readable children of each node. LimitExceeded: they have too many together."""
+        most = len(ids) + self.walk_nodes_max
+        now_ms, found = await self._rows.subtree(partition, sorted(ids), max_nodes=most + 1, levels=1)
+        self._require_within_walk(len(found) - len(ids), parent_id)
         return Counter(
             each.row.fields["parent"]
             for each in found

@@ -118,6 +118,18 @@ async def test_a_tree_over_the_limit_is_refused_and_its_parts_are_not(store: Sto
     assert len((await store.leaves("t", line[1].id)).nodes) == 1
 
 
+async def test_children_with_too_many_children_of_their_own_are_refused_together(store: StoreService) -> None:
+    root = draft()
+    first, second = draft(root), draft(root)
+    await put(store, root, first, second, *[draft(first) for _ in range(3)], *[draft(second) for _ in range(3)])
+    store.walk_nodes_max = 3
+    with pytest.raises(LimitExceeded) as caught:
+        await store.children(T, root.id, limit=9)
+    assert caught.value.field == "id"
+    (node,) = (await store.siblings(T, first.id, limit=9)).nodes  # of one node they are not too many
+    assert node.child_count == 3
+
+
 async def test_an_item_is_found_in_the_oldest_response_that_can_be_read(store: StoreService) -> None:
     first, second = (draft(input_items=array("x")) for _ in range(2))
     for record in (first, second):
