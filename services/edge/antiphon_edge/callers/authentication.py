@@ -137,8 +137,8 @@ def middleware(authenticator: Authenticator) -> Handler:
 
 
 def check_again(request: web.Request) -> None:
-    """Authenticates a request once more, for each turn over its WebSocket. InvalidApiKey: the key was revoked, has
-    expired, or belongs to another tenant now."""
+    """Authenticates a request once more, for each turn over its WebSocket, and while it reads a stream. InvalidApiKey:
+    the key was revoked, has expired, or belongs to another tenant now."""
     tenant = request[_AUTHENTICATOR].tenant_of(request)
     if tenant is not None and tenant != tenant_of(request):
         raise InvalidApiKey("The API key of this connection belongs to another tenant now. Connect again.")

@@ -10,15 +10,17 @@ from functools import partial
 from aiohttp import web
 
 from antiphon_core import offload, response
-from antiphon_core.errors import InvalidRequest, ResponseNotFound
+from antiphon_core.errors import InvalidApiKey, InvalidRequest, ResponseNotFound
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads, work_bytes
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import UNFINISHED, Record
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CountRequest, CreateRequest
+from antiphon_core.rpc.checked_stream import CheckedStream
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background.background import Background, is_background, synchronous
+from antiphon_edge.callers import authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import dropped_tools
 from antiphon_edge.routes import answers, bodies, queries, resuming, sessions
@@ -141,16 +143,23 @@ class ResponseRoutes:
         self, request: web.Request, record: Record, stream: AsyncGenerator[Batch, None], change: Change = unchanged
     ) -> web.StreamResponse:
         """Sends the events of a stored or background response. If none comes within ANSWER_S, the headers are sent
-        before the first event."""
+        before the first event. The stream is cut off when its API key is not valid any more."""
         headers = resuming.after_last_event(record.id) if is_background(record) else NO_HEADERS
         answer = self._new_stream(request, headers=headers)
         answer.open_after(ANSWER_S)
+        checked = CheckedStream(stream, partial(authentication.check_again, request))
         try:
-            async with aclosing(stream) as batches:
+            async with aclosing(checked.read()) as batches:
                 async for batch in batches:
                     answer.receive(await _changed(batch, change))
                     await answer.flow.wait_until_open()
             await answer.end()
+        except InvalidApiKey as error:
+            if not answer.response.prepared:
+                raise
+            if request.transport is not None:
+                request.transport.close()  # without the last chunk, so that the client knows that events are missing
+            raise ConnectionResetError("the API key of this stream is not valid any more") from error
         finally:
             answer.stop()
         return answer.response

@@ -23,6 +23,7 @@ from antiphon_core import offload
 from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, InvalidRequest, Unavailable
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.rpc.checked_stream import CHECK_INTERVAL_S
 from antiphon_core.telemetry import remedies
 from antiphon_edge.callers import auditing, authentication
 from antiphon_edge.callers.tenancy import tenant_of
@@ -110,6 +111,7 @@ class Connection:
         """Serves the connection. Returns when either side has closed it."""
         reading = asyncio.create_task(self._read(), name="websocket reader")
         self._writing = writing = asyncio.create_task(self._write(), name="websocket writer")
+        checking = asyncio.create_task(self._check_caller(), name="websocket caller")
         try:
             done, _ = await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -121,7 +123,7 @@ class Connection:
             await self._socket.close(code=WSCloseCode.INTERNAL_ERROR)
         finally:
             self._cancelled.clear()  # no cancellation can be answered any more
-            tasks = [reading, writing, *self._running.values()]
+            tasks = [reading, writing, checking, *self._running.values()]
             for task in tasks:
                 task.cancel()
             try:
@@ -129,6 +131,20 @@ class Connection:
             finally:  # the client may disconnect during the gather, which cancels this task
                 self._waiting.clear()
                 self._served.set_result(None)
+
+    async def _check_caller(self) -> None:
+        """Closes the connection after its last response when its API key is not valid any more. While keys cannot be
+        checked, the connection stays open, and its next response is rejected."""
+        while True:
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            try:
+                authentication.check_again(self._request)
+            except InvalidApiKey as error:
+                self._close_code = WSCloseCode.POLICY_VIOLATION
+                self._close(error, say_so=False)
+                return
+            except Unavailable:
+                pass
 
     async def _read(self) -> None:
         """Handles the client's messages until the connection ends, one in each iteration of the event loop: those that
