@@ -5,6 +5,8 @@ Only `otlp.py` imports this module, and only if traces are on.
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Mapping
 
 from opentelemetry import trace
@@ -18,7 +20,10 @@ from antiphon_core.telemetry.spans import ERROR_TYPE, SpanKind
 from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_core.telemetry.tracing import Span, Value
 
+log = logging.getLogger(__name__)
+
 SCOPE = "antiphon"
+CLOSE_TIMEOUT_S = 2.0
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _KINDS = {
     SpanKind.SERVER: trace.SpanKind.SERVER,
@@ -31,8 +36,9 @@ _KINDS = {
 def open_tracer(environ: Mapping[str, str], *, service: str, version: str) -> OtlpTracer:
     """The tracer of a process. SettingsError: the exporter for the protocol is not installed, or there is none."""
     provider = TracerProvider(resource=resource_of(service=service, version=version))
-    provider.add_span_processor(BatchSpanProcessor(_exporter(environ)))
-    return OtlpTracer(provider, version=version)
+    exporter = _exporter(environ)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return OtlpTracer(provider, exporter, version=version)
 
 
 def resource_of(*, service: str, version: str) -> Resource:
@@ -59,10 +65,19 @@ def _exporter(environ: Mapping[str, str]) -> SpanExporter:
 
 
 class OtlpTracer:
-    """Implements tracing.Tracer. `close` exports the spans that ended last."""
+    """Implements tracing.Tracer. `provider` gives its spans to `exporter`."""
 
-    def __init__(self, provider: TracerProvider, *, version: str) -> None:
+    def __init__(
+        self,
+        provider: TracerProvider,
+        exporter: SpanExporter,
+        *,
+        version: str,
+        close_timeout_s: float = CLOSE_TIMEOUT_S,
+    ) -> None:
         self._provider = provider
+        self._exporter = exporter
+        self._close_timeout_s = close_timeout_s
         self._tracer = provider.get_tracer(SCOPE, version)
         self._follows_parents = isinstance(provider.sampler, ParentBased)
 
@@ -74,7 +89,15 @@ class OtlpTracer:
         return _OtlpSpan(self._tracer.start_span(name, context, _KINDS[kind], facts))
 
     def close(self) -> None:
-        self._provider.shutdown()
+        """Exports the spans that ended last, for `close_timeout_s` at most: the SDK itself waits 30 s for a collector
+        that is down, and a process that stops would be killed meanwhile."""
+        closing = threading.Thread(target=self._provider.shutdown, name="close of traces", daemon=True)
+        closing.start()
+        closing.join(self._close_timeout_s)
+        if closing.is_alive():
+            log.warning("the last spans could not be exported within %g s", self._close_timeout_s)
+            self._exporter.shutdown()  # ends the retries, and gRPC's call
+            closing.join(self._close_timeout_s)
 
 
 class _UnsampledSpan:

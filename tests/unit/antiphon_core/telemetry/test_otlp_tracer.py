@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
@@ -27,7 +28,7 @@ def exporter() -> InMemorySpanExporter:
 def tracer(exporter: InMemorySpanExporter) -> Iterator[OtlpTracer]:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    tracer = OtlpTracer(provider, version="1")
+    tracer = OtlpTracer(provider, exporter, version="1")
     yield tracer
     tracer.close()
 
@@ -83,7 +84,33 @@ def test_a_protocol_that_is_not_spoken_is_refused() -> None:
 def test_a_sampler_that_decides_by_itself_is_asked_for_every_span(exporter: InMemorySpanExporter) -> None:
     provider = TracerProvider(sampler=ALWAYS_ON)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    tracer = OtlpTracer(provider, version="1")
+    tracer = OtlpTracer(provider, exporter, version="1")
     tracer.start("GET", SpanKind.SERVER, {}, TraceContext(PARENT.trace_id, PARENT.span_id, is_sampled=False)).end()
     assert len(exporter.get_finished_spans()) == 1
     tracer.close()
+
+
+class HungExporter(SpanExporter):
+    """Waits for a collector that never answers, until it is shut down."""
+
+    def __init__(self) -> None:
+        self.was_shut_down = threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.was_shut_down.wait()
+        return SpanExportResult.FAILURE
+
+    def shutdown(self) -> None:
+        self.was_shut_down.set()
+
+
+def test_closing_a_tracer_does_not_wait_for_a_collector_that_never_answers(caplog: pytest.LogCaptureFixture) -> None:
+    """The SDK itself waits 30 s for the export before it shuts the exporter down."""
+    provider, hung = TracerProvider(), HungExporter()
+    processor = BatchSpanProcessor(hung)
+    provider.add_span_processor(processor)
+    tracer = OtlpTracer(provider, hung, version="1", close_timeout_s=0.01)
+    tracer.start("GET", SpanKind.SERVER, {}, None).end()
+    tracer.close()
+    assert hung.was_shut_down.is_set()
+    assert "could not be exported within 0.01 s" in caplog.text
