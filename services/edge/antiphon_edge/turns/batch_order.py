@@ -1,7 +1,7 @@
 """The order of a translator's batches: dense and increasing sequence numbers, and one terminal batch at the end.
 
 The check is the same for a translator in this process and in another one. It reads the numbers that are in the frames,
-because clients and the event log get the frames unchanged. It takes half a microsecond for each batch.
+because clients and the event log get the frames unchanged. It takes a microsecond for each batch.
 """
 
 from __future__ import annotations
