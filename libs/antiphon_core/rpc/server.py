@@ -41,6 +41,7 @@ from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.status import to_status
 from antiphon_core.telemetry import remedies
+from antiphon_core.tracebacks import release_frames
 
 log = logging.getLogger(__name__)
 
@@ -227,17 +228,21 @@ def _unary(served: _Served) -> Callable[..., Awaitable[bytes]]:
     async def serve(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         with ServedCall(method, context) as observed:
             try:
-                caller, call = served.admit(context)
-                observed.admitted(caller, call.tenant)
-                with served.intake.budget.call(caller), await served.receive(context, caller) as data:
-                    request = decode(method.request, data)
-                    observed.asked(request)
-                    answer: Any = await served.handler(request, call)  # type: ignore[misc]
-                return encode(method.response, answer)
+                return await _answer(served, context, observed)
             except Exception as error:  # noqa: BLE001 - the boundary: every error becomes a status
                 await _abort(context, method, error, observed)
 
     return serve
+
+
+async def _answer(served: _Served, context: grpc.aio.ServicerContext[Any, Any], observed: ServedCall) -> bytes:
+    caller, call = served.admit(context)
+    observed.admitted(caller, call.tenant)
+    with served.intake.budget.call(caller), await served.receive(context, caller) as data:
+        request = decode(served.method.request, data)
+        observed.asked(request)
+        answer: Any = await served.handler(request, call)  # type: ignore[misc]
+    return encode(served.method.response, answer)
 
 
 def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
@@ -250,10 +255,7 @@ def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
                 caller, call = served.admit(context)
                 observed.admitted(caller, call.tenant)
                 with served.intake.budget.call(caller):
-                    with await served.receive(context, caller) as data:
-                        request = decode(method.request, data)
-                        observed.asked(request)
-                        answers = served.answers(context, request, call)
+                    answers = await _begun(served, context, observed, caller, call)
                     async with aclosing(answers):
                         async for answer in answers:
                             yield encode(method.response, answer)
@@ -263,9 +265,21 @@ def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
     return serve
 
 
+async def _begun(
+    served: _Served, context: grpc.aio.ServicerContext[Any, Any], observed: ServedCall, caller: str, call: Call
+) -> Any:
+    """Receives the request of a stream, and returns the answers to it."""
+    with await served.receive(context, caller) as data:
+        request = decode(served.method.request, data)
+        observed.asked(request)
+        return served.answers(context, request, call)
+
+
 async def _abort(
     context: grpc.aio.ServicerContext[Any, Any], method: Method, error: Exception, served: ServedCall
 ) -> NoReturn:
+    """Ends a call with an error. grpcio keeps its AbortError, with the frames of this function and its callers, until
+    the garbage collector runs. So none of these frames refers to the request."""
     if isinstance(error, grpc.aio.AbortError):
         raise error
     error = as_antiphon_error(error, method.path)
@@ -275,6 +289,7 @@ async def _abort(
         served.admitted(callers.name_of(error.facts.get("name", "")), tenant)
     if isinstance(error, (Unauthenticated, PermissionDenied)):
         log.warning("%s from %s was rejected: %s", method.path, context.peer(), error.message)
+    release_frames(error)
     await context.abort_with_status(to_status(error))
 
 

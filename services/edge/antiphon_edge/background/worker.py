@@ -22,6 +22,7 @@ from antiphon_core.telemetry import correlation, metrics, remedies, spans, traci
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.log_limit import LogLimit
 from antiphon_core.telemetry.spans import SpanKind
+from antiphon_core.tracebacks import release_frames
 from antiphon_edge.background import queueing
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.charging import StoreCharges
@@ -112,9 +113,12 @@ class Worker:
             await self._take(job)
         except AntiphonError as error:
             log.warning("the attempt at response %s failed and is tried again: %s", job.id, error.message)
+            release_frames(error)
             await self._pause()
-        except Exception:
-            log.exception("the attempt at response %s failed and is tried again", job.id, extra=remedies.REPORT)
+        except Exception as error:
+            message = "the attempt at response %s failed and is tried again"
+            log.error(message, job.id, exc_info=error, extra=remedies.REPORT)
+            release_frames(error)
             await self._pause()
 
     async def _take(self, job: Job) -> None:
@@ -252,6 +256,7 @@ class Worker:
             else:
                 self._note_end(turn, accepted.model)
             log.warning("%s is tried again in %.1f s: %s", job.id, postponed.pause_s, postponed)
+            release_frames(postponed)
             return JobOutcome.RETRY if postponed.counts else JobOutcome.POSTPONED, postponed.pause_s
         except BaseException:
             self._note_end(turn, accepted.model)

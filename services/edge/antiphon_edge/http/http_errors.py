@@ -49,6 +49,7 @@ from antiphon_core.errors import (
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
 from antiphon_core.telemetry import remedies
+from antiphon_core.tracebacks import release_frames
 from antiphon_edge.http.chunk_framing import FramingTooLarge
 from antiphon_edge.http.slow_senders import BodyTimeout
 
@@ -108,7 +109,9 @@ def enveloping(handler: Handler) -> Handler:
         except Exception as error:
             if request.writer.output_size:
                 raise  # the answer has begun: aiohttp logs the error, and closes the connection
-            return _answer_to(request, error)
+            answer = _answer_to(request, error)
+            release_frames(error)
+            return answer
 
     return handle
 

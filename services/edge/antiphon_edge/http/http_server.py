@@ -26,6 +26,7 @@ from aiohttp.web_protocol import ERROR
 
 from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, HEADS_BYTES_MAX, URL_BYTES_MAX
+from antiphon_core.tracebacks import release_frames
 from antiphon_edge.http import ambiguity, request_ids
 from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.http.chunk_framing import FramingBound
@@ -249,10 +250,18 @@ class _Connection(StreamConnection):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
+        """The answer to an exception that `enveloping` did not handle, or to bytes that are no request."""
+        try:
+            if isinstance(exc, HttpProcessingError):
+                return self._reject_malformed(request, exc)
+            return super().handle_error(request, status, exc, message)
+        finally:
+            if exc is not None:
+                release_frames(exc)
+
+    def _reject_malformed(self, request: web.BaseRequest, exc: HttpProcessingError) -> web.StreamResponse:
         """The answer to bytes that are no request. It is the last of the connection: where the next request would begin
         is unknown."""
-        if not isinstance(exc, HttpProcessingError):
-            return super().handle_error(request, status, exc, message)
         self._is_over = True
         request_ids.assign(request, self._ids)
         why = rejection_of(exc)

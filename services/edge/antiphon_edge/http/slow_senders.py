@@ -50,7 +50,11 @@ class SenderWatch:
         return self._heard_at
 
     def stop(self) -> None:
+        """Ends the timeout. The watch drops the connection, which refers to it: a cycle would keep both, with the bytes
+        that the connection has read, until the garbage collector runs."""
         self._timer.cancel()
+        self._body = None
+        self._is_answering, self._hang_up = lambda: False, lambda: None
 
     def _check(self) -> None:
         """Checks the timeout, and sets the timer again. One timer serves a connection for its whole life."""

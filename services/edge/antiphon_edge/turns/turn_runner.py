@@ -21,6 +21,7 @@ from antiphon_core.errors import SessionLost
 from antiphon_core.flow import Flow
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Receive, Translator
+from antiphon_core.tracebacks import release_frames
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
@@ -138,6 +139,7 @@ class TurnRunner:
             is_ending = True
             run.on_ending()
             await policy.failed(run, error)
+            release_frames(error)
         finally:
             if not is_ending:
                 failure = f"the end of response {run.accepted.response_id} could not be stored"

@@ -25,6 +25,7 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.rpc.checked_stream import CHECK_INTERVAL_S
 from antiphon_core.telemetry import remedies
+from antiphon_core.tracebacks import release_frames
 from antiphon_edge.callers import auditing, authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections
@@ -130,6 +131,8 @@ class Connection:
                 await asyncio.gather(*tasks, return_exceptions=True)
             finally:  # the client may disconnect during the gather, which cancels this task
                 self._waiting.clear()
+                self._running.clear()
+                self._writing = None  # its error refers to this connection, with all histories
                 self._served.set_result(None)
 
     async def _check_caller(self) -> None:
@@ -222,17 +225,21 @@ class Connection:
             if turn not in self._cancelled:
                 raise
             return self._lanes.cancel(turn)
-        except InvalidApiKey as error:
+        except Exception as error:  # noqa: BLE001 - the boundary: every error becomes a message
+            messages = self._lanes.fail(turn, self._fault_of(error))
+            release_frames(error)
+            return messages
+        return []
+
+    def _fault_of(self, error: Exception) -> AntiphonError:
+        """The error that the client gets for an exception of a turn. One about its API key closes the connection."""
+        if isinstance(error, InvalidApiKey):
             self._close_code = WSCloseCode.POLICY_VIOLATION
             self._close(error, say_so=False)
-            return self._lanes.fail(turn, error)
-        except AntiphonError as error:
-            return self._lanes.fail(turn, error)
-        except Exception:
-            log.exception("a response over a WebSocket failed", extra=remedies.REPORT)
-            fault = InternalError("The server had an error while processing your request. Its log says why.")
-            return self._lanes.fail(turn, fault)
-        return []
+        if isinstance(error, AntiphonError):
+            return error
+        log.error("a response over a WebSocket failed", exc_info=error, extra=remedies.REPORT)
+        return InternalError("The server had an error while processing your request. Its log says why.")
 
     async def _answer(self, turn: LaneTurn, queue: LaneQueue) -> None:
         await queue.wait_for_room()
