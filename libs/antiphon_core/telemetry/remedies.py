@@ -37,8 +37,8 @@ CHECK_PROFILE = _remedy(
     "curl ENDPOINT/models lists what the server has."
 )
 CHECK_TRITON_MODEL = _remedy(
-    "Compare triton_model in the profile of this model with the models that the HTTP port of its server lists: curl -X "
-    "POST HOST:8000/v2/repository/index"
+    "Compare triton_model in the profile of this model with the models of its server: curl -X POST "
+    "HOST:8000/v2/repository/index lists them, on the HTTP port."
 )
 SET_ENDPOINT = _remedy(
     "Prompts are sent to the endpoint of the profile only. If the host that this line names serves the model, set its "
