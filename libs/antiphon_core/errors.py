@@ -282,6 +282,11 @@ class TokenRateExceeded(LimitExceeded):
 
 
 class Unavailable(AntiphonError):
+    @classmethod
+    def at_shutdown(cls, advice: str) -> Self:
+        """The server ends. `advice` says how the client goes on."""
+        return cls(f"The server is shutting down. {advice}", code="server_shutting_down")
+
     @property
     def is_away(self) -> bool:
         """Whether the service could not be reached, as opposed to answering that it is unavailable."""

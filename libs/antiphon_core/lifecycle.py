@@ -1,8 +1,7 @@
 """Starting and stopping of a process: its parts start in order, and stop in the opposite order after a signal.
 
 If a part fails to start, the parts before it are stopped. If a part fails to stop, the others are stopped all the same,
-and the process ends with the error. SIGTERM and SIGINT begin the drain; a second signal, of either kind, ends the
-process at once.
+and the process ends with the error. The first SIGTERM or SIGINT begins the drain (stop_signals.py).
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Protocol
 
-from antiphon_core import event_loop, loop_lag
+from antiphon_core import event_loop, loop_lag, stop_signals
+from antiphon_core.drain_time import DrainTime
 
 log = logging.getLogger(__name__)
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Part(Protocol):
@@ -48,18 +46,58 @@ def building() -> Iterator[None]:
         gc.enable()
 
 
-async def run(parts: Sequence[Part], *, on_started: Callable[[], None]) -> None:
-    """Runs the parts until a signal arrives. `on_started` is called once, when all of them are up."""
-    stopping = _on_signals()
-    async with AsyncExitStack() as started:
-        for part in parts:
-            if not await _start_unless(stopping, part):
-                return
-            started.push_async_callback(_stop, part)
-        event_loop.spare_garbage_collection()
-        on_started()
-        async with loop_lag.PROCESS.watched():
-            await stopping.wait()
+class Group:
+    """Parts that start in order and stop at the same time, because none of them needs another one to drain."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+        self.name = ", ".join(part.name for part in parts)
+
+    async def start(self) -> None:
+        async with AsyncExitStack() as started:
+            for part in self._parts:
+                await part.start()
+                started.push_async_callback(part.stop)
+            started.pop_all()
+
+    async def stop(self) -> None:
+        stopped = await asyncio.gather(*(part.stop() for part in self._parts), return_exceptions=True)
+        for failure in stopped:
+            if isinstance(failure, BaseException):
+                raise failure
+
+
+def _log_signal(number: signal.Signals) -> None:
+    log.info("%s: draining; a second signal ends the process at once", number.name)
+
+
+async def run(
+    parts: Sequence[Part],
+    *,
+    on_started: Callable[[], None],
+    on_signal: Callable[[signal.Signals], None] = _log_signal,
+    drain_time: DrainTime | None = None,
+) -> None:
+    """Runs the parts until a signal arrives. `on_started` is called once, when all of them are up. `on_signal` is
+    called once, before they stop. `drain_time` begins with the signal."""
+    stopping = asyncio.Event()
+
+    def begin_stop(number: signal.Signals) -> None:
+        stopping.set()
+        if drain_time is not None:
+            drain_time.begin()
+        on_signal(number)
+
+    with stop_signals.received(begin_stop):
+        async with AsyncExitStack() as started:
+            for part in parts:
+                if not await _start_unless(stopping, part):
+                    return
+                started.push_async_callback(_stop, part)
+            event_loop.spare_garbage_collection()
+            on_started()
+            async with loop_lag.PROCESS.watched():
+                await stopping.wait()
 
 
 async def _stop(part: Part) -> None:
@@ -81,18 +119,3 @@ async def _start_unless(stopping: asyncio.Event, part: Part) -> bool:
     with suppress(asyncio.CancelledError):
         await starting
     return False
-
-
-def _on_signals() -> asyncio.Event:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def stop(number: signal.Signals) -> None:
-        log.info("%s: draining; a second signal stops the process at once", number.name)
-        stopping.set()
-        for each in _SIGNALS:
-            loop.remove_signal_handler(each)
-
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stop, number)
-    return stopping

@@ -84,6 +84,11 @@ class Budget:
             del self._bytes_of[caller]
 
     @property
+    def calls(self) -> int:
+        """The number of calls in progress."""
+        return self._calls_of.total()
+
+    @property
     def is_unused(self) -> bool:
         return not (self._bytes or self._bytes_of or self._calls_of)
 

@@ -129,6 +129,11 @@ class RpcServer:
             reason = "the port is in use, or the host is no address of this machine"
             raise OSError(f"Cannot listen on {at}: {reason}.") from error
 
+    @property
+    def calls(self) -> int:
+        """The number of calls in progress."""
+        return self._intake.budget.calls
+
     async def drain(self, grace_s: float) -> None:
         """Reports NOT_SERVING, rejects new RPCs, and waits up to `grace_s` for running ones."""
         if self._watcher is not None:

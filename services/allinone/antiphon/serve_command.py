@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 
-from antiphon import banner
+from antiphon import banner, stop_notice
 from antiphon.settings import Settings
 from antiphon.settings_flags import add_settings, flags_of, load
 from antiphon.targets import GROUPS, TARGETS, Process, build, expand
-from antiphon_core import event_loop, lifecycle, logs
+from antiphon_core import event_loop, lifecycle, logs, stop_signals
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +22,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    stop_signals.end_at_once_on_any()
     flags = flags_of(options)
     if options.workers is not None:
         flags.setdefault("--serve-workers", options.workers)
@@ -38,7 +40,12 @@ async def _run_targets(names: Sequence[str], loaded: Settings) -> None:
     process = Process(loaded)
     with lifecycle.building():
         parts = build(names, process)
-    await lifecycle.run(parts, on_started=lambda: logs.announce(banner.addresses(process)))
+    await lifecycle.run(
+        parts,
+        on_started=lambda: logs.announce(banner.addresses(process)),
+        on_signal=partial(stop_notice.log_signal, process),
+        drain_time=process.drain_time,
+    )
 
 
 def _run_workers(names: Sequence[str], loaded: Settings) -> int:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from antiphon.settings import Settings
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
+from antiphon_core.drain_time import DrainTime
 from antiphon_core.ids import Ids, RandomIds
-from antiphon_core.lifecycle import Part
+from antiphon_core.lifecycle import Group, Part
 from antiphon_core.telemetry import otlp, tenants
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class Process:
     worker: Worker | None = None
     targets: list[str] = field(default_factory=list)
     """The names of the targets, set by `build`."""
+
+    @cached_property
+    def drain_time(self) -> DrainTime:
+        """The time since a signal ended this process."""
+        return DrainTime(self.clock)
 
     @cached_property
     def exposition(self) -> Exposition:
@@ -119,14 +125,18 @@ def _missing(peer: str, settings: EdgeSettings | WorkerSettings) -> SettingsErro
 def _store(process: Process) -> Part:
     from antiphon.parts.store import StorePart
 
-    process.store = StorePart(process.settings, process.clock, shares_port=process.shares_ports)
+    process.store = StorePart(
+        process.settings, process.clock, shares_port=process.shares_ports, drain_time=process.drain_time
+    )
     return process.store
 
 
 def _translator(process: Process) -> Part:
     from antiphon.parts.translator import TranslatorPart
 
-    process.translator = TranslatorPart(process.settings, process.clock, shares_port=process.shares_ports)
+    process.translator = TranslatorPart(
+        process.settings, process.clock, shares_port=process.shares_ports, drain_time=process.drain_time
+    )
     return process.translator
 
 
@@ -144,6 +154,7 @@ def _edge(process: Process) -> Part:
         shares_port=process.shares_ports,
         exposition=process.exposition,
         opens_metrics=process.settings.metrics.open,
+        drain_time=process.drain_time,
     )
     return process.edge
 
@@ -163,6 +174,7 @@ def _worker(process: Process) -> Part:
         ids=process.ids,
         sealer=process.sealer_of(settings),
         load=ProcessLoad(memory_limit_bytes=settings.memory_limit_bytes),
+        drain_time=process.drain_time,
     )
     return process.worker
 
@@ -174,6 +186,8 @@ TARGETS: dict[str, Callable[[Process], Part]] = {
     "edge": _edge,
     "worker": _worker,
 }
+_RUNNERS = frozenset({"edge", "worker"})
+"""The targets that run turns."""
 GROUPS: dict[str, tuple[str, ...]] = {"all": tuple(TARGETS)}
 
 
@@ -190,11 +204,13 @@ def expand(names: Iterable[str]) -> list[str]:
 
 def build(names: Iterable[str], process: Process) -> list[Part]:
     """Builds the parts of the named targets, in the order of starting. Each part is connected to the parts before it.
-    The telemetry of the process is the first part, if the settings or the environment turn it on. Call this inside the
-    event loop."""
+    Those that run turns stop at the same time, before those that they call. The telemetry of the process is the first
+    part, if the settings or the environment turn it on. Call this inside the event loop."""
     process.targets = expand(names)
-    parts = [TARGETS[name](process) for name in process.targets]
-    return [*_telemetry(process), *parts]
+    parts = {name: TARGETS[name](process) for name in process.targets}
+    runners = [part for name, part in parts.items() if name in _RUNNERS]
+    called = [part for name, part in parts.items() if name not in _RUNNERS]
+    return [*_telemetry(process), *called, *([Group(runners)] if runners else [])]
 
 
 def _telemetry(process: Process) -> list[Part]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from antiphon import banner, chat_models, local_model, profile_files
+from antiphon import banner, chat_models, local_model, profile_files, stop_notice
 from antiphon.settings import Settings
 from antiphon.targets import Process, build
 from antiphon_core import lifecycle, logs
@@ -109,7 +109,12 @@ async def run(plan: Plan, settings: Settings) -> None:
     process = Process(settings)
     with lifecycle.building():
         parts = build(["all"], process)
-    await lifecycle.run([models, *parts, _Welcome(process, models)], on_started=lambda: None)
+    await lifecycle.run(
+        [models, *parts, _Welcome(process, models)],
+        on_started=lambda: None,
+        on_signal=lambda _: print(stop_notice.for_terminal(process), flush=True),
+        drain_time=process.drain_time,
+    )
 
 
 class _Models(Part, Protocol):

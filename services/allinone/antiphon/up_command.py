@@ -8,7 +8,7 @@ from pathlib import Path
 from antiphon.folders import default_data_folder
 from antiphon.settings import SECTIONS
 from antiphon.settings_flags import add_settings, flags_of, load
-from antiphon_core import event_loop, logs
+from antiphon_core import event_loop, logs, stop_signals
 from antiphon_core.config import SettingsError
 
 
@@ -28,6 +28,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    stop_signals.end_at_once_on_any()
     from antiphon import up  # imported late: --help needs none of the packages that prepare models
 
     flags = flags_of(options)

@@ -9,6 +9,8 @@ from typing import Any
 from aiohttp import web
 
 from antiphon_core.clock import Clock
+from antiphon_core.drain_time import DrainTime
+from antiphon_core.errors import Unavailable
 from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
@@ -29,6 +31,7 @@ from antiphon_edge.http.connections import WriteBounds
 from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.http_server import HttpServer
 from antiphon_edge.http.listener import ListeningSite
+from antiphon_edge.http.requests_in_progress import RequestsInProgress
 from antiphon_edge.openapi import routes as openapi_routes
 from antiphon_edge.quotas import admission
 from antiphon_edge.quotas.counting import OwnShare, SharedCounts
@@ -53,11 +56,16 @@ from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.websocket.routes import SocketRoutes
 from antiphon_edge.websocket.warm_up import WarmUps
 
+ENDING_S = 3.0
+"""How long responses that are broken off get for their records and last events."""
+_CUT_OFF_S = 0.5
+
 
 class EdgeServer:
     """Serves HTTP with a store and a translator, of this process or remote. `start` sets `url`."""
 
     name = "edge"
+    work = "response"
 
     def __init__(
         self,
@@ -71,13 +79,17 @@ class EdgeServer:
         shares_port: bool = False,
         exposition: Exposition | None = None,
         opens_metrics: bool = False,
+        drain_time: DrainTime | None = None,
     ) -> None:
         """Without a `sealer`, one is made from the settings. With `shares_port`, other processes may listen on the
-        port, too. `exposition` has the metrics of the process; with `opens_metrics` they need no authentication."""
+        port, too. `exposition` has the metrics of the process; with `opens_metrics` they need no authentication.
+        The drain of `stop` counts from the beginning of `drain_time`."""
         self._shares_port = shares_port
         self._settings = settings
         self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._clock = clock
+        self._drain_time = drain_time or DrainTime(clock)
+        self._requests = RequestsInProgress()
         self._ids = ids
         self.url = ""
         self._limiter = _limiter(settings, store, clock=clock, ids=ids)
@@ -177,6 +189,11 @@ class EdgeServer:
             prepare.append(admission.add_headers)
         connections.set_bounds(self.app, WriteBounds.of(settings))
         prepare.append(connections.bound_answer)
+        prepare.append(self._close_when_draining)
+
+    async def _close_when_draining(self, _request: web.Request, response: web.StreamResponse) -> None:
+        if self._service.draining:
+            response.force_close()
 
     async def start(self) -> None:
         # aiohttp cancels a handler when its client disconnects, and the cancellation stops the model.
@@ -188,9 +205,9 @@ class EdgeServer:
                 cors=self._cors,
                 read_timeout_s=self._settings.read_timeout_s,
                 table=self._connections,
+                requests=self._requests,
             ),
             handler_cancellation=True,
-            shutdown_timeout=self._settings.drain_s,
         )
         await self._runner.setup()
         site = ListeningSite(
@@ -204,13 +221,28 @@ class EdgeServer:
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
+    @property
+    def drain_s(self) -> float:
+        return self._settings.drain_s
+
+    @property
+    def running(self) -> int:
+        """The number of running responses."""
+        return self._turns.running
+
     async def stop(self) -> None:
+        """Takes no more requests, and waits for running ones for what is left of the drain. Then responses without a
+        key fail with an error that asks the client to repeat the request, and the others go on at another edge."""
         self._service.draining = True
-        until = self._clock.monotonic() + self._settings.drain_s
         for site in list(self._runner.sites):
             await site.stop()
-        await self._sockets.drain(self._settings.drain_s)
-        await self._runner.cleanup_within(until - self._clock.monotonic())
+        self._connections.shed_all()
+        self._sockets.leave()
+        await self._requests.ended(self._drain_time.left_s(self._settings.drain_s))
+        await self._turns.break_off(Unavailable.at_shutdown("Send the request again."))
+        await self._requests.ended(ENDING_S)
+        await self._sockets.abort()
+        await self._runner.cleanup()  # cancels what still runs, such as requests that follow a response
         await self._turns.settle()
         await self._limiter.close()
 
@@ -240,15 +272,11 @@ def _limiter(settings: EdgeSettings, store: Quotas, *, clock: Clock, ids: Ids) -
 
 
 class _Runner(web.AppRunner):
-    """aiohttp's runner with an HttpServer, whose shutdown timeout is set by `cleanup_within`."""
+    """aiohttp's runner with an HttpServer."""
 
     def __init__(self, app: web.Application, new_server: Callable[[web.Server], HttpServer], **options: Any) -> None:
-        super().__init__(app, **options)
+        super().__init__(app, shutdown_timeout=_CUT_OFF_S, **options)
         self._new_server = new_server
 
     async def _make_server(self) -> web.Server:
         return self._new_server(await super()._make_server())
-
-    async def cleanup_within(self, seconds: float) -> None:
-        self._shutdown_timeout = max(seconds, 0.01)  # aiohttp takes 0 as no timeout
-        await self.cleanup()

@@ -53,17 +53,18 @@ async def test_stop_does_not_wait_for_callers_that_wait_for_a_session() -> None:
         assert (await edge.store.describe_session("default", conversation)).lease == elsewhere
 
 
-async def test_turn_that_outlasts_the_drain_is_recorded_as_cancelled() -> None:
+async def test_response_that_outlasts_the_drain_fails_so_that_its_client_repeats_it() -> None:
     async with running_edge(drain_s=0.1) as edge:
         edge.translator.hang = True
-        slow = asyncio.create_task(edge.create())
-        await until(lambda: bool(edge.translator.turns), "the turn")
+        whole, streamed = asyncio.create_task(edge.create()), asyncio.create_task(edge.create(stream=True))
+        await until(lambda: len(edge.translator.turns) == 2, "the turns")
         await asyncio.sleep(0.05)
         await edge.server.stop()
-        with pytest.raises(aiohttp.ClientError):
-            await slow
-        (row,) = edge.backend.stored().values()
-        assert row.fields["status"] == "cancelled"
+        assert (await whole).status == 503
+        assert (await whole).error["code"] == "server_shutting_down"
+        *_, error, failed = (await streamed).events
+        assert (error["type"], error["code"], failed["type"]) == ("error", "server_shutting_down", "response.failed")
+        assert {row.fields["status"] for row in edge.backend.stored().values()} == {"failed"}
 
 
 async def test_reasoning_sealed_by_a_worker_is_opened_by_an_edge_with_the_same_keys() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon.settings import Settings
 from antiphon_core.clock import Clock
+from antiphon_core.drain_time import DrainTime
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import STORE
@@ -18,9 +19,13 @@ from antiphon_store.service import StoreService
 
 class StorePart:
     name = "store"
+    work = "call"
 
-    def __init__(self, settings: Settings, clock: Clock, *, shares_port: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, *, shares_port: bool = False, drain_time: DrainTime | None = None
+    ) -> None:
         self._shares_port = shares_port
+        self._drain_time = drain_time or DrainTime(clock)
         self._settings = settings.store
         self._rows = configured_rows.rows_of(self._settings, migrate=self._settings.migrate, clock=clock)
         self.service = StoreService(self._rows, self._settings)
@@ -40,9 +45,18 @@ class StorePart:
         self._sweeper.start()
         self._queue_watch.start()
 
+    @property
+    def drain_s(self) -> float:
+        return self._settings.drain_s
+
+    @property
+    def running(self) -> int:
+        """The number of calls in progress."""
+        return self._server.calls
+
     async def stop(self) -> None:
         await self._queue_watch.stop()
         await self._sweeper.stop()
         self.service.end_waits()
-        await self._server.drain(self._settings.drain_s)
+        await self._server.drain(self._drain_time.left_s(self._settings.drain_s))
         await self.service.close()

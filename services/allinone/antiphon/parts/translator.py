@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon.settings import Settings
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
+from antiphon_core.drain_time import DrainTime
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import TRANSLATOR
@@ -16,9 +17,13 @@ from antiphon_translator.service import TranslatorService
 
 class TranslatorPart:
     name = "translator"
+    work = "call"
 
-    def __init__(self, settings: Settings, clock: Clock, *, shares_port: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, *, shares_port: bool = False, drain_time: DrainTime | None = None
+    ) -> None:
         self._shares_port = shares_port
+        self._drain_time = drain_time or DrainTime(clock)
         self._settings = settings.translator
         self.service = TranslatorService(self._settings, clock=clock)
         self.address = ""
@@ -34,6 +39,15 @@ class TranslatorPart:
         port = await self._server.start(self._settings.host, self._settings.port)
         self.address = address(self._settings.host, port)
 
+    @property
+    def drain_s(self) -> float:
+        return self._settings.drain_s
+
+    @property
+    def running(self) -> int:
+        """The number of calls in progress."""
+        return self._server.calls
+
     async def stop(self) -> None:
-        await self._server.drain(self._settings.drain_s)
+        await self._server.drain(self._drain_time.left_s(self._settings.drain_s))
         await self.service.close()

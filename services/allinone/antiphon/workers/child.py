@@ -9,12 +9,13 @@ import logging
 import os
 import sys
 import traceback
+from functools import partial
 
-from antiphon import banner
+from antiphon import banner, stop_notice
 from antiphon.mistakes import MISTAKES, explain
 from antiphon.targets import Process, build
 from antiphon.workers.messages import Assignment, Failed, Ready
-from antiphon_core import event_loop, lifecycle, logs
+from antiphon_core import event_loop, lifecycle, logs, stop_signals
 from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 def main() -> int:
     """Runs the worker and returns the exit status. A start that fails is reported to the supervisor and not printed,
     because all workers would print the same."""
+    stop_signals.end_at_once_on_any()
     reports = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     assignment = Assignment.read(sys.stdin.buffer)
@@ -48,7 +50,12 @@ class _Worker:
         process = Process(given.settings, shares_ports=True, number=given.number, sealing_keys=given.sealing_keys)
         with lifecycle.building():
             parts = build(given.targets, process)
-        await lifecycle.run(parts, on_started=lambda: self._report_ready(process))
+        await lifecycle.run(
+            parts,
+            on_started=lambda: self._report_ready(process),
+            on_signal=partial(stop_notice.log_signal, process),
+            drain_time=process.drain_time,
+        )
 
     def fail(self, message: str, status: int) -> int:
         if self._is_ready:

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from antiphon.workers.messages import Assignment, Failed, Ready
 from antiphon.workers.process import WorkerProcess, describe_ending
+from antiphon_core import stop_signals
 from antiphon_core.clock import Clock
 from antiphon_core.telemetry import remedies
 
@@ -55,17 +56,18 @@ class Supervisor:
     async def run(self, on_started: Callable[[Ready], None]) -> int:
         """Runs until a signal has ended all workers, and returns the greatest of their exit statuses. `on_started` is
         called once, when all are ready. WorkerFailed: a worker could not start. OSError: there is no process for it."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
         try:
-            async with asyncio.TaskGroup() as group:
-                kept = [group.create_task(self._keep(n, on_started)) for n in range(1, self._count + 1)]
+            with stop_signals.received(self._stop):
+                async with asyncio.TaskGroup() as group:
+                    kept = [group.create_task(self._keep(n, on_started)) for n in range(1, self._count + 1)]
         except* (WorkerFailed, OSError) as failures:
             raise failures.exceptions[0] from None
         return max(task.result() for task in kept)
 
     def _stop(self, number: signal.Signals) -> None:
-        log.info("%s: draining %d workers; send it again to stop at once", number.name, len(self._workers))
+        """Drains the workers. A second signal ends this process, and the kernel then kills them."""
+        count = len(self._workers)
+        log.info("%s: draining %d workers; a second signal ends all of them at once", number.name, count)
         self._stopping.set()
         for worker in self._workers.values():
             worker.terminate()

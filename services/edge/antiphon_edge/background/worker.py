@@ -12,6 +12,7 @@ import logging
 from contextlib import suppress
 
 from antiphon_core.clock import Clock
+from antiphon_core.drain_time import DrainTime
 from antiphon_core.errors import AntiphonError, Conflict, JobNotFound, ResponseNotFound
 from antiphon_core.ids import Ids
 from antiphon_core.ports.full_store import FullStore
@@ -51,6 +52,7 @@ class Worker:
     """A part of a process that runs up to `settings.slots` background responses at a time."""
 
     name = "worker"
+    work = "background response"
 
     def __init__(
         self,
@@ -63,8 +65,12 @@ class Worker:
         sealer: Sealer,
         timing: TurnTiming | None = None,
         load: ProcessLoad | None = None,
+        drain_time: DrainTime | None = None,
     ) -> None:
-        """`sealer` has the keys of the edges, which open what it seals. `load` is the load of this process."""
+        """`sealer` has the keys of the edges, which open what it seals. `load` is the load of this process. The
+        drain of `stop` counts from the beginning of `drain_time`."""
+        self._drain_time = drain_time or DrainTime(clock)
+        self._busy = 0
         self._load = load or ProcessLoad()
         self._settings = settings
         self._clock = clock
@@ -90,10 +96,19 @@ class Worker:
             for number in range(self._settings.slots)
         ]
 
+    @property
+    def drain_s(self) -> float:
+        return self._settings.drain_s
+
+    @property
+    def running(self) -> int:
+        """The number of running responses."""
+        return self._busy
+
     async def stop(self) -> None:
         """Claims no more jobs, waits `drain_s` at most for running responses, and leaves the rest to other workers."""
         self._stopping.set()
-        await asyncio.wait(self._slots, timeout=self._settings.drain_s)
+        await asyncio.wait(self._slots, timeout=self._drain_time.left_s(self._settings.drain_s))
         for slot in self._slots:
             slot.cancel()
         await asyncio.gather(*self._slots, return_exceptions=True)
@@ -125,6 +140,7 @@ class Worker:
         correlation.note(response_id=job.id, job_id=job.id)
         busy = metrics.WORKER_SLOTS_BUSY.of()
         busy.add()
+        self._busy += 1
         try:
             # A job without a lease is over: its last attempt expired, and only its response has to be ended.
             if job.lease_expires_at_ms and await self._run(job.tenant, job) is JobOutcome.SUCCEEDED:
@@ -132,6 +148,7 @@ class Worker:
             await self._end_if_over(job.tenant, job.id)
         finally:
             busy.add(-1)
+            self._busy -= 1
 
     async def _next_job(self, holder: str) -> Job | None:
         """Claims a job; None if there is none now, or the claim failed. One slot at a time polls the store, and pauses

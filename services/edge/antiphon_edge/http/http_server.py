@@ -24,6 +24,7 @@ from aiohttp.http_exceptions import (
 )
 from aiohttp.web_protocol import ERROR
 
+from antiphon_core.errors import Unavailable
 from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, HEADS_BYTES_MAX, URL_BYTES_MAX
 from antiphon_core.tracebacks import release_frames
@@ -37,6 +38,7 @@ from antiphon_edge.http.head_detector import HeadDetector
 from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
 from antiphon_edge.http.http_errors import MALFORMED, Handler, enveloping, rejection
 from antiphon_edge.http.paced_reads import PLAIN_BYTES, PacedReads, ReadBuffer
+from antiphon_edge.http.requests_in_progress import RequestsInProgress
 from antiphon_edge.http.slow_senders import SenderWatch
 from antiphon_edge.http.socket_frames import CheckedFrames
 
@@ -89,10 +91,18 @@ class HttpServer(web.Server):
     """Replaces the server of an aiohttp application: adds request ids, timeouts, limits, and envelopes for errors."""
 
     def __init__(
-        self, inner: web.Server, ids: Ids, cors: Cors | None, *, read_timeout_s: float, table: ConnectionTable
+        self,
+        inner: web.Server,
+        ids: Ids,
+        cors: Cors | None,
+        *,
+        read_timeout_s: float,
+        table: ConnectionTable,
+        requests: RequestsInProgress,
     ) -> None:
+        handler = requests.counted(_rejecting(enveloping(inner.request_handler), cors))
         super().__init__(
-            request_ids.observed(_rejecting(enveloping(inner.request_handler), cors), ids),  # type: ignore[arg-type]
+            request_ids.observed(handler, ids),  # type: ignore[arg-type]
             request_factory=_adapted(inner.request_factory),
             handler_cancellation=inner.handler_cancellation,
         )
@@ -292,6 +302,8 @@ class _Connection(StreamConnection):
             log.info("the body of a request from %s was not read to its end", self.peername)
         elif isinstance(options.get("exc_info"), ConnectionError):
             log.info("%s disconnected before its answer was complete", self.peername)
+        elif isinstance(options.get("exc_info"), Unavailable):
+            log.warning("the answer to %s was cut off: %s", self.peername, options["exc_info"])
         else:
             super().log_exception(*args, **options)
 

@@ -82,7 +82,7 @@ class ServiceRoutes:
             raise unexpected[0]
         is_ready = self._readiness.update([fault for fault in faults if not _is_full(fault)]) and not self.draining
         if self.draining:
-            faults.insert(0, Unavailable("Antiphon is shutting down."))
+            faults.insert(0, Unavailable.at_shutdown("Use another replica."))
         message = " ".join(str(fault) for fault in faults) or "Antiphon is ready"
         status, code = ("ready", 200) if is_ready else ("not_ready", 503)
         return answers.json({"object": "health.response", "message": message, "status": status}, status=code)

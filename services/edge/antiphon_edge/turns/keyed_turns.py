@@ -83,8 +83,13 @@ class KeyedTurns:
             receiver.detach()
             run.flow.resume(receiver)
         if running.cancelled():
-            raise Unavailable("The server is shutting down. Send the request again to continue the response.")
+            raise Unavailable.at_shutdown("Send the request again to continue the response.")
         running.result()
+
+    @property
+    def running(self) -> int:
+        """The number of turns that run here."""
+        return len(self._running)
 
     async def stop(self) -> None:
         """Cancels the turns that still run. The next edge that gets a request with the same key continues the turn."""

@@ -41,7 +41,7 @@ def discard(_batch: Batch) -> None:
     """Drops a batch: the receiver of a turn whose events go only to its event log."""
 
 
-@dataclass
+@dataclass(eq=False)
 class TurnRun:
     """One turn while it runs."""
 

@@ -18,7 +18,7 @@ from functools import partial
 
 from antiphon_core import response
 from antiphon_core.clock import Clock
-from antiphon_core.errors import row_of
+from antiphon_core.errors import Unavailable, row_of
 from antiphon_core.flow import Flow
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import loads
@@ -31,6 +31,7 @@ from antiphon_core.telemetry import metrics
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.attached_turns import AttachedTurns
 from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.idempotent_replies import IdempotentReplies
 from antiphon_edge.turns.keyed_jobs import KeyedJobs
@@ -83,6 +84,7 @@ class TurnService:
             cleanup=cleanup,
             timing=timing,
         )
+        self._attached = AttachedTurns()
         self._replies = IdempotentReplies(store, self._keyed_turns, self._keyed_jobs, timing=timing)
 
     async def send(
@@ -118,7 +120,19 @@ class TurnService:
     async def run(self, run: TurnRun) -> None:
         """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: otherwise its
         session stays leased until the lease expires."""
-        await self._runner.run(run, self._policy)
+        with self._attached.running(run):
+            await self._runner.run(run, self._policy)
+
+    @property
+    def running(self) -> int:
+        """The number of turns that run here."""
+        return len(self._attached) + self._keyed_turns.running
+
+    async def break_off(self, error: Unavailable) -> None:
+        """Ends the turns of waiting callers with `error`, and later ones as they begin. Keyed turns are left to other
+        edges instead, and their callers get an error that says so."""
+        self._attached.break_off(error)
+        await self._keyed_turns.stop()
 
     async def complete(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None

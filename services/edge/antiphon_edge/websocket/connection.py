@@ -78,7 +78,8 @@ class Connection:
         self._lanes = Lanes(running_max=running_max if session_id is None else 1)
         self._outbox = Outbox()
         self._useless = Allowance(USELESS_RATE, asyncio.get_running_loop().time)
-        self._served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the connection is closed."""
         self._close_code = WSCloseCode.OK
         self._writing: asyncio.Task[None] | None = None
         self._running: dict[LaneTurn, asyncio.Task[None]] = {}
@@ -97,11 +98,10 @@ class Connection:
             say_so=True,
         )
 
-    def leave(self) -> asyncio.Future[None]:
-        """Closes the connection after its last response, for a shutdown. The future is done when it is closed."""
+    def leave(self) -> None:
+        """Closes the connection after its last response, for a shutdown."""
         self._close_code = WSCloseCode.GOING_AWAY
-        self._close(Unavailable("The server is shutting down. Open a new connection."), say_so=False)
-        return self._served
+        self._close(Unavailable.at_shutdown("Open a new connection."), say_so=False)
 
     def abort(self) -> None:
         """Cancels running responses, and closes the connection."""
@@ -133,7 +133,7 @@ class Connection:
                 self._waiting.clear()
                 self._running.clear()
                 self._writing = None  # its error refers to this connection, with all histories
-                self._served.set_result(None)
+                self.served.set_result(None)
 
     async def _check_caller(self) -> None:
         """Closes the connection after its last response when its API key is not valid any more. While keys cannot be

@@ -83,7 +83,7 @@ class SocketRoutes:
         if pages.is_foreign(request, self._origins):  # browsers do not apply CORS to WebSockets
             return pages.reject_foreign()
         if self._draining:
-            raise Unavailable("The server is shutting down.")
+            raise Unavailable.at_shutdown("Connect again.")
         connections.bound_stream(request)
         await socket.prepare(request)
         connection = Connection(
@@ -112,18 +112,19 @@ class SocketRoutes:
             metrics.STREAMS_OPEN.of("websocket").add(-1)
             self._open.discard(connection)
 
-    async def drain(self, timeout_s: float) -> None:
-        """Closes idle connections at once, and the others when their running responses have ended, or after
-        `timeout_s`. Returns when all are closed. Call it while the server still reads, since clients must be able to
-        answer pings."""
+    def leave(self) -> None:
+        """Closes idle connections, and the others when their running responses have ended. The server must still read,
+        since clients answer pings."""
         self._draining = True
-        serving = [connection.leave() for connection in self._open]
-        if serving:
-            await asyncio.wait(serving, timeout=timeout_s)
         for connection in self._open:
+            connection.leave()
+
+    async def abort(self) -> None:
+        """Cancels the responses that still run, and waits until all connections are closed."""
+        for connection in list(self._open):
             connection.abort()
-        if serving:
-            await asyncio.wait(serving)
+        if self._open:
+            await asyncio.wait([connection.served for connection in self._open])
 
 
 class _Socket(web.WebSocketResponse):

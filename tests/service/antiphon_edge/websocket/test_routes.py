@@ -222,7 +222,7 @@ async def test_shutdown_closes_idle_connections_and_waits_for_running_responses(
 
 
 async def test_connection_during_a_shutdown_is_rejected(edge: RunningEdge) -> None:
-    await edge.server._sockets.drain(0)
+    edge.server._sockets.leave()
     with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
         async with connected(edge):
             pass
@@ -236,12 +236,16 @@ async def test_a_message_over_the_limit_ends_the_connection(client: Client) -> N
     assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.ERROR)
 
 
-async def test_a_connection_that_outlasts_the_drain_is_cut() -> None:
+async def test_response_that_outlasts_the_drain_fails_before_its_connection_is_closed() -> None:
     async with running_edge(drain_s=0.1) as edge, connected(edge) as client:
         edge.translator.hang = True
         await client.send()
         await client.until(events.OUTPUT_TEXT_DELTA)
-        await edge.server.stop()
+        stopping = asyncio.create_task(edge.server.stop())
+        last = (await client.until(*events.TERMINAL))[-1]
+        assert last["response"]["error"]["cause"]["code"] == "server_shutting_down"
+        assert await client.close_code() == aiohttp.WSCloseCode.GOING_AWAY
+        await stopping
         assert edge.translator.closed.is_set()
 
 
