@@ -75,7 +75,7 @@ class EdgeSettings(TurnSettings, AccessSettings):
             "https://jaeger.example/trace/{trace_id}; empty for no links."
         },
     )
-    drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running requests get to end after SIGTERM; the rest then fail with the code server_shutting_down."})
+    drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running requests get to end after SIGTERM."})
 
     def __post_init__(self) -> None:
         AccessSettings.__post_init__(self)
