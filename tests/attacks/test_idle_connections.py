@@ -16,7 +16,7 @@ from tests.support.waiting import WAIT_MAX_S
 
 OPEN_FILES = 128
 ATTACKERS = 300
-LIVE = b"GET /v1/health/live HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n"
+LIVE = b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 @pytest.fixture(scope="module")

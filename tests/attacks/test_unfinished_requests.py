@@ -62,7 +62,7 @@ def budget_of(edge: RunningEdge) -> ByteBudget:
 
 def pieces_of_a_head(size: int) -> bytes:
     line = b"X-Filler: " + b"a" * 4_000 + b"\r\n"
-    return b"GET /v1/models HTTP/1.1\r\nHost: edge\r\n" + line * (size // len(line))
+    return b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n" + line * (size // len(line))
 
 
 async def test_an_endless_request_head_is_rejected(edge: RunningEdge) -> None:

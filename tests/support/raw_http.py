@@ -9,7 +9,7 @@ from yarl import URL
 
 from antiphon_core.jsons import Object, loads
 
-HOST = b"Host: edge\r\n"
+HOST = b"Host: localhost\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 

@@ -146,7 +146,7 @@ async def raw(edge: RunningEdge, *lines: str) -> bytes:
     """Sends the lines of a request unchanged and returns the status line of the answer."""
     url = edge.server.url.removeprefix("http://")
     host, port = url.split(":")
-    request = "\r\n".join([*lines, "Host: x", "Connection: close", "", ""])
+    request = "\r\n".join([*lines, "Host: localhost", "Connection: close", "", ""])
     with socket.create_connection((host, int(port))) as connection:
         connection.setblocking(False)
         loop = asyncio.get_running_loop()

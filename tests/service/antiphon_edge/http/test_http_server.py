@@ -39,7 +39,7 @@ UNREADABLE = [
     # name, request, status, code
     ("an unknown method", head(b"BREW /v1/responses?canary"), 400, MALFORMED),
     ("TLS", b"\x16\x03\x01\x02\x00\x01canary", 400, MALFORMED),
-    ("another HTTP", b"GET /canary HTTP/3.0\r\nHost: edge\r\n\r\n", 400, MALFORMED),
+    ("another HTTP", b"GET /canary HTTP/3.0\r\nHost: localhost\r\n\r\n", 400, MALFORMED),
     ("no path", head(b"GET canary"), 400, MALFORMED),
     ("a character that no URL has", head(b"GET /v1/models?k=canary\x7f\x01"), 400, MALFORMED),
     ("a long URL", head(b"GET /v1/models?k=canary" + b"x" * URL_BYTES_MAX), 414, "url_too_long"),

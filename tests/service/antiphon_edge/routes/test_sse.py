@@ -26,7 +26,7 @@ async def lazy_reader(edge: RunningEdge) -> AsyncIterator[socket.socket]:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         client.setblocking(False)
         await loop.sock_connect(client, (host, int(port)))
-        head = f"POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: {len(REQUEST)}\r\n\r\n"
+        head = f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(REQUEST)}\r\n\r\n"
         await loop.sock_sendall(client, head.encode() + REQUEST)
         assert (await loop.sock_recv(client, 64)).startswith(b"HTTP/1.1 200")
         yield client
