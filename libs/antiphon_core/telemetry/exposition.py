@@ -18,16 +18,24 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
 
 WORKER_LABEL = "worker"
+TENANT_LABEL = "tenant"
 
 
 class Exposition:
     """A prometheus_client collector for the instruments of the `targets` that this process runs. `worker` is the number
     of the process if several serve one port: it becomes a label, which keeps their series apart."""
 
-    def __init__(self, targets: Collection[str], *, worker: int | None = None) -> None:
+    def __init__(self, targets: Collection[str], *, worker: int | None = None, names_tenants: bool = True) -> None:
+        """Without `names_tenants`, the series that have a tenant as label are left out."""
+        self._names_tenants = names_tenants
+        self._worker = worker
         self._targets = frozenset(targets)
         self._extra = {} if worker is None else {WORKER_LABEL: str(worker)}
         metrics.BUILD.of(VERSION).set(1)
+
+    def without_tenants(self) -> Exposition:
+        """Leaves out the series that name tenants, for readers who may belong to one of them."""
+        return Exposition(self._targets, worker=self._worker, names_tenants=False)
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """All metrics in the format that the `Accept` header asks for, and the content type. Takes milliseconds, so
@@ -51,7 +59,9 @@ class Exposition:
     def collect(self) -> Iterator[Metric]:
         """Yields the metric families of the instruments. prometheus_client calls it."""
         for instrument in metrics.INSTRUMENTS:
-            if self._targets.intersection(instrument.declaration.targets):
+            declared = instrument.declaration
+            is_shown = self._names_tenants or TENANT_LABEL not in declared.labels
+            if is_shown and self._targets.intersection(declared.targets):
                 yield self._family(instrument)
 
     def _family(self, instrument: Instrument[Any]) -> Metric:

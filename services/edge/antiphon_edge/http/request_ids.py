@@ -93,6 +93,7 @@ def headers_of(request: web.BaseRequest) -> dict[str, str]:
     return {
         "x-request-id": request[_REQUEST_ID],
         "Server": "antiphon",  # aiohttp's default reveals its version and Python's
+        "X-Content-Type-Options": "nosniff",  # answers quote what callers wrote, which no browser may take for a page
         "openai-version": "2020-10-01",
         "openai-processing-ms": str(round(elapsed_s * 1000)),
         phases.HEADER: phases.header(elapsed_s),

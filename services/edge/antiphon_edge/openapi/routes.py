@@ -14,7 +14,7 @@ from antiphon_edge.openapi.document import document
 from antiphon_edge.openapi.page import page
 from antiphon_edge.routes import answers
 
-_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
 
 
 def table() -> list[web.RouteDef]:

@@ -28,7 +28,7 @@ class ServiceRoutes:
     ) -> None:
         self._store = store
         self._translator = translator
-        self._exposition = exposition
+        self._exposition = exposition.without_tenants()
         self._readiness = readiness
         self.draining = False
 

@@ -79,6 +79,8 @@ class Sealer:
             raise BadSeal
         try:
             raw = urlsafe_b64decode(encoded)
+            if urlsafe_b64encode(raw).decode() != encoded:  # line breaks and other characters are skipped
+                raise BadSeal
             bound_to = _bound_to(tenant, purpose)
             expires_at, text = loads(AESGCM(key).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to))
         except (InvalidTag, ValueError, binascii.Error) as error:

@@ -74,6 +74,7 @@ async def test_allowed_origins_can_read_answers_and_rejections(edge: RunningEdge
 
 async def test_allowed_origins_can_read_every_header_that_antiphon_adds(edge: RunningEdge) -> None:
     standard = {"content-type", "content-length", "date", "server", "vary", "cache-control", "www-authenticate"}
+    standard |= {"x-content-type-options"}  # for browsers, not for pages
     for path in ("/v1/health/live", "/v1/models"):
         answer = await edge.ask("GET", path, headers={"Origin": PAGE})
         exposed = answer.headers["access-control-expose-headers"].lower().split(", ")

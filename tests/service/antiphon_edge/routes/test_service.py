@@ -4,6 +4,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import EngineUnavailable, StoreUnavailable
+from antiphon_core.telemetry import metrics
 from antiphon_core.version import VERSION
 from antiphon_edge.settings import EdgeSettings
 from tests.support.edge import RunningEdge, running_edge
@@ -78,6 +79,19 @@ async def test_metrics_are_prometheus_text(edge: RunningEdge) -> None:
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert b'antiphon_turns_in_flight{delivery="caller"} 0.0' in answer.body
     assert b"# TYPE antiphon_turn_duration_seconds histogram" in answer.body
+
+
+async def test_metrics_name_no_tenants(edge: RunningEdge) -> None:
+    metrics.TENANT_TURNS.of("another tenant", "completed").add()
+    answer = await edge.ask("GET", "/v1/metrics")
+    assert answer.status == 200
+    assert b"another tenant" not in answer.body
+
+
+async def test_every_answer_forbids_content_sniffing_and_the_docs_framing(edge: RunningEdge) -> None:
+    for path in ("/v1/models", "/v1/nothing", "/docs", "/openapi.json"):
+        assert (await edge.ask("GET", path)).headers["x-content-type-options"] == "nosniff", path
+    assert "frame-ancestors 'none'" in (await edge.ask("GET", "/docs")).headers["content-security-policy"]
 
 
 async def test_metrics_are_openmetrics_when_the_accept_header_asks_for_it(edge: RunningEdge) -> None:

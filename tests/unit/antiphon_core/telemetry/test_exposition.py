@@ -68,3 +68,14 @@ def test_a_sampled_trace_is_an_exemplar_in_openmetrics() -> None:
 def test_other_accept_headers_get_prometheus_text(accept: str) -> None:
     _, content_type = Exposition(["edge"]).text(accept)
     assert content_type.startswith("text/plain")
+
+
+def test_series_of_tenants_can_be_left_out() -> None:
+    metrics.TENANT_TURNS.of("acme", "completed").add()
+    metrics.TENANT_TOKENS.of("acme", "input").add(5)
+    whole = Exposition(["edge"], worker=2)
+    assert b"acme" in whole.text()[0]
+    public, _ = whole.without_tenants().text()
+    assert b"acme" not in public
+    assert b"antiphon_tenant" not in public
+    assert b'worker="2"' in public

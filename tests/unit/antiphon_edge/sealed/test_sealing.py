@@ -123,3 +123,13 @@ def test_missing_or_binary_key_file_is_rejected(tmp_path: Path) -> None:
 def test_bad_seal_error_has_its_field_and_code() -> None:
     error = bad_seal_error("input[1].encrypted_content")
     assert (error.field, error.code) == ("input[1].encrypted_content", "invalid_encrypted_content")
+
+
+@pytest.mark.parametrize("added", ["\n", "\r\n", " ", "*", "="])
+def test_seal_with_characters_that_base64_skips_is_rejected(tmp_path: Path, added: str) -> None:
+    keys = sealer(tmp_path, "k " + "0" * 64)
+    sealed = keys.seal("acme", "a text")
+    assert keys.open("acme", sealed) == "a text"
+    for changed in (sealed + added, sealed[:-8] + added + sealed[-8:]):
+        with pytest.raises(BadSeal):
+            keys.open("acme", changed)
