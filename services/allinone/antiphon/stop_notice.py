@@ -16,7 +16,7 @@ class Drained(Protocol):
     """A part that waits for running work, up to `drain_s`, when it stops."""
 
     work: str
-    """What it runs, in the singular."""
+    """A noun in the singular for one piece of it."""
 
     @property
     def running(self) -> int: ...
