@@ -50,7 +50,7 @@ def _scored_ids() -> EngineChunk:
 MESSAGES: Mapping[str, tuple[Level, EngineChunk, Object, int]] = {
     "openers": (Level.TEXT, _openers(), {"tools": [FUNCTION]}, TEXT_CHARS // ENGINE_SLICE_CHARS_MAX),
     "scored ids": (Level.TOKENS, _scored_ids(), SCORED, IDS // ENGINE_SLICE_ITEMS_MAX),
-    "calls": (Level.CHAT, ChatChunk(CALL * 10_000), {"tools": [FUNCTION]}, 30_000 // ENGINE_SLICE_ITEMS_MAX),
+    "calls": (Level.CHAT, ChatChunk(CALL * 4_000), {"tools": [FUNCTION]}, 12_000 // ENGINE_SLICE_ITEMS_MAX),
 }
 
 

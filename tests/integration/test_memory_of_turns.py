@@ -68,7 +68,7 @@ async def test_turns_leave_no_objects_behind(monkeypatch: pytest.MonkeyPatch, tm
     engine = ScriptedEngine([Emit([*tokenizer().encode("Hi!"), END_ID])], controls=ALL_CONTROLS | {"guide"})
     engine.requests = deque(maxlen=1)  # type: ignore[assignment]
     numbers = count()
-    options: Object = {"store_url": f"sqlite:///{tmp_path}/store.db", "trusted_proxies": ("127.0.0.1/32",)}
+    options: Object = {"store_url": f"sqlite:///{tmp_path}/store.db", "trusted_proxies": ("127.0.0.1/32",), "port": 0}
     async with served([(bounded_model(), engine)], **options) as server, aiohttp.ClientSession() as session:
         http = Http(session, server.url)
 

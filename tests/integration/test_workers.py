@@ -200,7 +200,7 @@ async def test_a_second_signal_ends_all_workers_at_once(own_service: Command, tr
         own_service.process.send_signal(signal.SIGTERM)
         with pytest.raises(aiohttp.ClientError):
             await running
-    assert await asyncio.to_thread(own_service.process.wait) == 128 + signal.SIGTERM
+    assert await asyncio.to_thread(own_service.process.wait) == -signal.SIGTERM
 
 
 async def test_workers_die_with_their_supervisor() -> None:

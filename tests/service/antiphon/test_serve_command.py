@@ -14,7 +14,7 @@ from antiphon_core import lifecycle
 from antiphon_core.lifecycle import Part
 
 
-async def run_and_stop(parts: Sequence[Part], *, on_started: Callable[[], None]) -> None:
+async def run_and_stop(parts: Sequence[Part], *, on_started: Callable[[], None], **_options: object) -> None:
     """Starts and stops the parts like `lifecycle.run`, but waits for no signal."""
     for part in parts:
         await part.start()

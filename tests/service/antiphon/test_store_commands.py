@@ -175,7 +175,8 @@ def test_maintenance_of_a_sealed_store_needs_its_encryption_keys(
     assert (status, line.startswith("antiphon: This store is sealed: set store.encryption_keys_file")) == (2, True)
     keys.write_text(f"two {'1' * 64}\n")
     assert run("stats", *sealed)[1][-1] == (
-        "antiphon: store.encryption_keys_file does not hold the key that this store is sealed with."
+        "antiphon: store.encryption_keys_file does not hold the key that this store is sealed with, "
+        "or has another key under its id."
     )
 
 

@@ -73,7 +73,7 @@ def _real(random: Random, operation: Operation, ids: Mapping[str, Sequence[str]]
     known = ids.get(words[1] if len(words) > 1 else "", ("x",))
     path = operation.path.replace("{id}", quote(random.choice(known))).replace("{item_id}", "msg_1")
     body = b""
-    headers: Headers = [(b"Host", b"edge"), (b"Connection", b"close")]
+    headers: Headers = [(b"Host", b"localhost"), (b"Connection", b"close")]
     if operation.body is not None:
         body = dumps(random.choice(BODIES[operation.body](ids)))
         headers += [(b"Content-Type", b"application/json"), (b"Content-Length", b"%d" % len(body))]
@@ -231,7 +231,7 @@ def _upgrade(random: Random, request: Request) -> Request:
     """Returns a WebSocket handshake with mistakes, and invalid frames after it."""
     key = random.choice((b"dGhlIHNhbXBsZSBub25jZQ==", b"dGhlIHNhbXBsZSBub25jZQ==", b"x", b"\xff"))
     headers = [
-        (b"Host", b"edge"),
+        (b"Host", b"localhost"),
         (b"Upgrade", random.choice((b"websocket", b"websocket", b"h2c", b"WEBSOCKET, x"))),
         (b"Connection", random.choice((b"Upgrade", b"Upgrade", b"close"))),
         (b"Sec-WebSocket-Key", key),

@@ -26,6 +26,9 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+LAST_STEP_S = 1.0
+"""The time that the step of an ensemble behind this model gets for the ids before an error. Triton drops them when the
+error is faster."""
 TEXT_END = "\u4e02"
 """The character that ends a text: the character of the id 2."""
 
@@ -96,6 +99,7 @@ def goes_wrong(behaviour, sent, after_tokens, sender):
     if behaviour == "die":
         os._exit(1)
     if behaviour == "fail":
+        time.sleep(LAST_STEP_S)
         error = pb_utils.TritonError(f"the script says to fail after {sent} tokens")
         sender.send(pb_utils.InferenceResponse(error=error), flags=FINAL)
     while behaviour == "stall":

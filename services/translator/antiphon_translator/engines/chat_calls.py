@@ -127,6 +127,8 @@ class Call:
             return text
         if text.strip() in ("null", "None", "[]", '""'):
             return "{}"
+        if not text.lstrip().startswith('"'):
+            return text  # not parsed: it may have a million brackets
         try:
             inner = json.loads(text)
         except ValueError:

@@ -190,7 +190,7 @@ class VllmReader:
             return ()
         try:
             return tuple([_token_logprob(entries, self._top) for entries in json.loads(raw)])  # it reads -Infinity
-        except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, StopIteration, RecursionError) as error:
             raise EngineFault("The engine sent log probabilities that cannot be read.") from error
 
 

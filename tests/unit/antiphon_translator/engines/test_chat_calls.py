@@ -47,6 +47,13 @@ def test_rest_is_what_was_not_taken(arguments: tuple[str, ...], is_cut_off: bool
     assert call.take_rest(is_cut_off=is_cut_off) == rest
 
 
+@pytest.mark.parametrize(
+    "written", ["[" * 100_000, "[" * 100_000 + "]" * 100_000, '[{"a": ' * 50_000, '"' + "[" * 100_000]
+)
+def test_arguments_that_are_nested_too_deep_stay_as_they_are(written: str) -> None:
+    assert call_of(written).take_rest(is_cut_off=False) == written
+
+
 def test_text_within_text_is_taken_when_it_is_whole() -> None:
     call = call_of('"{\\"a')
     assert call.take() == ""
