@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiohttp import http
@@ -15,7 +15,8 @@ from yarl import URL
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
 from antiphon_edge.http import socket_frames
 from antiphon_edge.http.connections import StreamConnection
-from antiphon_edge.http.paced_reads import FRAMED_BYTES
+from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES
+from antiphon_edge.http.socket_frames import CheckedFrames
 from antiphon_edge.websocket.connection import TOO_MANY_USELESS, USELESS_RATE
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.raw_http import RawAnswer, head, read
@@ -117,14 +118,29 @@ async def test_messages_of_one_read_are_handled_one_in_each_iteration_of_the_loo
 
 
 @pytest.mark.parametrize("kind", [kind for kind in MESSAGES if kind != "cancel"])
-async def test_messages_that_begin_nothing_are_answered_up_to_a_limit(edge: RunningEdge, kind: str) -> None:
+async def test_messages_that_begin_nothing_are_answered_up_to_a_limit_and_then_dropped(
+    edge: RunningEdge, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = list[bytes]()
+    check = CheckedFrames._checked
+
+    def noted(frames: CheckedFrames, data: bytes) -> bytes:
+        checked.append(data)
+        return check(frames, data)
+
     async with opened(edge) as (reader, writer):
+        monkeypatch.setattr(CheckedFrames, "_checked", noted)
         writer.write(MESSAGES[kind] * USELESS_RATE.burst * 2)
         answers = 0
         while (received := await next_frame(reader))[0] != CLOSE:
             answers += 1
-        assert received[1] == POLICY_VIOLATION.to_bytes(2) + TOO_MANY_USELESS
+        assert received[1] == POLICY_VIOLATION.to_bytes(2) + TOO_MANY_USELESS.reason.encode()
         assert USELESS_RATE.burst < answers < USELESS_RATE.burst * 2
+        checked.clear()
+        writer.write(MESSAGES[kind] * USELESS_RATE.burst)
+        with suppress(ConnectionError):
+            assert await reader.read() == b""  # the client sends no close frame
+        assert checked == []
 
 
 FRAMES = {
@@ -157,7 +173,7 @@ async def test_frames_that_carry_nothing_close_the_connection_at_a_limit(edge: R
             pongs += 1
         assert received == (CLOSE, violation.code.to_bytes(2) + violation.reason.encode())
         assert pongs <= socket_frames.CONTROL_RATE.burst
-        assert heartbeat.turns >= len(stream) // FRAMED_BYTES
+        assert heartbeat.turns >= len(stream) // FRAME_BYTES
 
 
 def chunked(content: bytes, extension: bytes = b"") -> bytes:

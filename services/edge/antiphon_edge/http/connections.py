@@ -118,6 +118,14 @@ def bound_messages(request: web.Request, tally: Tally, fail: Callable[[Violation
         connection.frames.watch(_MessageBound(tally, fail))
 
 
+def break_off_messages(request: web.Request, violation: Violation) -> None:
+    """Drops all further messages of a client that breaks a rule, and closes its connection with the violation's code.
+    aiohttp's own `close` reads messages for ten seconds more, until the client closes, too."""
+    connection = request.protocol
+    if isinstance(connection, StreamConnection) and connection.frames is not None:
+        connection.frames.break_off(violation)
+
+
 class _MessageBound:
     def __init__(self, tally: Tally, fail: Callable[[Violation], None]) -> None:
         self._tally = tally

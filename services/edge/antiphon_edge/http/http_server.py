@@ -37,7 +37,7 @@ from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.head_detector import HeadDetector
 from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
 from antiphon_edge.http.http_errors import MALFORMED, Handler, enveloping, rejection
-from antiphon_edge.http.paced_reads import PLAIN_BYTES, PacedReads, ReadBuffer
+from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES, PLAIN_BYTES, PacedReads, ReadBuffer
 from antiphon_edge.http.requests_in_progress import RequestsInProgress
 from antiphon_edge.http.slow_senders import SenderWatch
 from antiphon_edge.http.socket_frames import CheckedFrames
@@ -162,8 +162,12 @@ class _Connection(StreamConnection):
         return self._current_request is not None or bool(self._messages)
 
     @property
+    def framed_bytes(self) -> int:
+        return FRAMED_BYTES if self.frames is None else FRAME_BYTES
+
+    @property
     def plain_bytes(self) -> int:
-        if self._is_over:
+        if self._is_over or (self.frames is not None and self.frames.violation is not None):
             return PLAIN_BYTES  # they are dropped
         return self.frames.payload_bytes if self.frames is not None else self._detector.body_bytes
 
@@ -289,7 +293,8 @@ class _Connection(StreamConnection):
             resp.force_close()
         finished = await super().finish_response(request, resp, start_time)
         broke_off = isinstance(body.exception(), web.RequestPayloadError)
-        self._is_over = self._is_over or self.serves_last or broke_off
+        has_failed = self.frames is not None and self.frames.violation is not None
+        self._is_over = self._is_over or self.serves_last or broke_off or has_failed
         if self._is_over and self.transport is not None:
             _end_sending(self.transport)
             self.resume_reading(resume_parser=False)

@@ -88,6 +88,12 @@ class CheckedFrames:
         self._listener = listener
         self._report()
 
+    def break_off(self, violation: Violation) -> None:
+        """Drops what comes from now on, as after a violation that was found here."""
+        if self.violation is None:
+            self.violation = violation
+            self._report()
+
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """Passes bytes on. Returns the reader's own answer: whether it reads no more, and the bytes that it left."""
         if self.violation is not None:

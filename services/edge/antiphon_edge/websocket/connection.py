@@ -30,6 +30,7 @@ from antiphon_edge.callers import auditing, authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections
 from antiphon_edge.http.allowance import Allowance, Rate
+from antiphon_edge.http.socket_frames import Violation
 from antiphon_edge.quotas.admission import limiter_of
 from antiphon_edge.routes import bodies, sessions
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -45,7 +46,10 @@ log = logging.getLogger(__name__)
 
 USELESS_RATE = Rate(burst=128, per_s=1)
 """Messages of one connection that begin nothing, because they are invalid or too many wait."""
-TOO_MANY_USELESS = f"More messages failed than {USELESS_RATE.burst}, and {USELESS_RATE.per_s:g} a second.".encode()
+TOO_MANY_USELESS = Violation(
+    WSCloseCode.POLICY_VIOLATION,
+    f"More messages failed than {USELESS_RATE.burst}, and {USELESS_RATE.per_s:g} a second.",
+)
 _DATA = (WSMsgType.TEXT, WSMsgType.BINARY)
 
 
@@ -156,7 +160,8 @@ class Connection:
             answers = await self._received(message) if message.type in _DATA else []
             await self._send(answers)
             if answers and not self._useless.take():
-                await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=TOO_MANY_USELESS)
+                connections.break_off_messages(self._request, TOO_MANY_USELESS)
+                await self._socket.close(code=TOO_MANY_USELESS.code)
                 return
             await asyncio.sleep(0)
 

@@ -133,13 +133,21 @@ class _Socket(web.WebSocketResponse):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._reasons = dict(_REASONS)
+        self._has_failed = False
 
     def fail(self, violation: Violation) -> None:
         """Closes the connection when the messages that came before the violation are read."""
         log.info("a WebSocket is closed with %d: %s", violation.code, violation.reason)
         self._reasons[violation.code] = violation.reason.encode()
+        self._has_failed = True
         if self._reader is not None:
             self._reader.set_exception(WebSocketError(violation.code, violation.reason))
+
+    def _close_transport(self) -> None:
+        """Leaves a connection that has failed to the server, which drops what the client still sends before it closes.
+        Closing at once would reset the connection, and the client could lose the close code."""
+        if not self._has_failed:
+            super()._close_transport()
 
     async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
         return await super().close(code=code, message=message or self._reasons.get(code, b""), drain=drain)

@@ -9,7 +9,8 @@ from antiphon_edge.http.paced_reads import FRAMED_BYTES, PLAIN_BYTES, Connection
 
 
 def paced(plain_bytes: int = 0) -> tuple[PacedReads, Mock, Mock]:
-    connection, transport = Mock(Connection, plain_bytes=plain_bytes), Mock(asyncio.Transport)
+    connection = Mock(Connection, plain_bytes=plain_bytes, framed_bytes=FRAMED_BYTES)
+    transport = Mock(asyncio.Transport)
     reads = PacedReads(connection, ReadBuffer())
     reads.connection_made(transport)
     return reads, connection, transport
