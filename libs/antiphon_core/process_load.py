@@ -11,9 +11,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from antiphon_core import free_memory
 from antiphon_core.loop_lag import PROCESS, LoopLag
 
 MEASURED_EVERY_S = 0.5
+RETURNED_EVERY_S = 5.0
+"""Returning memory stops the process for some tenths of a second."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -27,19 +30,32 @@ class ProcessLoad:
         memory_limit_bytes: int = 0,
         lag: LoopLag = PROCESS,
         used_bytes: Callable[[], int] | None = None,
+        return_memory: Callable[[], None] = free_memory.return_to_system,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limit_bytes = memory_limit_bytes or available_bytes()
         self._lag = lag
         self._used_bytes = used_bytes or resident_bytes
+        self._return_memory = return_memory
         self._now_s = now_s
         self._share = 0.0
+        self._returned_s = float("-inf")
         self._measured_s = float("-inf")
 
     @property
     def lag_s(self) -> float:
         """The standing lag of the event loop; 0 or little if it has caught up."""
         return self._lag.standing_s
+
+    def uses_more_than(self, share: float) -> bool:
+        """Whether the process uses this share of its memory, also after it has returned what is free. Python and the C
+        library keep the memory of a burst: without this, a burst of some seconds would stop turns for ever."""
+        now_s = self._now_s()
+        if self.memory_share >= share and now_s - self._returned_s >= RETURNED_EVERY_S:
+            self._returned_s = now_s
+            self._return_memory()
+            self._measured_s = float("-inf")
+        return self.memory_share >= share
 
     @property
     def memory_share(self) -> float:

@@ -19,6 +19,26 @@ def test_memory_is_measured_twice_a_second() -> None:
     assert load.memory_share == 0.9
 
 
+def test_free_memory_is_returned_before_a_process_counts_as_short_of_it() -> None:
+    clock, used, returns = ManualClock(), [95], []
+
+    def give_back() -> None:
+        returns.append(clock.monotonic())
+        used[0] = min(used[0], 60)
+
+    load = ProcessLoad(
+        memory_limit_bytes=100, used_bytes=lambda: used[0], now_s=clock.monotonic, return_memory=give_back
+    )
+    assert not load.uses_more_than(0.9)
+    assert len(returns) == 1
+    used[0] = 95
+    clock.advance(1)
+    assert load.uses_more_than(0.9)  # not again so soon: it stops the process
+    clock.advance(5)
+    assert not load.uses_more_than(0.9)
+    assert len(returns) == 2
+
+
 def test_the_lag_of_a_process_is_the_standing_lag_of_its_loop() -> None:
     lag = LoopLag()
     load = ProcessLoad(lag=lag)

@@ -185,7 +185,7 @@ class Worker:
                 await self._stopping.wait()
 
     def _is_overloaded(self) -> bool:
-        return self._load.lag_s >= LAG_S_MAX or self._load.memory_share >= MEMORY_SHARE_MAX
+        return self._load.lag_s >= LAG_S_MAX or self._load.uses_more_than(MEMORY_SHARE_MAX)
 
     async def _claim(self, holder: str) -> Job | None:
         claim = asyncio.create_task(self._poll(holder))

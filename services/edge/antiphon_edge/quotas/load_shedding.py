@@ -90,7 +90,7 @@ class LoadShedder:
     def _require_health(self) -> None:
         if self._limits.lag_s and self._load.lag_s >= self._limits.lag_s:
             raise self._shed("lag", "The server is overloaded.", LAG_RETRY_MS)
-        if self._load.memory_share >= MEMORY_SHARE_MAX:
+        if self._load.uses_more_than(MEMORY_SHARE_MAX):
             raise self._shed("memory", "The server is short of memory.", MEMORY_RETRY_MS)
 
     def _shed(self, limit: str, why: str, retry_ms: int) -> Unavailable:
