@@ -53,6 +53,7 @@ SOCKET_HISTORIES_BYTES_MAX = 20 * 2**20  # all of them together: CHAIN_BYTES_MAX
 STREAM_ID_CHARS_MAX = 256  # OpenAI's
 
 # ---- JSON schemas ----
+INCLUDE_ITEMS_MAX = 64  # eight values exist, and clients may repeat them
 SCHEMA_NAME_CHARS_MAX = 64  # OpenAI's, as the next four
 SCHEMA_STRICT_DEPTH_MAX = 10  # nested objects and arrays, with `strict`
 SCHEMA_PROPERTIES_ITEMS_MAX = 5_000

@@ -93,7 +93,7 @@ class Parameters(Body):
     followed and cancelled by its id."""
     stream_options: StreamOptions | None = None
     """Options of the stream."""
-    include: list[Include] | None = None
+    include: Annotated[list[Include], Field(max_length=limits.INCLUDE_ITEMS_MAX)] | None = None
     """Parts to add to the response: log probabilities of its text, or an encrypted copy of its reasoning. The other
     values have no effect."""
     metadata: Metadata | None = None

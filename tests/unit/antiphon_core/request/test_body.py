@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
+from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import ITEM_ID_CHARS_MAX
@@ -88,6 +89,12 @@ def test_an_unsupported_or_unknown_member_is_rejected_by_name(members: dict[str,
     with pytest.raises(InvalidRequest) as caught:
         parse(**members)
     assert (caught.value.field, caught.value.code) == (field, code)
+
+
+def test_too_many_include_values_are_rejected() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse(include=["reasoning.encrypted_content"] * (limits.INCLUDE_ITEMS_MAX + 1))
+    assert caught.value.field == "include"
 
 
 def test_an_unknown_include_value_is_rejected_with_the_known_values() -> None:
