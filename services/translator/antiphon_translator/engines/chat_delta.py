@@ -111,11 +111,7 @@ def _content_pieces(content: object, unread: UnreadReport) -> Iterator[TextPiece
         yield TextPiece(Text, content)
         return
     for part in listed(content):
-        try:
-            text = _text_in(part)
-        except RecursionError:
-            text = ""
-        if text:
+        if text := _text_in(part):
             yield TextPiece(_kind_of(part), text)
         elif not isinstance(part, dict) or not set(_TEXTS) & set(part):
             unread.note("content", part)
@@ -131,7 +127,14 @@ def _kind_of(part: object) -> Kind:
 
 def _text_in(value: object) -> str:
     """The text in a value: of an object, in the first of its members that has one; of a list, in all its parts. Numbers
-    are texts that a server forgot to quote."""
+    are texts that a server forgot to quote. None in a value that is nested too deep."""
+    try:
+        return _nested_text(value)
+    except RecursionError:
+        return ""
+
+
+def _nested_text(value: object) -> str:
     match value:
         case str():
             return value
@@ -140,9 +143,9 @@ def _text_in(value: object) -> str:
         case int() | float():
             return str(value)
         case dict():
-            return next((text for name in _TEXTS if (text := _text_in(value.get(name)))), "")
+            return next((text for name in _TEXTS if (text := _nested_text(value.get(name)))), "")
         case list():
-            return "".join(map(_text_in, listed(value)))
+            return "".join(map(_nested_text, listed(value)))
     return ""
 
 

@@ -60,3 +60,9 @@ def test_piece_that_cannot_be_read_is_noted(delta: Object, part: str) -> None:
     unread = NotedParts()
     assert not list(pieces_of({"delta": delta}, unread))
     assert unread.parts == [part]
+
+
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content", "refusal"])
+def test_text_that_is_nested_too_deep_loses_nothing_else(name: str) -> None:
+    delta = {name: nested(5_000), "content": "a"}
+    assert list(pieces_of({"delta": delta}, NotedParts())) == [TextPiece(Text, "a")]
