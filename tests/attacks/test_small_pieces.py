@@ -4,7 +4,9 @@ kilobytes of them at a time, so that the requests of others are served in betwee
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import gzip
+import zlib
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -14,6 +16,7 @@ from yarl import URL
 
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
 from antiphon_edge.http import socket_frames
+from antiphon_edge.http.byte_budget import ByteBudget, Excess
 from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES
 from antiphon_edge.http.socket_frames import CheckedFrames
@@ -207,6 +210,28 @@ async def test_body_in_chunks_of_one_byte_is_parsed_a_few_kilobytes_in_each_iter
     assert heartbeat.turns >= reads
     assert max(fed) <= FRAMED_BYTES
     assert len([size for size in fed if not size]) <= reads  # aiohttp feeds the parser again, once for each pause
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
+async def test_each_piece_of_a_compressed_body_is_decoded_in_an_iteration_of_its_own(
+    edge: RunningEdge, compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = b'{"model": "m", "input": "hi"}' + b" " * 8 * 2**20
+    encoding = "gzip" if compress is gzip.compress else "deflate"
+    taken = list[int]()
+    take = ByteBudget.take
+
+    async with beating() as heartbeat:
+
+        def noted(budget: ByteBudget, holder: str, size: int) -> Excess | None:
+            taken.append(heartbeat.turns)
+            return take(budget, holder, size)
+
+        monkeypatch.setattr(ByteBudget, "take", noted)
+        headers = {"Content-Encoding": encoding, "Content-Type": "application/json"}
+        answer = await edge.ask("POST", "/v1/responses", compress(body), headers=headers)
+    assert answer.status == 200
+    assert len(set(taken)) >= 8
 
 
 @pytest.mark.parametrize(
