@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from antiphon_core.errors import RequestRateExceeded, Unavailable
@@ -45,3 +47,18 @@ def test_a_turn_that_ended_is_not_counted() -> None:
 
 def test_without_limits_nothing_is_rejected() -> None:
     assert admitted(shedder(0), "a", 5_000) == 5_000
+
+
+@pytest.mark.parametrize(("bytes_behind", "is_admitted"), [(60, True), (95, False)])
+def test_turn_is_rejected_for_memory_only_when_returning_free_memory_does_not_help(
+    bytes_behind: int, is_admitted: bool
+) -> None:
+    used = [95]
+
+    def return_memory() -> None:
+        used[0] = bytes_behind
+
+    load = ProcessLoad(memory_limit_bytes=100, used_bytes=lambda: used[0], return_memory=return_memory)
+    admits = nullcontext() if is_admitted else pytest.raises(Unavailable, match="short of memory")
+    with admits:
+        LoadShedder(LoadLimits(), load).begin("t")
