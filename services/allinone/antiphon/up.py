@@ -112,7 +112,7 @@ async def run(plan: Plan, settings: Settings) -> None:
     await lifecycle.run(
         [models, *parts, _Welcome(process, models)],
         on_started=lambda: None,
-        on_signal=lambda _: print(stop_notice.for_terminal(process), flush=True),
+        on_signal=lambda _: logs.announce(stop_notice.for_terminal(process)),
         drain_time=process.drain_time,
     )
 
