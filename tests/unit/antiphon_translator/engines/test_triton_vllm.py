@@ -148,7 +148,7 @@ def test_log_probabilities_are_read_with_their_ids() -> None:
     ruled_out = read(reader, text_output="", logprobs='[{"4": {"logprob": -Infinity, "rank": 1}}]')
     assert ruled_out == TextChunk(logprobs=(TokenLogprob(4, -inf, (Alternative(4, -inf),)),))
     assert read(reader, text_output="b", logprobs="null") == TextChunk("b")
-    for wrong in ("[", '[{"x": {}}]', "[{}]", "[7]"):
+    for wrong in ("[", '[{"x": {}}]', "[{}]", "[7]", "[" * 100_000):
         with pytest.raises(EngineFault, match="cannot be read"):
             read(reader, text_output="a", logprobs=wrong)
 
