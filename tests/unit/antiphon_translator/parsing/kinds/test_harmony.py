@@ -28,6 +28,9 @@ ARGUMENTS = '<|constrain|>json<|message|>{"x": 1}'
         ("<|channel|>final", []),
         ('<|channel|>final {"a": 1}', [Break(), Text('{"a": 1}')]),
         ("<|channel|>??<|end|>", [Break(), Text("??")]),
+        ("<|channel|>??<|message|>", [Break(), Text("??")]),
+        ("<|channel|>analysis hm<|message|><|end|>", [Break(), Reasoning("hm")]),
+        ("<|channel|>final<|message|><|return|>", [Break()]),
         (
             "<|channel|>analysis hm<|end|><|start|>assistant<|channel|>final<|message|>Hi",
             [Break(), Reasoning("hm"), Break(), Text("Hi")],
