@@ -69,8 +69,8 @@ class TextTranslator(ScriptedTranslator):
     """A translator that reports no token ids. Its events after the opening are numbered like those of a background
     response."""
 
-    async def _play(self, turn: Turn, asked: Object) -> AsyncGenerator[Batch, None]:
-        async for batch in super()._play(turn, asked):
+    async def _play(self, turn: Turn, asked: Object, hangs: bool) -> AsyncGenerator[Batch, None]:
+        async for batch in super()._play(turn, asked, hangs):
             if batch.first_sequence < 2:
                 continue
             told = [event | {"sequence_number": event["sequence_number"] + 1} for event in events.decode(batch.frames)]

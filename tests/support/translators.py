@@ -20,7 +20,7 @@ PART: Object = {"type": "output_text", "text": "", "annotations": [], "logprobs"
 @dataclass
 class ScriptedTranslator:
     """Answers every turn with `words`, one event per batch. After them `fault` is raised, or the turn hangs if `hang`
-    is set."""
+    was set when it began."""
 
     words: Sequence[str] = ("Hello", " there")
     fault: Exception | None = None
@@ -44,10 +44,11 @@ class ScriptedTranslator:
         if asked["model"] != "m":
             raise ModelNotFound.of(asked["model"])
         self.turns.append(turn)
+        hangs = self.hang
         if self.hangs_at_once:
             await asyncio.Event().wait()
         try:
-            async for batch in self._play(turn, asked):
+            async for batch in self._play(turn, asked, hangs):
                 if flow is not None:
                     await flow.wait_until_open()
                 receive(batch)
@@ -55,7 +56,7 @@ class ScriptedTranslator:
         finally:
             self.closed.set()
 
-    async def _play(self, turn: Turn, asked: Object) -> AsyncGenerator[Batch, None]:
+    async def _play(self, turn: Turn, asked: Object, hangs: bool) -> AsyncGenerator[Batch, None]:
         body = response.skeleton(asked, response_id=turn.response_id, created_at=turn.created_at)
         place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
         text = "".join(self.words)
@@ -77,7 +78,7 @@ class ScriptedTranslator:
             yield _batch(number, event)
         if self.fault is not None:
             raise self.fault
-        if self.hang:
+        if hangs:
             await asyncio.Event().wait()
         for number, event in enumerate(closing, len(opening)):
             yield _batch(number, event)

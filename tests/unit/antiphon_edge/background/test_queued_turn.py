@@ -301,13 +301,13 @@ class BreakingTranslator(TextTranslator):
         super().__init__()
         self.breaks = list(breaks)
 
-    async def _play(self, turn: Turn, asked: Object) -> AsyncGenerator[Batch, None]:
+    async def _play(self, turn: Turn, asked: Object, hangs: bool) -> AsyncGenerator[Batch, None]:
         left = self.breaks.pop(0) if self.breaks else None
         said = Fold()
         body = response.skeleton(asked, response_id=turn.response_id, created_at=turn.created_at)
         body["usage"] = response.usage(input_tokens=3, output_tokens=2)
         said.feed(first_sequence=2, count=1, frames=events.encode({"type": events.CREATED, "response": body}))
-        async for batch in super()._play(turn, asked):
+        async for batch in super()._play(turn, asked, hangs):
             if left == 0:
                 yield await failure(said, EngineUnavailable("The engine broke down."))
                 return

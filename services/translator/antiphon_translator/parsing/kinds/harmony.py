@@ -86,7 +86,7 @@ class Harmony:
         if name is not None:
             return (yield from self._call(reading, name))
         phase = "commentary" if channel == "commentary" else None
-        if not is_begun and self._has_other_words(header) and (yield from self._is_at_end(reading)):
+        if not is_begun and self._has_other_words(header) and (yield from self._is_empty(reading)):
             reading.cursor.back(self.message)  # the cursor must stand right behind a text when the text is emitted
             self._show_header(reading, header)  # the message is empty: the header is all that was written
             yield from reading.cursor.literal(self.message)
@@ -95,10 +95,12 @@ class Harmony:
         is_reasoning = channel == "analysis" or recipient not in _NOBODY
         return (yield from self._to_end(reading, reading.out.reasoning if is_reasoning else reading.out.text))
 
-    def _is_at_end(self, reading: Reading) -> Reader[bool]:
-        """Whether the message ends here, or the text does."""
+    def _is_empty(self, reading: Reading) -> Reader[bool]:
+        """Whether the message ends where it begins. One that is cut off there may go on."""
         cursor = reading.cursor
-        return not (yield from cursor.peek()) or (yield from cursor.comes_next(self.ends))
+        if not (yield from cursor.peek()):
+            return not cursor.is_cut_off
+        return (yield from cursor.comes_next(self.ends))
 
     def _has_other_words(self, header: str) -> bool:
         words = self._header_words.match(header)
