@@ -14,9 +14,9 @@ from aiohttp import http
 from aiohttp._websocket import helpers
 from yarl import URL
 
+from antiphon_core.byte_budget import ByteBudget, Excess
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
 from antiphon_edge.http import socket_frames
-from antiphon_edge.http.byte_budget import ByteBudget, Excess
 from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES
 from antiphon_edge.http.socket_frames import CheckedFrames

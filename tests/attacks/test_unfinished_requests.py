@@ -12,9 +12,9 @@ import pytest
 from aiohttp import WSMsgType
 from yarl import URL
 
+from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.limits import HEAD_BYTES_MAX, HEADS_BYTES_MAX
 from antiphon_edge.callers.authentication import TENANT_HEADER
-from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.routes import bodies
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.raw_http import RawAnswer, head, read

@@ -74,9 +74,10 @@ CONNECTIONS_LIMITED = counter(
 )
 BYTES_REJECTED = counter(
     "antiphon_request_bytes_rejected_total",
-    "Requests and messages that were rejected while they were received, because all unfinished heads or bodies "
-    "together, or those of one peer or tenant, reached their limit in bytes.",
-    targets=[EDGE],
+    "Requests, messages and turns that were rejected, because all unfinished heads or bodies, or running turns, "
+    "together, or those of one peer or tenant, reached their limit in bytes; and histories that a WebSocket did not "
+    "keep for that reason.",
+    targets=[EDGE, TRANSLATOR],
     labels=("kind", "limit"),
 )
 

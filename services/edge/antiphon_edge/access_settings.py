@@ -27,6 +27,7 @@ _MAY_BE_ZERO = (
     "requests_per_minute",
     "tokens_per_minute",
     "streams_per_tenant",
+    "turns_bytes_max",
     "turns_max",
     "shed_lag_ms",
     "memory_limit_bytes",
@@ -116,6 +117,15 @@ class AccessSettings:
         metadata={
             "doc": "Milliseconds by which the event loop may be late, three times in a row, before new turns are "
             "rejected with 503. 0 for no limit."
+        },
+    )
+    turns_bytes_max: int = field(
+        default=0,
+        metadata={
+            "doc": "Bytes of requests, and of the histories that they continue, that turns in progress may hold in one "
+            "process, which takes about three times as much memory for them. WebSockets may keep twice as many bytes "
+            "of responses that are not stored. A tenant may have four times what is still free. 0 for a tenth of the "
+            "process's memory."
         },
     )
     memory_limit_bytes: int = field(

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.clock import Clock
 from antiphon_core.drain_time import DrainTime
 from antiphon_core.errors import Unavailable
@@ -25,7 +26,6 @@ from antiphon_edge.callers.authentication import Authenticator
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.console.routes import ConsoleRoutes
 from antiphon_edge.http import connections, dropped_tools, encodings, pages, request_ids
-from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.http.connection_table import ConnectionLimits, ConnectionTable
 from antiphon_edge.http.connections import WriteBounds
 from antiphon_edge.http.cors import Cors

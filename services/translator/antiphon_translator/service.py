@@ -31,6 +31,7 @@ from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.limits import BATCH_BYTES_MAX
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
+from antiphon_core.process_load import bytes_for_turns
 from antiphon_core.telemetry import remedies
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
@@ -50,6 +51,7 @@ from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.sliced_delivery import SlicedDelivery
 from antiphon_translator.turn import turn_prompt
 from antiphon_translator.turn.turn_plan import TurnPlan
+from antiphon_translator.turn_bytes import HeldTurn, TurnBytes
 
 if TYPE_CHECKING:
     from antiphon_translator.media.fetching import Fetcher
@@ -90,6 +92,7 @@ class TranslatorService:
         self._ids_of = ids_of
         self._fetcher: Fetcher | None = None
         self._check_budgets = CheckBudgets()
+        self._turn_bytes = TurnBytes(settings.turns_bytes_max or bytes_for_turns())
         self._is_closed = False
         self._routes: dict[str, _Route] = {}
 
@@ -131,14 +134,16 @@ class TranslatorService:
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        route = await self._route_of(turn)
-        watch = GenerationWatch(route.model.name, turn.response_id)
-        with watch.running():
-            await self._generate(turn, route, watch, receive, flow or Flow(), resume, checkpoints)
+        with self._turn_bytes.held(turn) as held:
+            route = await self._route_of(turn)
+            watch = GenerationWatch(route.model.name, turn.response_id)
+            with watch.running():
+                await self._generate(turn, held, route, watch, receive, flow or Flow(), resume, checkpoints)
 
     async def _generate(
         self,
         turn: Turn,
+        held: HeldTurn,
         route: _Route,
         watch: GenerationWatch,
         receive: Receive,
@@ -147,7 +152,7 @@ class TranslatorService:
         checkpoints: bool,
     ) -> None:
         controls = await route.engine.controls()
-        downloads = await self._downloads(turn, route.model.sight.with_controls(controls))
+        downloads = await self._downloads(turn, held, route.model.sight.with_controls(controls))
 
         def start() -> tuple[TurnPipeline, list[Batch], GenerationRequest]:
             ids, level = self._ids_of(turn.response_id), route.engine.level
@@ -169,18 +174,23 @@ class TranslatorService:
         watch.note_check(pipeline.mismatch, is_unchecked=pipeline.is_unchecked)
 
     async def count_tokens(self, turn: Turn) -> int:
-        route = await self._route_of(turn)
-        sight = route.model.sight
-        downloads = await self._downloads(turn, sight)
-        return await _off_loop_if_long(
-            turn, lambda: turn_prompt.count(route.model, turn, TurnMedia(sight, downloads)), downloads
-        )
+        with self._turn_bytes.held(turn) as held:
+            route = await self._route_of(turn)
+            sight = route.model.sight
+            downloads = await self._downloads(turn, held, sight)
+            return await _off_loop_if_long(
+                turn, lambda: turn_prompt.count(route.model, turn, TurnMedia(sight, downloads)), downloads
+            )
 
     async def check(self, turn: Turn) -> None:
+        with self._turn_bytes.held(turn) as held:
+            await self._check(turn, held)
+
+    async def _check(self, turn: Turn, held: HeldTurn) -> None:
         route = await self._route_of(turn)
         controls = await _controls_if_up(route.engine)
         sight = route.model.sight if controls is None else route.model.sight.with_controls(controls)
-        downloads = await self._downloads(turn, sight)
+        downloads = await self._downloads(turn, held, sight)
 
         def check() -> None:
             if controls is None:
@@ -213,8 +223,8 @@ class TranslatorService:
             reasons = [f"{model.id}: {model.reason}" for model in models] or ["No model is configured."]
             raise TranslatorUnavailable(" ".join(reasons))
 
-    async def _downloads(self, turn: Turn, sight: Sight) -> Downloads:
-        """Fetches the URLs of a turn's images and files."""
+    async def _downloads(self, turn: Turn, held: HeldTurn, sight: Sight) -> Downloads:
+        """Fetches the URLs of a turn's images and files. Their content counts in `held`."""
         if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
             return NOTHING
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
@@ -223,7 +233,9 @@ class TranslatorService:
         if self._fetcher is None:
             # Only turns with URLs need an HTTP client. A thread imports it: the event loop would stand still for 0.1 s.
             await asyncio.to_thread(import_module, "antiphon_translator.media.fetching")
-        return await self._url_fetcher().fetch(wanted, tenant=turn.tenant)
+        downloads = await self._url_fetcher().fetch(wanted, tenant=turn.tenant)
+        held.add_downloads(downloads)
+        return downloads
 
     def _url_fetcher(self) -> Fetcher:
         from antiphon_translator.media.fetching import Fetcher, FetchRules

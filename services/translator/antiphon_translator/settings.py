@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from antiphon_core import limits
-from antiphon_core.config import Port
+from antiphon_core.config import Port, setting
 from antiphon_core.rpc.settings import RpcServerSettings
 
 
@@ -38,6 +38,13 @@ class TranslatorSettings(RpcServerSettings):
     generation_s: float = field(
         default=3_600.0,
         metadata={"doc": "Timeout of one whole generation, in seconds, also while the engine still sends tokens."},
+    )
+    turns_bytes_max: int = setting(
+        0,
+        "Bytes of requests with their histories, and of fetched images and files, that turns in progress may hold in "
+        "one process, which takes about three times as much memory for them. A tenant may have four times what is "
+        "still free. 0 for a tenth of the container's or machine's memory.",
+        least=0,
     )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running turns get to end after SIGTERM."})
 

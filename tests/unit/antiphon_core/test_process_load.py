@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.loop_lag import LoopLag
-from antiphon_core.process_load import ProcessLoad, available_bytes, resident_bytes
+from antiphon_core.process_load import ProcessLoad, available_bytes, bytes_for_turns, resident_bytes
 
 
 def test_memory_is_measured_twice_a_second() -> None:
@@ -56,6 +56,10 @@ def test_the_limit_of_a_container_counts_where_there_is_one(
         path.write_text(text)
     machine = available_bytes(())
     assert available_bytes((path,)) == (expected or machine)
+
+
+def test_turns_may_hold_a_tenth_of_the_memory() -> None:
+    assert (bytes_for_turns(1_000), bytes_for_turns()) == (100, available_bytes() // 10)
 
 
 def test_resident_memory_is_below_available_memory() -> None:

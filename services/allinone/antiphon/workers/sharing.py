@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from antiphon.settings import Settings
 from antiphon_core.config import SettingsError
-from antiphon_core.process_load import available_bytes
+from antiphon_core.process_load import available_bytes, bytes_for_turns
 
 _ALONE = (
     "Run the store as a process of its own (antiphon serve --target=store), and the workers with ANTIPHON_EDGE_STORE"
@@ -45,9 +45,16 @@ def of_one_worker(settings: Settings) -> Settings:
     count, edge, worker = settings.serve.workers, settings.edge, settings.worker
     edge_bytes = (edge.memory_limit_bytes or available_bytes()) // count
     worker_bytes = worker.memory_limit_bytes // count or edge_bytes
+    turns_bytes = (settings.translator.turns_bytes_max or bytes_for_turns()) // count
     return replace(
         settings,
-        edge=replace(edge, replicas=edge.replicas * count, memory_limit_bytes=edge_bytes),
+        edge=replace(
+            edge,
+            replicas=edge.replicas * count,
+            memory_limit_bytes=edge_bytes,
+            turns_bytes_max=edge.turns_bytes_max // count,
+        ),
+        translator=replace(settings.translator, turns_bytes_max=turns_bytes),
         worker=replace(worker, memory_limit_bytes=worker_bytes),
     )
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol, Self
 
 from aiohttp import web
 
+from antiphon_core.byte_budget import Tally
 from antiphon_edge.access_settings import AccessSettings
-from antiphon_edge.http.byte_budget import Tally
 from antiphon_edge.http.paced_reads import PLAIN_BYTES
 from antiphon_edge.http.socket_frames import CheckedFrames, Violation
 

@@ -8,8 +8,8 @@ allow a head of 8 MiB.
 
 from __future__ import annotations
 
+from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.limits import HEAD_BYTES_MAX
-from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.http.http_errors import raw_rejection
 
 HEAD_REJECTED = raw_rejection(

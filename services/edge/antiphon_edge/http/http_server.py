@@ -24,12 +24,12 @@ from aiohttp.http_exceptions import (
 )
 from aiohttp.web_protocol import ERROR
 
+from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.errors import Unavailable
 from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, HEADS_BYTES_MAX, URL_BYTES_MAX
 from antiphon_core.tracebacks import release_frames
 from antiphon_edge.http import ambiguity, request_ids
-from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.http.chunk_framing import FramingBound
 from antiphon_edge.http.connection_table import ConnectionTable
 from antiphon_edge.http.connections import StreamConnection

@@ -3,27 +3,29 @@
     429   The tenant uses its share of the turns that this process may run. Other tenants are admitted.
     503   The process is full, its event loop is late, or its memory is nearly used up. Another edge may have room.
 
-A tenant may run up to SHARE times as many turns as are free (dynamic thresholds, as for shared buffers). A single
-tenant gets 80 % of all turns, the next one 80 % of the rest. As turns end, the shares become even: 44 % for each of two
-tenants, 9.8 % for each of ten, with 2.4 % left for the first turns of another tenant.
+Turns are counted, and the bytes that they hold until they end (byte_budget.py). A tenant may have up to SHARE times as
+much of each as is free. A single tenant gets 80 % of all turns, the next one 80 % of the rest. As turns end, the shares
+become even: 44 % for each of two tenants, 9.8 % for each of ten, with 2.4 % left for the first turns of another tenant.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
+from antiphon_core.byte_budget import SHARE, ByteBudget, Tally
 from antiphon_core.errors import RequestRateExceeded, Unavailable
-from antiphon_core.process_load import ProcessLoad
+from antiphon_core.process_load import ProcessLoad, bytes_for_turns
 from antiphon_core.telemetry import metrics
 from antiphon_edge.access_settings import AccessSettings
 
-SHARE = 4
 MEMORY_SHARE_MAX = 0.9
+HISTORIES = 2
+"""How many bytes of histories connections keep for each byte of turns: a turn takes three times its bytes, and a
+history only once."""
 TURN_RETRY_MS = 1_000  # a guess: the time when a running turn ends is unknown
 LAG_RETRY_MS = 2_000
 MEMORY_RETRY_MS = 5_000
@@ -35,10 +37,31 @@ class LoadLimits:
 
     turns: int = 0
     lag_s: float = 0.0
+    turns_bytes: int = 0
 
     @classmethod
     def of(cls, settings: AccessSettings) -> Self:
-        return cls(settings.turns_max, settings.shed_lag_ms / 1000)
+        turns_bytes = settings.turns_bytes_max or bytes_for_turns(settings.memory_limit_bytes)
+        return cls(settings.turns_max, settings.shed_lag_ms / 1000, turns_bytes)
+
+
+class RunningTurn:
+    """The place of a turn in its process."""
+
+    def __init__(self, shedder: LoadShedder, tenant: str) -> None:
+        self._shedder = shedder
+        self._tenant = tenant
+        self._bytes = Tally(shedder.held_bytes, tenant)
+
+    def hold(self, size: int) -> None:
+        """Counts more bytes that the turn holds until it ends. RequestRateExceeded: over the tenant's share.
+        Unavailable: the process has no room for them."""
+        self._bytes.add(size)
+
+    def end(self) -> None:
+        """Takes note that the turn has ended. Call it once."""
+        self._bytes.clear()
+        self._shedder.end(self._tenant)
 
 
 class LoadShedder:
@@ -49,9 +72,14 @@ class LoadShedder:
         self._load = load
         self._turns: Counter[str] = Counter()
         self._total = 0
+        turns_bytes = limits.turns_bytes or sys.maxsize
+        self.held_bytes = ByteBudget("turns", total=turns_bytes, state="in progress")
+        """The bytes of requests and histories that turns hold."""
+        self.kept_bytes = ByteBudget("histories", total=HISTORIES * turns_bytes)
+        """The bytes of histories that connections keep for their next turns."""
 
-    def begin(self, tenant: str) -> Callable[[], None]:
-        """Admits a turn. Call the returned function when the turn has ended.
+    def begin(self, tenant: str) -> RunningTurn:
+        """Admits a turn.
 
         Raises:
             RequestRateExceeded: the tenant uses its share.
@@ -70,18 +98,10 @@ class LoadShedder:
             )
         self._turns[tenant] += 1
         self._total += 1
-        return lambda: self._end(tenant)
+        return RunningTurn(self, tenant)
 
-    @contextmanager
-    def turn(self, tenant: str) -> Iterator[None]:
-        """Admits a turn, as `begin` does; the turn ends with the block."""
-        end = self.begin(tenant)
-        try:
-            yield
-        finally:
-            end()
-
-    def _end(self, tenant: str) -> None:
+    def end(self, tenant: str) -> None:
+        """Takes note that a turn of a tenant has ended."""
         self._total -= 1
         self._turns[tenant] -= 1
         if not self._turns[tenant]:

@@ -150,19 +150,21 @@ class RateLimiter:
 
         Raises what `admit` raises, RequestRateExceeded also when all slots are taken, and Unavailable if the process is
         overloaded."""
-        end_turn = self.shedder.begin(tenant) if generates else _nothing
+        turn = self.shedder.begin(tenant) if generates else None
         try:
             slot = await self._take_slot(tenant, generates=generates)
         except BaseException:
-            end_turn()
+            if turn is not None:
+                turn.end()
             raise
 
         def give_back() -> None:
-            end_turn()
+            if turn is not None:
+                turn.end()
             if slot is not None:
                 self._give_back(tenant, slot)
 
-        with StreamSlot(give_back).held_by_request():
+        with StreamSlot(give_back, turn).held_by_request():
             yield
 
     async def _take_slot(self, tenant: str, *, generates: bool) -> str | None:
@@ -236,10 +238,6 @@ class RateLimiter:
         )
         error = TokenRateExceeded if is_of_tokens else RequestRateExceeded
         return error(message, retry_after_ms=wait_ms)
-
-
-def _nothing() -> None:
-    """The `end_turn` of a request that generates nothing."""
 
 
 def _draw(bucket: str, per_minute: int, *, amount: int = 0, at_least: int = 0) -> Draw:

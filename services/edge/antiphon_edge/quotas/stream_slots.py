@@ -1,5 +1,5 @@
 """Stream slots: the concurrent streams of a tenant. A request holds one slot, and work that outlives the request keeps
-it."""
+it, with the place of its turn in the process."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from antiphon_edge.quotas.load_shedding import RunningTurn
+
 
 class StreamSlot:
     """One slot with several holders. It is given back when the last holder ends."""
 
-    def __init__(self, give_back: Callable[[], None]) -> None:
+    def __init__(self, give_back: Callable[[], None], turn: RunningTurn | None = None) -> None:
+        """`turn` is that of the request, if it generates a response. `give_back` ends it."""
         self._give_back = give_back
         self._holders = 0
+        self.turn = turn
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -45,6 +49,14 @@ def held_by_task() -> Iterator[None]:
         return
     with slot.held():
         yield
+
+
+def hold_bytes(size: int) -> None:
+    """Counts bytes that the turn of this request holds until it ends. Does nothing for a request without a turn.
+    RequestRateExceeded, Unavailable: there is no room for them."""
+    slot = _of_request.get()
+    if slot is not None and slot.turn is not None:
+        slot.turn.hold(size)
 
 
 _of_request: ContextVar[StreamSlot | None] = ContextVar("_of_request", default=None)

@@ -1,7 +1,7 @@
 """Reads and parses request bodies. Large ones are parsed outside the event loop.
 
 The bytes that are read and not parsed yet have a limit per tenant, so that a client that sends many bodies slowly does
-not block other tenants.
+not block other tenants. Those of a turn count until the turn ends.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import TypeVar
 from aiohttp import web
 
 from antiphon_core import offload
+from antiphon_core.byte_budget import ByteBudget, Tally
 from antiphon_core.jsons import work_bytes
 from antiphon_edge.callers.tenancy import tenant_of
-from antiphon_edge.http.byte_budget import ByteBudget, Tally
 from antiphon_edge.http.encodings import decoder_of
+from antiphon_edge.quotas.stream_slots import hold_bytes
 
 T = TypeVar("T")
 
@@ -38,7 +39,9 @@ async def parsed(request: web.Request, parse: Callable[[bytes], T]) -> T:
     """Reads the body, and parses it with `parse`. RequestRateExceeded, Unavailable: over the budget."""
     with tally_of(request) as tally:
         body = await _read(request, tally)
-        return await offload.run(partial(parse, body), size_bytes=work_bytes(body))
+        size_bytes = work_bytes(body)
+        hold_bytes(size_bytes)
+        return await offload.run(partial(parse, body), size_bytes=size_bytes)
 
 
 async def _read(request: web.Request, tally: Tally) -> bytes:

@@ -34,6 +34,7 @@ from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import correlation, metrics, phases
+from antiphon_edge.quotas.stream_slots import hold_bytes
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import opened
 from antiphon_edge.sealed.sealing import Sealer
@@ -109,6 +110,7 @@ class TurnStarter:
                 await self.watch.require_room()
             stored = start.history.items
             turn = await self._turn(tenant, response_id, request, stored, given, carried=carried, must_fit=is_kept)
+            hold_bytes(max(0, turn.size_bytes - request.work_bytes))  # the history, and what the input refers to
         except BaseException:
             self.cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
             raise

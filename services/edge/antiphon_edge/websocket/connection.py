@@ -20,6 +20,7 @@ from functools import partial
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from antiphon_core import offload
+from antiphon_core.byte_budget import Tally
 from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, InvalidRequest, Unavailable
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
@@ -32,12 +33,14 @@ from antiphon_edge.http import connections
 from antiphon_edge.http.allowance import Allowance, Rate
 from antiphon_edge.http.socket_frames import Violation
 from antiphon_edge.quotas.admission import limiter_of
+from antiphon_edge.quotas.stream_slots import StreamSlot, hold_bytes
 from antiphon_edge.routes import bodies, sessions
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import messages as socket_messages
 from antiphon_edge.websocket.lanes import Lanes, LaneTurn, Phase
+from antiphon_edge.websocket.local_histories import LocalHistories
 from antiphon_edge.websocket.messages import Cancel, Create
 from antiphon_edge.websocket.outbox import LaneQueue, Outbox
 from antiphon_edge.websocket.warm_up import WarmUps
@@ -79,7 +82,9 @@ class Connection:
         self._limiter = limiter_of(request)
         self._waiting = bodies.tally_of(request)  # bytes of requests that wait for a running response
         self._write_timeout_s = connections.bounds_of(request).write_timeout_s
-        self._lanes = Lanes(running_max=running_max if session_id is None else 1)
+        self._kept = Tally(self._limiter.shedder.kept_bytes, self._tenant)  # histories for later turns
+        histories = LocalHistories(self._kept)
+        self._lanes = Lanes(histories, running_max=running_max if session_id is None else 1)
         self._outbox = Outbox()
         self._useless = Allowance(USELESS_RATE, asyncio.get_running_loop().time)
         self.served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -135,6 +140,7 @@ class Connection:
                 await asyncio.gather(*tasks, return_exceptions=True)
             finally:  # the client may disconnect during the gather, which cancels this task
                 self._waiting.clear()
+                self._kept.clear()
                 self._running.clear()
                 self._writing = None  # its error refers to this connection, with all histories
                 self.served.set_result(None)
@@ -257,6 +263,7 @@ class Connection:
             await self._warm_up(turn, queue, request, carried)
             return
         async with self._admitted():
+            hold_bytes(turn.create.work_bytes)
             await self._generate(turn, queue, request, carried)
 
     @asynccontextmanager
@@ -269,7 +276,8 @@ class Connection:
         self._has_free_slot = False
         try:
             await self._limiter.admit(self._tenant, generates=True)
-            with self._limiter.shedder.turn(self._tenant):
+            turn = self._limiter.shedder.begin(self._tenant)
+            with StreamSlot(turn.end, turn).held_by_request():
                 yield
         finally:
             self._has_free_slot = True

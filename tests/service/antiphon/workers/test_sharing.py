@@ -7,7 +7,7 @@ import pytest
 from antiphon.settings import ServeSettings, Settings
 from antiphon.workers.sharing import of_one_worker, require_shareable
 from antiphon_core.config import SettingsError
-from antiphon_core.process_load import available_bytes
+from antiphon_core.process_load import available_bytes, bytes_for_turns
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
 from tests.support.local_settings import settings
@@ -56,6 +56,13 @@ def test_rate_limits_that_hold_for_all_workers_are_permitted(url: str, edge: Edg
 def test_settings_of_one_worker_count_all_workers_of_all_edges() -> None:
     loaded = with_store(SQLITE, EdgeSettings(replicas=2, memory_limit_bytes=900))
     assert of_one_worker(loaded).edge == replace(loaded.edge, replicas=6, memory_limit_bytes=300)
+
+
+def test_the_bytes_of_turns_are_divided_by_the_workers() -> None:
+    loaded = with_store(SQLITE, EdgeSettings(turns_bytes_max=900))
+    one = of_one_worker(loaded)
+    assert one.edge.turns_bytes_max == 300
+    assert one.translator.turns_bytes_max == bytes_for_turns() // 3
 
 
 def test_the_memory_of_the_container_is_divided_by_the_workers() -> None:

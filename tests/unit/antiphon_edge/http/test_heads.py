@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.limits import HEAD_BYTES_MAX
-from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
 
 

@@ -39,10 +39,26 @@ def test_greedy_tenants_leave_room_for_another() -> None:
 def test_a_turn_that_ended_is_not_counted() -> None:
     shedding = shedder(1)
     for _ in range(3):
-        with shedding.turn("a"):
-            with pytest.raises(Unavailable) as refused:
-                shedding.begin("b")
-            assert int(refused.value.facts["retry_after_ms"]) >= 1_000
+        turn = shedding.begin("a")
+        with pytest.raises(Unavailable) as refused:
+            shedding.begin("b")
+        assert int(refused.value.facts["retry_after_ms"]) >= 1_000
+        turn.end()
+
+
+def test_bytes_of_turns_are_shared_and_returned_when_they_end() -> None:
+    shedding = LoadShedder(LoadLimits(turns_bytes=100), ProcessLoad(memory_limit_bytes=2**50))
+    turns = [shedding.begin("a") for _ in range(9)]
+    for turn in turns[:8]:
+        turn.hold(10)
+    with pytest.raises(RequestRateExceeded, match="turns_bytes_max"):
+        turns[8].hold(10)
+    other = shedding.begin("b")
+    other.hold(10)
+    with pytest.raises(Unavailable, match="turns_bytes_max"):
+        shedding.begin("c").hold(20)
+    turns[0].end()
+    shedding.begin("c").hold(20)
 
 
 def test_without_limits_nothing_is_rejected() -> None:

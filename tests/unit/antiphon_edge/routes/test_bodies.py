@@ -9,11 +9,11 @@ import pytest
 from aiohttp import StreamReader, web
 from aiohttp.test_utils import make_mocked_request
 
+from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.errors import InvalidRequest, RequestRateExceeded
 from antiphon_core.jsons import parse_object
 from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_edge.callers.tenancy import set_tenant
-from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.routes import bodies
 
 SHARE = 2**20

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon_core.byte_budget import ByteBudget, Tally
 from antiphon_core.errors import ChainTooLong
 from antiphon_edge.websocket.local_histories import LocalHistories
 
@@ -33,6 +34,22 @@ def test_histories_stay_within_their_byte_limit() -> None:
     assert (histories.get("a"), histories.get("b")) == (b"x" * 4, b"y" * 6)
     histories.remember("c", b"z")
     assert (histories.get("a"), histories.get("b"), histories.get("c")) == (None, b"y" * 6, b"z")
+
+
+def test_history_is_not_kept_without_room_in_the_process() -> None:
+    budget = ByteBudget("histories", total=10)
+    with Tally(budget, "t") as tally:
+        histories = LocalHistories(tally, bytes_max=8)
+        histories.remember("a", b"x" * 5)
+        histories.remember("b", b"y" * 5)  # evicts the first one
+        assert (histories.get("a"), histories.get("b"), budget.held) == (None, b"y" * 5, 5)
+        with Tally(budget, "u") as other:
+            other.add(5)
+            histories.remember("c", b"z" * 3)
+            assert (histories.get("b"), histories.get("c"), budget.held) == (b"y" * 5, None, 10)
+        histories.remember("c", b"z" * 3)
+        assert (histories.get("c"), budget.held) == (b"z" * 3, 8)
+    assert budget.held == 0
 
 
 def test_history_over_the_limit_is_rejected_when_it_is_continued() -> None:

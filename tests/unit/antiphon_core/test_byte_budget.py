@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon_core.byte_budget import ByteBudget, Excess, Tally
 from antiphon_core.errors import RequestRateExceeded, Unavailable
-from antiphon_edge.http.byte_budget import ByteBudget, Excess, Tally
 
 
 def test_bytes_beyond_the_share_or_the_total_are_rejected() -> None:
@@ -15,6 +15,15 @@ def test_bytes_beyond_the_share_or_the_total_are_rejected() -> None:
     budget.give_back("a", 10)
     assert budget.take("b", 5) is None
     assert budget.held == 10
+
+
+def test_without_fixed_shares_a_holder_gets_four_times_what_is_free() -> None:
+    budget = ByteBudget("turns", total=100)
+    assert [budget.take("a", 20) for _ in range(5)] == [None, None, None, None, Excess.SHARE]
+    assert budget.take("b", 21) is Excess.TOTAL
+    assert budget.take("b", 16) is None
+    assert budget.take("b", 1) is Excess.SHARE
+    assert budget.take("c", 4) is None
 
 
 def test_tally_returns_its_bytes_when_its_block_ends() -> None:

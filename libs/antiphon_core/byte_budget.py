@@ -1,4 +1,8 @@
-"""Budgets for the bytes of incomplete requests: a limit in total, and one for each peer or tenant."""
+"""Budgets for bytes of requests: a limit in total, and a share of it for each peer or tenant.
+
+A share is fixed, or SHARE times what is free (dynamic thresholds, as for shared buffers): a holder alone gets four
+fifths of the total, and each further one still finds room.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from antiphon_core.errors import RequestRateExceeded, Unavailable
 from antiphon_core.telemetry import metrics
 
 RETRY_MS = 1_000
+SHARE = 4
+"""How many times as much as what is free one holder may have, of a total without fixed shares."""
 
 
 class Excess(Enum):
@@ -23,9 +29,11 @@ class Excess(Enum):
 class ByteBudget:
     """Counts the bytes that peers or tenants (holders) have in use."""
 
-    def __init__(self, kind: str, *, total: int, share: int) -> None:
-        """`kind` names the budget in metrics. `share` is the limit of one holder."""
-        self._kind = kind
+    def __init__(self, kind: str, *, total: int, share: int | None = None, state: str = "being received") -> None:
+        """`kind` names the budget in metrics, and with `_bytes_max` in settings. `share` is the limit of one holder;
+        None for a dynamic one. `state` is that of the requests, in errors."""
+        self.kind = kind
+        self.state = state
         self._total = total
         self._share = share
         self._bytes = 0
@@ -37,17 +45,21 @@ class ByteBudget:
 
     def take(self, holder: str, size: int) -> Excess | None:
         """Counts bytes until `give_back`. Returns the limit that they would exceed, and then counts nothing."""
-        excess = None
-        if self._bytes_of[holder] + size > self._share:
-            excess = Excess.SHARE
-        elif self._bytes + size > self._total:
-            excess = Excess.TOTAL
+        excess = self._excess(self._bytes_of[holder], size)
         if excess is not None:
-            metrics.BYTES_REJECTED.of(self._kind, excess.value).add()
+            metrics.BYTES_REJECTED.of(self.kind, excess.value).add()
             return excess
         self._bytes += size
         self._bytes_of[holder] += size
         return None
+
+    def _excess(self, had: int, size: int) -> Excess | None:
+        free = self._total - self._bytes - size
+        if self._share is None and had and had + size > SHARE * free:
+            return Excess.SHARE
+        if self._share is not None and had + size > self._share:
+            return Excess.SHARE
+        return Excess.TOTAL if free < 0 else None
 
     def give_back(self, holder: str, size: int) -> None:
         self._bytes -= size
@@ -81,12 +93,18 @@ class Tally:
 
     def add(self, size: int) -> None:
         """Counts more bytes. RequestRateExceeded: over the holder's limit. Unavailable: over the total limit."""
-        excess = self.try_add(size)
+        excess, kind, state = self.try_add(size), self._budget.kind, self._budget.state
         if excess is Excess.SHARE:
-            message = "Too many bytes of this tenant's requests are being received at once. Try again in a moment."
-            raise RequestRateExceeded(message, retry_after_ms=RETRY_MS)
+            raise RequestRateExceeded(
+                f"Too many bytes of this tenant's requests are {state} at once. Try again in a moment. (An operator "
+                f"sets the limit with {kind}_bytes_max.)",
+                retry_after_ms=RETRY_MS,
+            )
         if excess is Excess.TOTAL:
-            raise Unavailable("The server is receiving as many bytes of requests as it can hold. Try again.")
+            raise Unavailable(
+                f"As many bytes of requests are {state} as this server has room for. Try again. (An operator sets the "
+                f"limit with {kind}_bytes_max.)"
+            )
 
     def shrink_to(self, size: int) -> None:
         """Gives back what was counted beyond `size`."""

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import TranslatorUnavailable
+from antiphon_core.ports.translator import Turn
+from antiphon_translator.media.downloads import Download, Failure, Problem
+from antiphon_translator.turn_bytes import TurnBytes
+
+
+def turn(size: int, tenant: str) -> Turn:
+    return Turn("resp_1", 0, b"r" * (size - 4), tenant=tenant)
+
+
+def test_turns_and_what_they_fetch_count_until_they_end() -> None:
+    turns = TurnBytes(100)
+    with turns.held(turn(40, "a")) as held:
+        held.add_downloads({"u": Download(b"x" * 40), "v": Failure(Problem.DOWNLOAD, "")})
+        with pytest.raises(TranslatorUnavailable, match="turns_bytes_max"):
+            held.add(1)  # over the tenant's share
+        with turns.held(turn(16, "b")), pytest.raises(TranslatorUnavailable), turns.held(turn(20, "c")):
+            pass
+    with turns.held(turn(100, "c")):
+        pass
