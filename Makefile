@@ -141,10 +141,11 @@ clients: $(VENV)/.installed-dev node_modules/.installed  ## try other people's c
 engines: $(VENV)/.installed-dev  ## try the gateway before real vLLM and llama.cpp on the CPU, and write their table: ARGS=--record
 	$(BIN)/python -m tests.engines $(ARGS)
 
-docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
+docs: $(VENV)/.installed-dev    ## write what is generated: pages of docs/reference, tables of the console and of dashboards
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md
 	$(BIN)/python -m antiphon_core.telemetry.reference_page > docs/reference/metrics.md
 	PYTHONPATH=examples/lmdb_store $(BIN)/python -m tests.contract.store.table > docs/reference/store-engines.md
+	$(BIN)/python -m antiphon_edge.console.event_table
 	$(BIN)/python -m k8s.components.grafana.panels
 	$(BIN)/python -m k8s.components.prometheus.plain_rules
 

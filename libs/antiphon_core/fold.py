@@ -1,106 +1,29 @@
 """Folds the events of a response into the response: the definition of what an event log means.
 
-Snapshots, the terminal event and the stored record must all equal the folded response. A table has the effect of each
-event on the response so far. Events that are not in the table are ignored: later events repeat their content.
+Snapshots, the terminal event and the stored record must all equal the folded response. The table of events says what
+each of them changes. One that is not in the table changes nothing: it may come from a newer service during an upgrade.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from itertools import chain, groupby
 from typing import NamedTuple
 
 from antiphon_core import events
+from antiphon_core.events import KINDS, EventKind, Target, Text
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import FOLD_DELTAS_BYTES_MAX, FOLD_LARGE_EVENT_BYTES, FOLD_PENDING_BYTES_MAX
-
-
-def _replace(response: Object, event: Object) -> Object:
-    replacement: Object = event["response"]
-    return replacement
-
-
-def _put_item(response: Object, event: Object) -> Object:
-    index = event["output_index"]
-    response["output"][index : index + 1] = [event["item"]]
-    return response
-
-
-def _put_part(response: Object, event: Object) -> Object:
-    index = event["content_index"]
-    response["output"][event["output_index"]]["content"][index : index + 1] = [event["part"]]
-    return response
-
-
-def _part_of(response: Object, event: Object) -> Object:
-    part: Object = response["output"][event["output_index"]]["content"][event["content_index"]]
-    return part
-
-
-def _append_text(response: Object, event: Object) -> Object:
-    part = _part_of(response, event)
-    part["text"] += event["delta"]
-    if event.get("logprobs"):
-        part.setdefault("logprobs", []).extend(event["logprobs"])
-    return response
-
-
-def _append_refusal(response: Object, event: Object) -> Object:
-    _part_of(response, event)["refusal"] += event["delta"]
-    return response
-
-
-def _put_summary(response: Object, event: Object) -> Object:
-    index = event["summary_index"]
-    response["output"][event["output_index"]]["summary"][index : index + 1] = [event["part"]]
-    return response
-
-
-def _append_summary(response: Object, event: Object) -> Object:
-    response["output"][event["output_index"]]["summary"][event["summary_index"]]["text"] += event["delta"]
-    return response
-
-
-def _append_to(member: str) -> Callable[[Object, Object], Object]:
-    """Makes the effect of a delta to a member of the item itself."""
-
-    def append(response: Object, event: Object) -> Object:
-        response["output"][event["output_index"]][member] += event["delta"]
-        return response
-
-    return append
-
-
-_EFFECT: dict[str, Callable[[Object, Object], Object]] = {
-    events.CREATED: _replace,
-    events.QUEUED: _replace,
-    events.IN_PROGRESS: _replace,
-    events.OUTPUT_ITEM_ADDED: _put_item,
-    events.OUTPUT_ITEM_DONE: _put_item,
-    events.CONTENT_PART_ADDED: _put_part,
-    events.CONTENT_PART_DONE: _put_part,
-    events.OUTPUT_TEXT_DELTA: _append_text,
-    events.REFUSAL_DELTA: _append_refusal,
-    events.REASONING_TEXT_DELTA: _append_text,
-    events.REASONING_SUMMARY_PART_ADDED: _put_summary,
-    events.REASONING_SUMMARY_PART_DONE: _put_summary,
-    events.REASONING_SUMMARY_TEXT_DELTA: _append_summary,
-    events.FUNCTION_CALL_ARGUMENTS_DELTA: _append_to("arguments"),
-    events.CUSTOM_TOOL_CALL_INPUT_DELTA: _append_to("input"),
-    events.COMPLETED: _replace,
-    events.INCOMPLETE: _replace,
-    events.FAILED: _replace,
-    events.CANCELLED: _replace,
-}
-
+from antiphon_core.telemetry import unknown_events
 
 _FRAME_END = b"\n\n"
 _EVENT_END = b"}\n\n"
 _NUMBER = b'"sequence_number":'
 _DELTA_MEMBERS = frozenset({"sequence_number", "delta", "logprobs"})
-_WHOLE = tuple(f"event: {name}\n".encode() for name, effect in _EFFECT.items() if effect is _replace)
-_WHOLE_DATA = tuple(f'{{"type":"{name}"'.encode() for name, effect in _EFFECT.items() if effect is _replace)
+_REPLACING = [kind.type for kind in KINDS.values() if kind.target is Target.RESPONSE and kind.content]
+_WHOLE = tuple(f"event: {name}\n".encode() for name in _REPLACING)
+_WHOLE_DATA = tuple(f'{{"type":"{name}"'.encode() for name in _REPLACING)
 """The first bytes of events that contain the whole response, as frames and as JSON."""
 
 
@@ -236,9 +159,38 @@ def _decoded(frames: bytes) -> list[Object]:
 def _apply(response: Object, log: Iterable[Object]) -> Object:
     """The response after the events in `log`. It takes over parts of the events, which must not be used again."""
     for event in _joined_deltas(log):
-        effect = _EFFECT.get(event["type"])
-        if effect is not None:
-            response = effect(response, event)
+        kind = KINDS.get(event["type"])
+        if kind is None:
+            unknown_events.note(event["type"])
+        elif kind.is_delta and kind.text is not None:
+            _append(response, event, kind.text)
+        elif kind.content:
+            response = _put(response, event, kind)
+    return response
+
+
+def _put(response: Object, event: Object, kind: EventKind) -> Object:
+    """Puts what the event carries at its target."""
+    content: Object = event[kind.content]
+    if kind.target is Target.RESPONSE:
+        return content
+    *way, (name, index) = kind.target.value
+    at = event[index]
+    _at(response, event, way)[name][at : at + 1] = [content]
+    return response
+
+
+def _append(response: Object, event: Object, text: Text) -> None:
+    owner = _at(response, event, text.target.value)
+    owner[text.member] += event["delta"]
+    if event.get("logprobs"):
+        owner.setdefault("logprobs", []).extend(event["logprobs"])
+
+
+def _at(response: Object, event: Object, way: Iterable[tuple[str, str]]) -> Object:
+    """The part of the response at the end of the way."""
+    for name, index in way:
+        response = response[name][event[index]]
     return response
 
 

@@ -13,15 +13,7 @@ from antiphon_core.ports.store import Record
 from antiphon_core.request.context import COMPACTION
 from antiphon_core.response import error_of
 
-_PART_EVENTS = {
-    "output_text": ("text", events.OUTPUT_TEXT_DELTA, events.OUTPUT_TEXT_DONE),
-    "refusal": ("refusal", events.REFUSAL_DELTA, events.REFUSAL_DONE),
-    "reasoning_text": ("text", events.REASONING_TEXT_DELTA, events.REASONING_TEXT_DONE),
-}
-_MEMBER_EVENTS = {
-    "function_call": ("arguments", events.FUNCTION_CALL_ARGUMENTS_DELTA, events.FUNCTION_CALL_ARGUMENTS_DONE),
-    "custom_tool_call": ("input", events.CUSTOM_TOOL_CALL_INPUT_DELTA, events.CUSTOM_TOOL_CALL_INPUT_DONE),
-}
+_TEXTS = {text.owner: text for text in events.TEXTS}
 _NOT_ENDED: Object = {"status": "in_progress", "completed_at": None, "error": None, "incomplete_details": None}
 
 
@@ -76,7 +68,7 @@ def _item(item: Object, index: int) -> Iterator[Object]:
 def _parts(item: Object, place: Object) -> Iterator[Object]:
     for index, part in enumerate(item.get("content") or ()):
         at = place | {"content_index": index}
-        if part["type"] in _PART_EVENTS:
+        if part["type"] in _TEXTS:
             yield from _text(part, at)
         else:
             yield {"type": events.CONTENT_PART_ADDED, "part": part, **at}
@@ -96,21 +88,23 @@ def _reasoning(item: Object, place: Object) -> Iterator[Object]:
 
 
 def _text(part: Object, at: Object) -> Iterator[Object]:
-    name, delta, done = _PART_EVENTS[part["type"]]
-    no_logprobs: Object = {"logprobs": []} if "logprobs" in part else {}
+    text = _TEXTS[part["type"]]
+    written = part[text.member]
     logprobs = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
-    yield {"type": events.CONTENT_PART_ADDED, "part": part | no_logprobs | {name: ""}, **at}
-    if part[name]:
-        yield {"type": delta, "delta": part[name], **logprobs, **at}
-    yield {"type": done, name: part[name], **logprobs, **at}
+    empty: Object = {text.member: ""} | ({"logprobs": []} if logprobs else {})
+    yield {"type": events.CONTENT_PART_ADDED, "part": part | empty, **at}
+    if written:
+        yield {"type": text.delta, "delta": written, **logprobs, **at}
+    yield {"type": text.done, text.member: written, **logprobs, **at}
 
 
 def _member(item: Object, place: Object) -> Iterator[Object]:
-    name, delta, done = _MEMBER_EVENTS[item["type"]]
-    if item[name]:
-        yield {"type": delta, "delta": item[name], **place}
-    function = {"name": item["name"]} if item["type"] == "function_call" else {}
-    yield {"type": done, **function, name: item[name], **place}
+    text = _TEXTS[item["type"]]
+    written = item[text.member]
+    if written:
+        yield {"type": text.delta, "delta": written, **place}
+    function = {"name": item["name"]} if text is events.ARGUMENTS else {}
+    yield {"type": text.done, **function, text.member: written, **place}
 
 
 def _compaction(_item: Object, place: Object) -> Iterator[Object]:

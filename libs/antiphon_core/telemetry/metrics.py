@@ -83,6 +83,12 @@ BYTES_REJECTED = counter(
 
 # ---- Turns ----
 
+UNKNOWN_EVENTS = counter(
+    "antiphon_unknown_events_total",
+    "Events of types that this release does not know: those of a newer service during an upgrade. They are passed on.",
+    targets=[EDGE, WORKER],
+)
+
 TURNS_IN_FLIGHT = gauge(
     "antiphon_turns_in_flight",
     "Turns that run now, by how they are delivered: to a caller that waits, under an idempotency key (keyed), or in "

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DELTAS } from "../../../services/edge/antiphon_edge/console/web/app/core/event-table.js";
 import { apply, fold } from "../../../services/edge/antiphon_edge/console/web/app/core/fold.js";
 
 const base = { id: "resp_1", status: "in_progress", output: [] };
@@ -35,4 +36,13 @@ test("arguments, custom input, reasoning and its summary are folded", () => {
 
 test("an unknown event changes nothing", () => {
   assert.deepEqual(fold([{ type: "response.created", response: base }, { type: "response.new_thing" }]), base);
+});
+
+test("every delta of the table extends its member", () => {
+  for (const [type, [list, member]] of Object.entries(DELTAS)) {
+    const item = list === "" ? { [member]: "a" } : { [list]: [{ [member]: "a" }] };
+    const response = apply({ ...base, output: [item] }, { type, output_index: 0, content_index: 0, delta: "b" });
+    const owner = list === "" ? response.output[0] : response.output[0][list][0];
+    assert.equal(owner[member], "ab");
+  }
 });

@@ -9,6 +9,7 @@ from antiphon_core.errors import EngineFault
 from antiphon_core.fold import Fold, fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import FOLD_PENDING_BYTES_MAX
+from antiphon_core.telemetry import unknown_events
 
 PART: Object = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
 ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
@@ -63,9 +64,13 @@ def test_the_terminal_event_is_the_response() -> None:
     assert fold([*log_of("x"), {"type": events.COMPLETED, "response": final}]) == final
 
 
-def test_unknown_events_change_nothing() -> None:
+def test_errors_and_unknown_events_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[str] = []
+    monkeypatch.setattr(unknown_events, "note", noted.append)
     log = log_of("x")
-    assert fold([*log, {"type": "response.something_new"}, events.error_event(9, EngineFault("m"))]) == fold(log)
+    new = {"type": "response.something_new"}
+    assert fold([*log, new, events.error_event(9, EngineFault("m"))]) == fold(log)
+    assert noted == ["response.something_new"]
 
 
 def test_a_fold_in_progress_equals_the_fold_of_the_log_at_every_cut() -> None:
@@ -157,7 +162,7 @@ def numbered(event: Object, number: int) -> Object:
 def test_deltas_with_a_common_head_are_kept_compactly_and_folded_correctly(count: int, words: int) -> None:
     log = [numbered(event, number) for number, event in enumerate(log_of(*['"}\n\n{,\\'] * words))]
     log[-3] |= {"logprobs": [{"token": "a"}]}
-    log.insert(-2, {"type": "response.something_new", "sequence_number": 7})
+    log.insert(-2, {"type": events.KEEP_ALIVE, "sequence_number": 7})
     passing = Fold()
     for first in range(0, len(log), count):
         batch = log[first : first + count]

@@ -15,6 +15,8 @@ from antiphon_core.ports.translator import Batch
 from antiphon_edge.chat.completions import call_of, finish_reason_of, id_of, is_call, logprobs_of, usage_of
 from antiphon_edge.chat.error_translator import ErrorTranslator
 
+_TEXTS = {text.delta: text for text in events.TEXTS if text.chat}
+
 
 def frame(data: Object) -> bytes:
     """A server-sent event in the form of chat completions: without an `event` field."""
@@ -64,29 +66,20 @@ class ChunkStream:
         }
         return self._delta({"role": "assistant", "content": "", "refusal": None})
 
-    def _text(self, event: Object) -> bytes:
-        return self._delta({"content": event["delta"]}, logprobs=logprobs_of(event["logprobs"]))
-
-    def _refusal(self, event: Object) -> bytes:
-        return self._delta({"refusal": event["delta"]})
-
-    def _thought(self, event: Object) -> bytes:
-        return self._delta({"reasoning_content": event["delta"]})
-
     def _item(self, event: Object) -> bytes:
         if not is_call(event["item"]):
             return b""
         index = self._calls[event["output_index"]] = len(self._calls)
         return self._delta({"tool_calls": [{"index": index, **call_of(event["item"])}]})
 
-    def _arguments(self, event: Object) -> bytes:
-        return self._call(event, {"function": {"arguments": event["delta"]}})
-
-    def _input(self, event: Object) -> bytes:
-        return self._call(event, {"custom": {"input": event["delta"]}})
-
-    def _call(self, event: Object, more: Object) -> bytes:
-        return self._delta({"tool_calls": [{"index": self._calls[event["output_index"]], **more}]})
+    def _text(self, event: Object) -> bytes:
+        text = _TEXTS[event["type"]]
+        *call, member = text.chat
+        if not call:
+            logprobs = logprobs_of(event["logprobs"]) if text.has_logprobs else None
+            return self._delta({member: event["delta"]}, logprobs=logprobs)
+        index = self._calls[event["output_index"]]
+        return self._delta({"tool_calls": [{"index": index, call[0]: {member: event["delta"]}}]})
 
     def _end(self, event: Object) -> bytes:
         response = event["response"]
@@ -109,12 +102,8 @@ class ChunkStream:
         f"event: {event_type}".encode(): make
         for event_type, make in (
             (events.CREATED, _begin),
-            (events.OUTPUT_TEXT_DELTA, _text),
-            (events.REFUSAL_DELTA, _refusal),
-            (events.REASONING_TEXT_DELTA, _thought),
+            *dict.fromkeys(_TEXTS, _text).items(),
             (events.OUTPUT_ITEM_ADDED, _item),
-            (events.FUNCTION_CALL_ARGUMENTS_DELTA, _arguments),
-            (events.CUSTOM_TOOL_CALL_INPUT_DELTA, _input),
             (events.COMPLETED, _end),
             (events.INCOMPLETE, _end),
             (events.ERROR, _error),

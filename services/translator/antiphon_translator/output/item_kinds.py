@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from antiphon_core import events
-from antiphon_core.events import frame
+from antiphon_core.events import Text, frame
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Fragment, Object, dumps
 from antiphon_core.request.client_items import CALL_TYPES
@@ -129,125 +129,63 @@ def _of_item(item: OpenItem, event_type: str, **members: object) -> Event:
     return {"type": event_type, "item_id": item.id, "output_index": item.output_index, **members}
 
 
-def _of_part(item: OpenItem, event_type: str, **members: object) -> Event:
-    """An event about the item's only content part."""
-    return _of_item(item, event_type, content_index=0, **members)
+def _in_part(text: Text, *, id_prefix: str, blank: Object) -> ItemKind:
+    """A kind of item with a single part, in which its text grows."""
+    added, done = events.PART_EVENTS[text.target]
+    (parts, index) = text.target.value[-1]
+    at = {index: 0}
+
+    def part(written: str | Fragment, logprobs: Fragment = _NO_LOGPROBS) -> Object:
+        scored: Object = {"annotations": [], "logprobs": logprobs} if text.has_logprobs else {}
+        return {"type": text.owner, text.member: written} | scored
+
+    def scores(logprobs: object) -> Object:
+        return {"logprobs": logprobs} if text.has_logprobs else {}
+
+    return ItemKind(
+        id_prefix=id_prefix,
+        blank=blank,
+        opening=(_item_added, lambda item: _of_item(item, added, **at, part=part(""))),
+        delta=lambda item: _of_item(item, text.delta, **at, sequence_number=0, delta="", **scores([])),
+        closing=(
+            lambda item: _of_item(item, text.done, **at, **{text.member: item.text}, **scores(item.logprobs)),
+            lambda item: _of_item(item, done, **at, part=part(item.text, item.logprobs)),
+            _item_done,
+        ),
+        with_text=lambda members, item: members | {parts: [part(item.text, item.logprobs)]},
+    )
 
 
-def _output_text(text: str | Fragment, logprobs: Fragment = _NO_LOGPROBS) -> Object:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+def _in_item(text: Text, *, id_prefix: str, named: bool = False) -> ItemKind:
+    """A kind of item that has its text in a member. With `named` the end of the text repeats the name of the item."""
 
+    def done(item: OpenItem) -> Event:
+        name = {"name": item.added()["name"]} if named else {}
+        return _of_item(item, text.done, **name, **{text.member: item.text})
 
-def _refusal(text: str | Fragment) -> Object:
-    return {"type": "refusal", "refusal": text}
-
-
-def _reasoning_text(text: str | Fragment) -> Object:
-    return {"type": "reasoning_text", "text": text}
-
-
-def _of_summary(item: OpenItem, event_type: str, **members: object) -> Event:
-    """An event about the item's only summary part."""
-    return _of_item(item, event_type, summary_index=0, **members)
-
-
-def _summary_text(text: str | Fragment) -> Object:
-    return {"type": "summary_text", "text": text}
+    return ItemKind(
+        id_prefix=id_prefix,
+        blank={"type": text.owner, "status": "in_progress", text.member: ""},
+        opening=(_item_added,),
+        delta=lambda item: _of_item(item, text.delta, sequence_number=0, delta=""),
+        closing=(done, _item_done),
+        with_text=lambda members, item: members | {text.member: item.text},
+    )
 
 
 # ---- The rows ----
 
-MESSAGE = ItemKind(
-    id_prefix="msg",
-    blank={"type": "message", "status": "in_progress", "role": "assistant", "content": []},
-    opening=(
-        _item_added,
-        lambda item: _of_part(item, events.CONTENT_PART_ADDED, part=_output_text("")),
-    ),
-    delta=lambda item: _of_part(item, events.OUTPUT_TEXT_DELTA, sequence_number=0, delta="", logprobs=[]),
-    closing=(
-        lambda item: _of_part(item, events.OUTPUT_TEXT_DONE, text=item.text, logprobs=item.logprobs),
-        lambda item: _of_part(item, events.CONTENT_PART_DONE, part=_output_text(item.text, item.logprobs)),
-        _item_done,
-    ),
-    with_text=lambda members, item: members | {"content": [_output_text(item.text, item.logprobs)]},
-)
+_MESSAGE: Object = {"type": "message", "status": "in_progress", "role": "assistant", "content": []}
+_REASONING: Object = {"type": "reasoning", "status": "in_progress", "summary": [], "content": []}
 
-REFUSAL = ItemKind(
-    id_prefix="msg",
-    blank=MESSAGE.blank,
-    opening=(
-        _item_added,
-        lambda item: _of_part(item, events.CONTENT_PART_ADDED, part=_refusal("")),
-    ),
-    delta=lambda item: _of_part(item, events.REFUSAL_DELTA, sequence_number=0, delta=""),
-    closing=(
-        lambda item: _of_part(item, events.REFUSAL_DONE, refusal=item.text),
-        lambda item: _of_part(item, events.CONTENT_PART_DONE, part=_refusal(item.text)),
-        _item_done,
-    ),
-    with_text=lambda members, item: members | {"content": [_refusal(item.text)]},
-)
+MESSAGE = _in_part(events.ANSWER, id_prefix="msg", blank=_MESSAGE)
+REFUSAL = _in_part(events.REFUSAL, id_prefix="msg", blank=_MESSAGE)
 """A message in which the model refuses to answer. Text before it is a message of its own: an item has one part."""
-
-REASONING = ItemKind(
-    id_prefix="rs",
-    blank={"type": "reasoning", "status": "in_progress", "summary": [], "content": []},
-    opening=(
-        _item_added,
-        lambda item: _of_part(item, events.CONTENT_PART_ADDED, part=_reasoning_text("")),
-    ),
-    delta=lambda item: _of_part(item, events.REASONING_TEXT_DELTA, sequence_number=0, delta=""),
-    closing=(
-        lambda item: _of_part(item, events.REASONING_TEXT_DONE, text=item.text),
-        lambda item: _of_part(item, events.CONTENT_PART_DONE, part=_reasoning_text(item.text)),
-        _item_done,
-    ),
-    with_text=lambda members, item: members | {"content": [_reasoning_text(item.text)]},
-)
-
-REASONING_SUMMARY = ItemKind(
-    id_prefix="rs",
-    blank=REASONING.blank,
-    opening=(
-        _item_added,
-        lambda item: _of_summary(item, events.REASONING_SUMMARY_PART_ADDED, part=_summary_text("")),
-    ),
-    delta=lambda item: _of_summary(item, events.REASONING_SUMMARY_TEXT_DELTA, sequence_number=0, delta=""),
-    closing=(
-        lambda item: _of_summary(item, events.REASONING_SUMMARY_TEXT_DONE, text=item.text),
-        lambda item: _of_summary(item, events.REASONING_SUMMARY_PART_DONE, part=_summary_text(item.text)),
-        _item_done,
-    ),
-    with_text=lambda members, item: members | {"summary": [_summary_text(item.text)]},
-)
+REASONING = _in_part(events.REASONING, id_prefix="rs", blank=_REASONING)
+REASONING_SUMMARY = _in_part(events.SUMMARY, id_prefix="rs", blank=_REASONING)
 """Reasoning, in a response to a request for a summary of it."""
-
-FUNCTION_CALL = ItemKind(
-    id_prefix="fc",
-    blank={"type": "function_call", "status": "in_progress", "arguments": ""},
-    opening=(_item_added,),
-    delta=lambda item: _of_item(item, events.FUNCTION_CALL_ARGUMENTS_DELTA, sequence_number=0, delta=""),
-    closing=(
-        lambda item: _of_item(
-            item, events.FUNCTION_CALL_ARGUMENTS_DONE, name=item.added()["name"], arguments=item.text
-        ),
-        _item_done,
-    ),
-    with_text=lambda members, item: members | {"arguments": item.text},
-)
-
-CUSTOM_TOOL_CALL = ItemKind(
-    id_prefix="ctc",
-    blank={"type": "custom_tool_call", "status": "in_progress", "input": ""},
-    opening=(_item_added,),
-    delta=lambda item: _of_item(item, events.CUSTOM_TOOL_CALL_INPUT_DELTA, sequence_number=0, delta=""),
-    closing=(
-        lambda item: _of_item(item, events.CUSTOM_TOOL_CALL_INPUT_DONE, input=item.text),
-        _item_done,
-    ),
-    with_text=lambda members, item: members | {"input": item.text},
-)
+FUNCTION_CALL = _in_item(events.ARGUMENTS, id_prefix="fc", named=True)
+CUSTOM_TOOL_CALL = _in_item(events.INPUT, id_prefix="ctc")
 
 
 def _client_call(call_type: str, id_prefix: str) -> ItemKind:
@@ -256,7 +194,7 @@ def _client_call(call_type: str, id_prefix: str) -> ItemKind:
         id_prefix=id_prefix,
         blank={"type": call_type, "status": "in_progress"},
         opening=(_item_added,),
-        delta=lambda item: _of_item(item, events.FUNCTION_CALL_ARGUMENTS_DELTA, sequence_number=0, delta=""),
+        delta=lambda item: _of_item(item, events.ARGUMENTS.delta, sequence_number=0, delta=""),
         closing=(_item_done,),
         with_text=lambda members, _item: members,
     )

@@ -16,7 +16,7 @@ async def test_log_state_has_the_events_the_token_ids_and_the_end_of_a_log() -> 
     store = StoreService(backend)
     assert (await log_state.read(store, TENANT, response_id)).fold.next_sequence == 0
     created = events.encode({"type": events.CREATED, "response": {"id": response_id, "output": []}})
-    other = events.encode({"type": "other"})
+    other = events.encode({"type": events.KEEP_ALIVE})
     await store.append_events(TENANT, EventAppend(response_id, 0, 1, created, Checkpoint(0, (1, 2))))
     await store.append_events(TENANT, EventAppend(response_id, 1, 1, other, Checkpoint(2, (3,))))
     said = await log_state.read(store, TENANT, response_id)

@@ -3,24 +3,9 @@
  * @import { ApiEvent, Fields, Response } from "../../types"
  */
 
-export const TERMINAL = new Set(["response.completed", "response.failed", "response.incomplete", "response.cancelled"]);
-export const UNFINISHED = new Set(["queued", "in_progress"]);
+import { DELTAS, ITEMS, PARTS } from "./event-table.js";
 
-/** For each delta event the list of parts and the member that the delta extends. Without a list it is a member of the item. */
-const DELTAS = /** @type {Record<string, [string, string]>} */ ({
-  "response.output_text.delta": ["content", "text"],
-  "response.refusal.delta": ["content", "refusal"],
-  "response.reasoning_text.delta": ["content", "text"],
-  "response.reasoning_summary_text.delta": ["summary", "text"],
-  "response.function_call_arguments.delta": ["", "arguments"],
-  "response.custom_tool_call_input.delta": ["", "input"],
-});
-const PARTS = /** @type {Record<string, string>} */ ({
-  "response.content_part.added": "content",
-  "response.content_part.done": "content",
-  "response.reasoning_summary_part.added": "summary",
-  "response.reasoning_summary_part.done": "summary",
-});
+export const UNFINISHED = new Set(["queued", "in_progress"]);
 
 /**
  * Applies one event. The response is changed in place, and returned.
@@ -32,7 +17,7 @@ export function apply(response, event) {
   if (event.response) return structuredClone(event.response);
   if (response === null) return null;
   const { type } = event;
-  if (type === "response.output_item.added" || type === "response.output_item.done") {
+  if (ITEMS.has(type)) {
     response.output[event.output_index] = structuredClone(event.item);
   } else if (type in PARTS) {
     const item = response.output[event.output_index];

@@ -2,7 +2,7 @@
  * Follows a response to its end, and resumes after lost connections.
  * @import { ApiEvent } from "../../types"
  */
-import { TERMINAL } from "./fold.js";
+import { TERMINAL } from "./event-table.js";
 
 export const PAUSES_MS = [250, 500, 1000, 2000, 4000];
 

@@ -2,7 +2,7 @@
  * Latencies and speed of a turn, from the arrival times of its events.
  * @import { Arrival } from "../../types"
  */
-import { TERMINAL } from "./fold.js";
+import { TERMINAL } from "./event-table.js";
 
 /**
  * @typedef {object} Timings Times in milliseconds after the request; null if the events were not seen.
