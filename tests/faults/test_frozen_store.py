@@ -19,7 +19,7 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_edge.openapi.operations import OPERATIONS
+from antiphon_edge.operations.table import OPERATIONS
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS

@@ -11,7 +11,7 @@ import pytest
 
 from antiphon_core import events
 from antiphon_core.jsons import Object
-from antiphon_edge.routes.sessions import SESSION_HEADER
+from antiphon_edge.operations.parameters import SESSION
 from tests.support.http import Answer, Http
 from tests.support.thinking_edges import Edges, thinking_edges, worker
 from tests.support.waiting import WAIT_MAX_S
@@ -111,7 +111,7 @@ async def test_a_cancelled_response_can_be_continued(edges: Edges) -> None:
 
 
 async def test_a_fork_of_an_unfinished_response_is_rejected(edges: Edges) -> None:
-    headers = {SESSION_HEADER: "talk"}
+    headers = {SESSION.name: "talk"}
     asked: Object = {"model": "m", "input": "One.", "background": True}
     first = (await edges.http.ask("POST", "/v1/responses", asked, headers=headers)).json["id"]
     fork: Object = {"up_to_response_id": first}
@@ -122,7 +122,7 @@ async def test_a_fork_of_an_unfinished_response_is_rejected(edges: Edges) -> Non
 
 
 async def test_a_turn_in_the_session_of_a_queued_response_is_rejected_as_locked(edges: Edges) -> None:
-    headers = {SESSION_HEADER: "talk"}
+    headers = {SESSION.name: "talk"}
     asked: Object = {"model": "m", "input": "One.", "background": True}
     assert (await edges.http.ask("POST", "/v1/responses", asked, headers=headers)).status == 200
     answer = await edges.http.ask("POST", "/v1/responses", asked, headers=headers)

@@ -8,7 +8,7 @@ import jsonschema_rs
 
 from antiphon_core.jsons import Object
 from antiphon_edge.openapi.document import document
-from antiphon_edge.openapi.forms import PATH
+from antiphon_edge.operations.forms import PATH
 
 
 @cache

@@ -32,7 +32,9 @@ from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.http_server import HttpServer
 from antiphon_edge.http.listener import ListeningSite
 from antiphon_edge.http.requests_in_progress import RequestsInProgress
-from antiphon_edge.openapi import routes as openapi_routes
+from antiphon_edge.openapi.routes import DocumentRoutes
+from antiphon_edge.operations.routing import routes_of
+from antiphon_edge.operations.table import Access
 from antiphon_edge.quotas import admission
 from antiphon_edge.quotas.counting import OwnShare, SharedCounts
 from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
@@ -45,7 +47,7 @@ from antiphon_edge.routes.prompts import PromptRoutes
 from antiphon_edge.routes.readiness import Readiness
 from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.routes.responses import ResponseRoutes
-from antiphon_edge.routes.service import METRICS_PATH, MODEL_PATHS, ServiceRoutes
+from antiphon_edge.routes.service import ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
@@ -133,7 +135,7 @@ class EdgeServer:
         drops_hosted = self._settings.hosted_tools == "drop"
         store = fail_fast(store, turns.starter.watch)
         background = Background(store, translator, turns.starter, timing=self._timing)
-        for routes in (
+        owners: list[object] = [
             ResponseRoutes(
                 turns,
                 background,
@@ -149,13 +151,11 @@ class EdgeServer:
             PromptRoutes(store, ids=self._ids),
             TreeRoutes(store),
             ChatRoutes(turns, keep_alive_s=keep_alive_s),
-        ):
-            self.app.add_routes(routes.table())
-        self.app.add_routes(openapi_routes.table())
+            DocumentRoutes(),
+        ]
         if self._settings.console:
-            console = ConsoleRoutes(trace_url=self._settings.console_trace_url)
-            console.open_to_all(self.app)
-            self.app.add_routes(console.table())
+            owners.append(ConsoleRoutes(trace_url=self._settings.console_trace_url))
+        self.app.add_routes(routes_of(*owners))
 
     def _add_access_checks(self, *, opens_metrics: bool) -> None:
         """Adds the checks of access in their order: audit, CORS, web pages, authentication, required audit, encodings,
@@ -165,10 +165,8 @@ class EdgeServer:
         prepare.append(dropped_tools.add_header)
         middlewares.append(request_ids.note_route)
         middlewares.append(auditing.audit_requests)
-        if opens_metrics:
-            authentication.open_paths(self.app, METRICS_PATH)
-        if settings.models_open:
-            authentication.open_paths(self.app, *MODEL_PATHS)
+        opened = {Access.METRICS: opens_metrics, Access.MODELS: settings.models_open}
+        authentication.open_to_all(self.app, {access for access, is_open in opened.items() if is_open})
         if self._cors is not None:
             middlewares.append(self._cors.middleware())  # type: ignore[arg-type]
             prepare.append(self._cors.add_headers)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX
-from antiphon_edge.openapi.operations import OPERATIONS, Operation
+from antiphon_edge.operations.table import OPERATIONS, Operation
 from tests.support.malformed import mutations
 from tests.support.malformed.http_bodies import BODIES
 

@@ -26,13 +26,13 @@ from antiphon_edge.access_settings import AccessSettings, Network
 from antiphon_edge.callers.api_keys import KeyGuard
 from antiphon_edge.callers.tenancy import set_caller, set_tenant, tenant_of
 from antiphon_edge.http.http_errors import Handler
+from antiphon_edge.operations.routing import operation_of
+from antiphon_edge.operations.table import Access
 
 log = logging.getLogger(__name__)
 
 TENANT_HEADER = "x-tenant-id"
-OPEN_PATHS = frozenset({"/v1/health/live", "/v1/health/ready", "/v1/version", "/openapi.json", "/docs"})
-"""Paths without authentication: probes and readers of the documentation have no key."""
-_OPENED: web.AppKey[AbstractSet[str]] = web.AppKey("opened paths")
+_OPENED: web.AppKey[AbstractSet[Access]] = web.AppKey("opened access")
 
 _NO_KEY = (
     "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth "
@@ -104,15 +104,15 @@ class Authenticator:
 _AUTHENTICATOR: web.RequestKey[Authenticator] = web.RequestKey("authenticator", Authenticator)
 
 
-def open_paths(app: web.Application, *paths: str) -> None:
-    """Exempts more paths of an application from authentication. `paths` are canonical paths of routes."""
-    app[_OPENED] = app.get(_OPENED, frozenset()) | set(paths)
+def open_to_all(app: web.Application, access: AbstractSet[Access]) -> None:
+    """Exempts operations with these kinds of access from authentication, besides those that are always open."""
+    app[_OPENED] = access | {Access.OPEN}
 
 
 def is_open(request: web.Request) -> bool:
-    """Whether a request needs no authentication. Decided by its route, since a path can be written in several ways."""
-    resource = request.match_info.route.resource
-    return resource is not None and resource.canonical in OPEN_PATHS | request.app.get(_OPENED, frozenset())
+    """Whether a request needs no authentication."""
+    operation = operation_of(request)
+    return operation is not None and operation.access in request.app[_OPENED]
 
 
 def middleware(authenticator: Authenticator) -> Handler:

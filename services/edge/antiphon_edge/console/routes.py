@@ -8,15 +8,11 @@ import re
 
 from aiohttp import hdrs, web
 
-from antiphon_edge.callers import authentication
 from antiphon_edge.console.assets import Assets, assets
 from antiphon_edge.console.page import page
 from antiphon_edge.http.http_errors import rejection
+from antiphon_edge.operations.routing import serves
 
-PATH = "/console"
-_FILES = PATH + "/{version}/{path:.+}"
-_OPEN = (PATH, PATH + "/", PATH + "/{version}/{path}")
-"""The canonical paths of the routes, as `authentication.open_paths` takes them."""
 _GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:,|$|;(?!\s*q=0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
 """Finds gzip in an Accept-Encoding header, unless the weight 0 excludes it."""
 _FOREVER, _NEVER = "public, max-age=31536000, immutable", "no-store"
@@ -29,25 +25,17 @@ class ConsoleRoutes:
         """`trace_url`: the URL at which a trace is shown, with {trace_id} in it; empty for no links."""
         self._trace_url = trace_url
 
-    def table(self) -> list[web.RouteDef]:
-        return [
-            web.get(PATH, self.document),
-            web.get(PATH + "/", self.without_slash),
-            web.get(_FILES, self.file),
-        ]
-
-    def open_to_all(self, app: web.Application) -> None:
-        """Exempts these routes from authentication."""
-        authentication.open_paths(app, *_OPEN)
-
+    @serves("getConsole")
     async def document(self, _request: web.Request) -> web.Response:
         made = page(await _files_read(), trace_url=self._trace_url)
         return web.Response(body=made.body, content_type="text/html", charset="utf-8", headers=dict(made.headers))
 
+    @serves("redirectToConsole")
     async def without_slash(self, _request: web.Request) -> web.Response:
         """Redirects to the path without a slash, to which the paths in the document are relative."""
         return web.Response(status=308, headers={hdrs.LOCATION: "../console"})
 
+    @serves("getConsoleFile")
     async def file(self, request: web.Request) -> web.Response:
         files = await _files_read()
         found = files.files.get(request.match_info["path"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon_core.jsons import Object
-from antiphon_edge.openapi.forms import INTEGER, STRING, any_of, array, const, frame, named, nullable, one_of, record
+from antiphon_edge.operations.forms import INTEGER, STRING, any_of, array, const, frame, named, nullable, one_of, record
 
 _LOGPROBS = nullable(record({"content": array({"type": "object"})}))
 _FINISH_REASON = one_of(["stop", "length", "tool_calls", "content_filter"])

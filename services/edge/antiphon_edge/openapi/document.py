@@ -9,8 +9,8 @@ from antiphon_core.errors import TABLE, Row
 from antiphon_core.jsons import Object
 from antiphon_core.version import VERSION
 from antiphon_edge.openapi import chat_forms, event_forms, request_forms, response_forms
-from antiphon_edge.openapi.forms import named
-from antiphon_edge.openapi.operations import OPERATIONS, Operation
+from antiphon_edge.operations.forms import named
+from antiphon_edge.operations.table import OPERATIONS, Operation
 
 OPENAPI_VERSION = "3.1.0"
 ANYWHERE = frozenset({401, 403, 429, 500, 503, 504})

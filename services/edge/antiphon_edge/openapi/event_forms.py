@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon_core import events
 from antiphon_core.events import EventKind, Target
 from antiphon_core.jsons import Object
-from antiphon_edge.openapi.forms import INTEGER, STRING, any_of, array, const, doc, frame, named, nullable, record
+from antiphon_edge.operations.forms import INTEGER, STRING, any_of, array, const, doc, frame, named, nullable, record
 
 _NUMBER = doc(INTEGER, "Increases by one with each event, from 0. `starting_after` takes it.")
 _INDEX: Object = {"output_index": doc(INTEGER, "The index of the item in `output`.")}

@@ -10,7 +10,7 @@ import orjson
 
 from antiphon_core.jsons import Object
 from antiphon_edge.openapi.document import document
-from antiphon_edge.openapi.forms import PATH
+from antiphon_edge.operations.forms import PATH
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }

@@ -17,8 +17,8 @@ from antiphon_core.request.body import CountRequest, CreateRequest
 from antiphon_core.request.chat import ChatRequest
 from antiphon_core.request.conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_core.request.prompts import PutPrompt
-from antiphon_edge.openapi.forms import PATH
 from antiphon_edge.openapi.member_docs import member_docs
+from antiphon_edge.operations.forms import PATH
 from antiphon_edge.routes.compact import MEMBERS as COMPACT_MEMBERS
 
 BODIES: tuple[type[BaseModel], ...] = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Status
 from antiphon_core.request.items import MODEL_CALL_ID
-from antiphon_edge.openapi.forms import (
+from antiphon_edge.operations.forms import (
     ANY_OBJECT,
     BOOLEAN,
     INTEGER,

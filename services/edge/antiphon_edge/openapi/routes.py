@@ -12,21 +12,17 @@ from aiohttp import web
 from antiphon_core.jsons import dumps
 from antiphon_edge.openapi.document import document
 from antiphon_edge.openapi.page import page
+from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers
 
 _HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
 
 
-def table() -> list[web.RouteDef]:
-    return [
-        web.get("/openapi.json", _document, allow_head=False),
-        web.get("/docs", _page, allow_head=False),
-    ]
+class DocumentRoutes:
+    @serves("getDocument")
+    async def document(self, _request: web.Request) -> web.Response:
+        return answers.json(await asyncio.to_thread(lambda: dumps(document())))
 
-
-async def _document(_request: web.Request) -> web.Response:
-    return answers.json(await asyncio.to_thread(lambda: dumps(document())))
-
-
-async def _page(_request: web.Request) -> web.Response:
-    return web.Response(text=await asyncio.to_thread(page), content_type="text/html", headers=_HEADERS)
+    @serves("getPage")
+    async def page(self, _request: web.Request) -> web.Response:
+        return web.Response(text=await asyncio.to_thread(page), content_type="text/html", headers=_HEADERS)

@@ -13,9 +13,8 @@ from aiohttp import web
 from antiphon_edge.callers.authentication import is_open
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http.http_errors import Handler
+from antiphon_edge.operations.routing import operation_of
 from antiphon_edge.quotas.rate_limits import BucketLevels, RateLimiter
-
-GENERATING_PATHS = frozenset({"/v1/responses", "/v1/responses/compact", "/v1/chat/completions"})
 
 _LIMITER: web.AppKey[RateLimiter] = web.AppKey("rate limiter")
 _LEVELS: web.RequestKey[BucketLevels] = web.RequestKey("bucket levels", BucketLevels)
@@ -33,11 +32,12 @@ def limiter_of(request: web.Request) -> RateLimiter:
 @web.middleware
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Counts a request, or rejects it with a `retry-after`."""
-    if is_open(request) or _cancels(request):
+    operation = operation_of(request)
+    if is_open(request) or (operation is not None and operation.cancels):
         return await handler(request)
     limiter, tenant = limiter_of(request), tenant_of(request)
     request[_LEVELS] = limiter.levels_of(tenant)
-    generates = request.method == "POST" and request.path in GENERATING_PATHS
+    generates = operation is not None and operation.generates
     if not generates and not _streams(request):
         await limiter.admit(tenant, generates=False)
         return await handler(request)
@@ -61,10 +61,6 @@ def duration(seconds: float) -> str:
         return f"{milliseconds}ms"
     minutes, rest = divmod(milliseconds, 60_000)
     return f"{minutes}m{rest / 1000:g}s" if minutes else f"{rest / 1000:g}s"
-
-
-def _cancels(request: web.Request) -> bool:
-    return request.method == "POST" and request.path.endswith("/cancel")
 
 
 def _streams(request: web.Request) -> bool:

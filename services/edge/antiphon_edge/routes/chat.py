@@ -13,6 +13,7 @@ from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.chat.chunks import ChunkStream
 from antiphon_edge.chat.completions import completion_of
 from antiphon_edge.chat.requests import ChatTurn, as_turn
+from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.sessions import reject_stateful_headers
 from antiphon_edge.routes.sse import EventStream
@@ -26,9 +27,7 @@ class ChatRoutes:
         self._turns = turns
         self._keep_alive_s = keep_alive_s
 
-    def table(self) -> list[web.RouteDef]:
-        return [web.post("/v1/chat/completions", self.create)]
-
+    @serves("createChatCompletion")
     async def create(self, request: web.Request) -> web.StreamResponse:
         reject_stateful_headers(request, "chat completions")
         turn = await bodies.parsed(request, lambda body: as_turn(ChatRequest.parse(body)))

@@ -16,6 +16,7 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.http import dropped_tools
+from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.sessions import reject_stateful_headers
 from antiphon_edge.sealed.compaction import sealed
@@ -48,9 +49,7 @@ class CompactRoutes:
         self._meter = meter
         self._translator = translator
 
-    def table(self) -> list[web.RouteDef]:
-        return [web.post("/v1/responses/compact", self.compact)]
-
+    @serves("compactConversation")
     async def compact(self, request: web.Request) -> web.Response:
         reject_stateful_headers(request, "compactions")
         body = await bodies.parsed(request, partial(parse, drops_hosted=self._drops_hosted))

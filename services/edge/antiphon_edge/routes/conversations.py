@@ -22,6 +22,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import ItemPage
 from antiphon_core.request.conversations import AddItems, CreateConversation, UpdateConversation
 from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers, bodies, queries
 from antiphon_edge.routes.idempotency_keys import ids_under, key_of
 from antiphon_edge.sealed import items as sealed_items
@@ -42,18 +43,7 @@ class ConversationRoutes:
         self._ids = ids
         self._sealer = sealer
 
-    def table(self) -> list[web.RouteDef]:
-        return [
-            web.post(_ALL, self.create),
-            web.get(_ONE, self.retrieve, allow_head=False),
-            web.post(_ONE, self.update),
-            web.delete(_ONE, self.delete),
-            web.post(_ITEMS, self.add_items),
-            web.get(_ITEMS, self.list_items, allow_head=False),
-            web.get(_ITEM, self.retrieve_item, allow_head=False),
-            web.delete(_ITEM, self.delete_item),
-        ]
-
+    @serves("createConversation")
     async def create(self, request: web.Request) -> web.Response:
         body = await bodies.parsed(request, lambda raw: CreateConversation.parse(raw or b"{}"))
         tenant, key = tenant_of(request), key_of(request)
@@ -70,9 +60,11 @@ class ConversationRoutes:
             raise IdempotencyMismatch.of(key) from error
         return _conversation(made)
 
+    @serves("getConversation")
     async def retrieve(self, request: web.Request) -> web.Response:
         return _conversation(await self._store.get_conversation(tenant_of(request), _id(request)))
 
+    @serves("updateConversation")
     async def update(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         body = await bodies.parsed(request, UpdateConversation.parse)
@@ -80,11 +72,13 @@ class ConversationRoutes:
             await self._store.update_conversation(tenant_of(request), conversation_id, dumps(body.metadata or {}))
         )
 
+    @serves("deleteConversation")
     async def delete(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         await self._store.delete_conversation(tenant_of(request), conversation_id)
         return answers.json({"id": conversation_id, "object": "conversation.deleted", "deleted": True})
 
+    @serves("addItems")
     async def add_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         queries.include(request)
@@ -95,6 +89,7 @@ class ConversationRoutes:
         added = await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key)
         return answers.item_page(await offload.run(partial(_page_of, added), size_bytes=len(added)))
 
+    @serves("listItems")
     async def list_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         queries.include(request)
@@ -108,12 +103,14 @@ class ConversationRoutes:
             )
         return answers.item_page(page)
 
+    @serves("getItem")
     async def retrieve_item(self, request: web.Request) -> web.Response:
         conversation_id, item_id = _id(request), request.match_info["item_id"]
         queries.include(request)
         with _reading_limits():
             return answers.json(await self._store.get_conversation_item(tenant_of(request), conversation_id, item_id))
 
+    @serves("deleteItem")
     async def delete_item(self, request: web.Request) -> web.Response:
         conversation_id, item_id = _id(request), request.match_info["item_id"]
         with _reading_limits():

@@ -7,20 +7,19 @@ from aiohttp import web
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.limits import IDEMPOTENCY_KEY_BYTES_MAX
-
-HEADER = "Idempotency-Key"
+from antiphon_edge.operations.parameters import IDEMPOTENCY_KEY
 
 
 def key_of(request: web.Request) -> str | None:
     """The idempotency key of a request. InvalidRequest: it is empty, too long or not UTF-8, or there are two."""
-    given = request.headers.getall(HEADER, [])
+    given = request.headers.getall(IDEMPOTENCY_KEY.name, [])
     if not given:
         return None
     if len(given) == 1 and 1 <= _utf8_length(given[0]) <= IDEMPOTENCY_KEY_BYTES_MAX:
         return given[0]
     raise InvalidRequest(
-        f"'{HEADER}' must appear once, with 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes of UTF-8.",
-        field=HEADER,
+        f"'{IDEMPOTENCY_KEY.name}' must appear once, with 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes of UTF-8.",
+        field=IDEMPOTENCY_KEY.name,
         code="invalid_value",
     )
 

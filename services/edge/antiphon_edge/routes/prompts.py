@@ -16,6 +16,7 @@ from antiphon_core.ports.store import Order
 from antiphon_core.prompts import variables_of
 from antiphon_core.request.prompts import PutPrompt
 from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers, bodies, queries
 from antiphon_edge.routes.idempotency_keys import ids_under, key_of
 
@@ -31,15 +32,7 @@ class PromptRoutes:
         self._store = store
         self._ids = ids
 
-    def table(self) -> list[web.RouteDef]:
-        return [
-            web.post(_ALL, self.create),
-            web.get(_ALL, self.list_all, allow_head=False),
-            web.get(_ONE, self.retrieve, allow_head=False),
-            web.post(_ONE + "/versions", self.add_version),
-            web.delete(_ONE, self.delete),
-        ]
-
+    @serves("createPrompt")
     async def create(self, request: web.Request) -> web.Response:
         body = await bodies.parsed(request, PutPrompt.parse)
         tenant, key = tenant_of(request), key_of(request)
@@ -52,6 +45,7 @@ class PromptRoutes:
             raise IdempotencyMismatch.of(key) from error
         return await _whole(made)
 
+    @serves("addPromptVersion")
     async def add_version(self, request: web.Request) -> web.Response:
         """Adds a version, unless the latest version has the same content."""
         prompt_id, tenant = _id(request), tenant_of(request)
@@ -68,10 +62,12 @@ class PromptRoutes:
                     raise
         raise AssertionError("the last attempt raises")
 
+    @serves("getPrompt")
     async def retrieve(self, request: web.Request) -> web.Response:
         version = queries.number(request, "version", least=1, most=PROMPT_VERSIONS_ITEMS_MAX)
         return await _whole(await self._store.get_prompt(tenant_of(request), _id(request), version=version))
 
+    @serves("listPrompts")
     async def list_all(self, request: web.Request) -> web.Response:
         found = list(await self._store.list_prompts(tenant_of(request)))
         if queries.order(request) is Order.DESCENDING:
@@ -92,6 +88,7 @@ class PromptRoutes:
             }
         )
 
+    @serves("deletePrompt")
     async def delete(self, request: web.Request) -> web.Response:
         prompt_id = _id(request)
         await self._store.delete_prompt(tenant_of(request), prompt_id)

@@ -23,6 +23,8 @@ from antiphon_edge.background.background import Background, is_background, synch
 from antiphon_edge.callers import authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import dropped_tools
+from antiphon_edge.operations.parameters import SEQUENCE_MAX
+from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers, bodies, queries, resuming, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import NO_HEADERS, EventStream
@@ -31,7 +33,6 @@ from antiphon_edge.turns.turn_service import TurnService
 
 ANSWER_S = 1.0
 """How long the stream of a stored or background response waits for its first event before it sends the headers."""
-SEQUENCE_MAX = 2**53  # up to here JSON numbers are exact
 
 
 class ResponseRoutes:
@@ -55,16 +56,7 @@ class ResponseRoutes:
         self._store = store
         self._new_stream = partial(EventStream, keep_alive_s=keep_alive_s, has_keep_alive_events=has_keep_alive_events)
 
-    def table(self) -> list[web.RouteDef]:
-        return [
-            web.post("/v1/responses", self.create),
-            web.post("/v1/responses/input_tokens", self.input_tokens),
-            web.get("/v1/responses/{id}", self.retrieve, allow_head=False),
-            web.delete("/v1/responses/{id}", self.delete),
-            web.post("/v1/responses/{id}/cancel", self.cancel),
-            web.get("/v1/responses/{id}/input_items", self.input_items, allow_head=False),
-        ]
-
+    @serves("createResponse")
     async def create(self, request: web.Request) -> web.StreamResponse:
         body = await bodies.parsed(request, partial(CreateRequest.parse, drops_hosted=self._drops_hosted))
         dropped_tools.note(request, body.dropped_tools)
@@ -86,6 +78,7 @@ class ResponseRoutes:
             answer.stop()
         return answer.response
 
+    @serves("countInputTokens")
     async def input_tokens(self, request: web.Request) -> web.Response:
         """Counts the tokens of the prompt that this request would have, with the history of its session. Nothing is
         generated or stored."""
@@ -95,6 +88,7 @@ class ResponseRoutes:
         count = await self._turns.count_tokens(tenant_of(request), asked, session_id=session_id)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 
+    @serves("getResponse")
     async def retrieve(self, request: web.Request) -> web.StreamResponse:
         after = queries.number(request, "starting_after", least=0, most=SEQUENCE_MAX)
         sealer = self._sealer_for(request)
@@ -107,11 +101,13 @@ class ResponseRoutes:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
         return answers.json(_as_json(replace(record, output_items=await _sealed(record.output_items, sealer))))
 
+    @serves("deleteResponse")
     async def delete(self, request: web.Request) -> web.Response:
         response_id = _id(request)
         await self._background.delete(tenant_of(request), response_id)
         return answers.json({"id": response_id, "object": "response", "deleted": True})
 
+    @serves("cancelResponse")
     async def cancel(self, request: web.Request) -> web.Response:
         tenant, response_id = tenant_of(request), _id(request)
         try:
@@ -121,6 +117,7 @@ class ResponseRoutes:
                 raise synchronous() from None
             raise
 
+    @serves("listInputItems")
     async def input_items(self, request: web.Request) -> web.Response:
         sealer = self._sealer_for(request)
         page = await self._store.list_items(

@@ -12,12 +12,9 @@ from antiphon_core.ports.store import ResponseStore
 from antiphon_core.ports.translator import Model, Translator
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_core.version import VERSION
+from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers
 from antiphon_edge.routes.readiness import Readiness
-
-METRICS_PATH = "/v1/metrics"
-MODEL_PATHS = ("/v1/models", "/v1/models/{id}", "/v1/metadata")
-"""Routes that list models. Without an API key, the NIM Operator reads the first one, or else the last one."""
 
 
 class ServiceRoutes:
@@ -32,21 +29,12 @@ class ServiceRoutes:
         self._readiness = readiness
         self.draining = False
 
-    def table(self) -> list[web.RouteDef]:
-        return [
-            web.get("/v1/models", self.models),
-            web.get("/v1/models/{id:.+}", self.model),
-            web.get("/v1/metadata", self.metadata),
-            web.get("/v1/health/live", self.live),
-            web.get("/v1/health/ready", self.ready),
-            web.get("/v1/version", self.version),
-            web.get(METRICS_PATH, self.metrics),
-        ]
-
+    @serves("listModels")
     async def models(self, _request: web.Request) -> web.Response:
         models = await self._translator.models()
         return answers.json({"object": "list", "data": [_model(model) for model in models]})
 
+    @serves("getModel")
     async def model(self, request: web.Request) -> web.Response:
         wanted = request.match_info["id"]
         for model in await self._translator.models():
@@ -54,6 +42,7 @@ class ServiceRoutes:
                 return answers.json(_model(model))
         raise ModelNotFound.of(wanted)
 
+    @serves("getMetadata")
     async def metadata(self, _request: web.Request) -> web.Response:
         """The deployment, in the members of NIM. Assets and profiles belong to the engines, and are empty."""
         models = await self._translator.models()
@@ -68,9 +57,11 @@ class ServiceRoutes:
             }
         )
 
+    @serves("live")
     async def live(self, _request: web.Request) -> web.Response:
         return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
 
+    @serves("ready")
     async def ready(self, _request: web.Request) -> web.Response:
         """200 if the store and at least one model are ready, or were ready a moment ago (readiness.py); otherwise, and
         during a shutdown, 503. The message names the faults. An edge with a full store is ready: the others have the
@@ -87,11 +78,13 @@ class ServiceRoutes:
         status, code = ("ready", 200) if is_ready else ("not_ready", 503)
         return answers.json({"object": "health.response", "message": message, "status": status}, status=code)
 
+    @serves("getMetrics")
     async def metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall(hdrs.ACCEPT, ()))
         text, content_type = await asyncio.to_thread(self._exposition.text, accept)
         return web.Response(body=text, headers={hdrs.CONTENT_TYPE: content_type})
 
+    @serves("getVersion")
     async def version(self, _request: web.Request) -> web.Response:
         return answers.json({"release": VERSION, "api": "v1"})
 

@@ -12,20 +12,18 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import is_conversation_id, is_session_id
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.previous import reject_two_histories
-from antiphon_edge.routes import idempotency_keys
-
-SESSION_HEADER = "x-antiphon-session"
+from antiphon_edge.operations.parameters import IDEMPOTENCY_KEY, SESSION
 
 
 def session_id_of(request: web.Request) -> str | None:
     """The session or conversation that the header names. InvalidRequest: it is invalid, or there are two."""
-    given = request.headers.getall(SESSION_HEADER, [])
+    given = request.headers.getall(SESSION.name, [])
     if not given:
         return None
     if len(given) > 1 or not is_session_id(given[0]):
         raise InvalidRequest(
-            f"'{SESSION_HEADER}' must appear once, with 1 to 128 letters, digits, underscores and hyphens.",
-            field=SESSION_HEADER,
+            f"'{SESSION.name}' must appear once, with 1 to 128 letters, digits, underscores and hyphens.",
+            field=SESSION.name,
             code="invalid_value",
         )
     return given[0]
@@ -40,7 +38,7 @@ def with_session(body: CreateRequest, session_id: str | None) -> tuple[CreateReq
         return body, None
     if body.conversation_id is not None:
         raise InvalidRequest(
-            f"'conversation' and the header '{SESSION_HEADER}' name different conversations.",
+            f"'conversation' and the header '{SESSION.name}' name different conversations.",
             field="conversation",
             code="mutually_exclusive_parameters",
         )
@@ -57,7 +55,7 @@ def with_session(body: CreateRequest, session_id: str | None) -> tuple[CreateReq
 def reject_stateful_headers(request: web.Request, what: str) -> None:
     """Rejects headers that need stored state, for routes that store nothing. InvalidRequest, which names `what` it
     is."""
-    for header in (idempotency_keys.HEADER, SESSION_HEADER):
+    for header in (IDEMPOTENCY_KEY.name, SESSION.name):
         if header in request.headers:
             raise InvalidRequest(
                 f"'{header}' is not supported here: {what} are not stored. Use it with /v1/responses.",

@@ -28,7 +28,9 @@ from antiphon_core.ports.lineage import ForkSource, Node, NodePage
 from antiphon_core.ports.store import Record
 from antiphon_core.request.conversations import ForkSession
 from antiphon_edge.callers.tenancy import tenant_of
-from antiphon_edge.routes import answers, bodies, idempotency_keys, queries
+from antiphon_edge.operations.parameters import IDEMPOTENCY_KEY
+from antiphon_edge.operations.routing import serves
+from antiphon_edge.routes import answers, bodies, queries
 
 _ONE = "/v1/responses/{id}"
 
@@ -45,16 +47,7 @@ class TreeRoutes:
     def __init__(self, store: FullStore) -> None:
         self._store = store
 
-    def table(self) -> list[web.RouteDef]:
-        return [
-            web.get(_ONE + "/tree", self.tree, allow_head=False),
-            web.get(_ONE + "/children", self.children, allow_head=False),
-            web.get(_ONE + "/siblings", self.siblings, allow_head=False),
-            web.get(_ONE + "/leaves", self.leaves, allow_head=False),
-            web.get(_ONE + "/chain", self.chain, allow_head=False),
-            web.post("/v1/sessions/{id}/fork", self.fork),
-        ]
-
+    @serves("getTree")
     async def tree(self, request: web.Request) -> web.Response:
         page = await self._store.tree(
             tenant_of(request),
@@ -65,15 +58,19 @@ class TreeRoutes:
         )
         return _page(page)
 
+    @serves("listChildren")
     async def children(self, request: web.Request) -> web.Response:
         return await _around(request, self._store.children)
 
+    @serves("listSiblings")
     async def siblings(self, request: web.Request) -> web.Response:
         return await _around(request, self._store.siblings)
 
+    @serves("listLeaves")
     async def leaves(self, request: web.Request) -> web.Response:
         return await _around(request, self._store.leaves)
 
+    @serves("getChain")
     async def chain(self, request: web.Request) -> web.Response:
         tenant, response_id = tenant_of(request), _response_id(request)
         try:
@@ -86,6 +83,7 @@ class TreeRoutes:
         envelope: Object = {"object": "list", "next_cursor": None, "has_more": False}
         return answers.json(with_member(dumps(envelope), "data", b"[" + data + b"]"))
 
+    @serves("forkSession")
     async def fork(self, request: web.Request) -> web.Response:
         _reject_key(request)
         session_id = _session_id(request)
@@ -112,10 +110,10 @@ class TreeRoutes:
 
 def _reject_key(request: web.Request) -> None:
     """Raises InvalidRequest if a fork has an idempotency key: the name of the fork has its effect."""
-    if idempotency_keys.HEADER in request.headers:
+    if IDEMPOTENCY_KEY.name in request.headers:
         raise InvalidRequest(
-            f"'{idempotency_keys.HEADER}' is not supported here. A fork with 'new_session_id' can be repeated safely.",
-            field=idempotency_keys.HEADER,
+            f"'{IDEMPOTENCY_KEY.name}' is not supported here. A fork with 'new_session_id' can be repeated safely.",
+            field=IDEMPOTENCY_KEY.name,
             code="unsupported_parameter",
         )
 

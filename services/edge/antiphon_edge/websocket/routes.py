@@ -14,6 +14,7 @@ from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.telemetry import metrics
 from antiphon_edge.http import connections, pages
 from antiphon_edge.http.socket_frames import Violation
+from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import bodies, response_list, sessions
 from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.turns.turn_service import TurnService
@@ -62,9 +63,7 @@ class SocketRoutes:
         self._draining = False
         subprotocols.redact_log()
 
-    def table(self) -> list[web.RouteDef]:
-        return [web.get("/v1/responses", self.connect, allow_head=False)]
-
+    @serves("listResponses")
     async def connect(self, request: web.Request) -> web.StreamResponse:
         session_id = sessions.session_id_of(request)
         socket = _Socket(

@@ -18,7 +18,8 @@ from antiphon_core.errors import InvalidApiKey, InvalidRequest
 from antiphon_core.jsons import dumps
 from antiphon_core.rpc import watched
 from antiphon_edge.callers import api_keys
-from antiphon_edge.callers.authentication import OPEN_PATHS, Authenticator
+from antiphon_edge.callers.authentication import Authenticator
+from antiphon_edge.operations.table import OPERATIONS, Access
 from tests.support.api_keys import PEPPER, KeyFiles, bearer, id_of
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
@@ -86,7 +87,8 @@ async def test_response_of_another_tenant_is_not_found(guarded: Guarded) -> None
 async def test_request_without_a_key_is_rejected_except_for_probes(guarded: Guarded) -> None:
     # The files of the console need no key (tests/service/antiphon_edge/console/test_routes.py).
     asked = [(method, path) for method, path in routes(guarded.edge) if not path.startswith("/console")]
-    assert {path for _method, path in asked} > OPEN_PATHS
+    opened = {operation.path for operation in OPERATIONS if operation.access is Access.OPEN}
+    assert {path for _method, path in asked} > opened
     for method, path in [
         *asked,
         ("GET", "/v1/nowhere"),
@@ -95,7 +97,7 @@ async def test_request_without_a_key_is_rejected_except_for_probes(guarded: Guar
         *SPELT,
     ]:
         answer = await guarded.ask(method, path)
-        if path in OPEN_PATHS:
+        if path in opened:
             assert answer.status == 200
         else:
             assert answer.status == 401, (method, path)

@@ -13,7 +13,8 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Turn
-from antiphon_edge.routes.sessions import SESSION_HEADER, session_id_of
+from antiphon_edge.operations.parameters import SESSION
+from antiphon_edge.routes.sessions import session_id_of
 from tests.support.edge import RunningEdge
 from tests.support.http import Answer
 
@@ -25,7 +26,7 @@ def with_headers(*headers: tuple[str, str]) -> web.Request:
 
 
 async def ask(edge: RunningEdge, session_id: str, *, key: str | None = None, **members: Any) -> Answer:
-    headers = {SESSION_HEADER: session_id} | ({} if key is None else {"Idempotency-Key": key})
+    headers = {SESSION.name: session_id} | ({} if key is None else {"Idempotency-Key": key})
     return await edge.ask("POST", "/v1/responses", {"model": "m", "input": "hi"} | members, headers=headers)
 
 
@@ -97,15 +98,15 @@ async def test_previous_response_beside_a_session_is_rejected(edge: RunningEdge,
 @pytest.mark.parametrize("session_id", ["", "a b", "x" * 129])
 async def test_invalid_session_name_is_rejected(edge: RunningEdge, session_id: str) -> None:
     answer = await ask(edge, session_id)
-    assert (answer.status, answer.error["param"], answer.error["code"]) == (400, SESSION_HEADER, "invalid_value")
+    assert (answer.status, answer.error["param"], answer.error["code"]) == (400, SESSION.name, "invalid_value")
 
 
 def test_two_session_headers_are_rejected() -> None:
     """A proxy in front may have used the other header."""
-    assert session_id_of(with_headers((SESSION_HEADER, "a"))) == "a"
+    assert session_id_of(with_headers((SESSION.name, "a"))) == "a"
     with pytest.raises(InvalidRequest) as caught:
-        session_id_of(with_headers((SESSION_HEADER, "a"), (SESSION_HEADER, "a")))
-    assert (caught.value.field, caught.value.code) == (SESSION_HEADER, "invalid_value")
+        session_id_of(with_headers((SESSION.name, "a"), (SESSION.name, "a")))
+    assert (caught.value.field, caught.value.code) == (SESSION.name, "invalid_value")
 
 
 @pytest.mark.parametrize("session_id", ["conversation", "mine"])
@@ -119,18 +120,18 @@ async def test_input_tokens_of_a_session_include_its_history(edge: RunningEdge, 
 
     edge.translator.count_tokens = count  # type: ignore[method-assign]
     await ask(edge, named, input="one")
-    body, headers = {"model": "m", "input": "two"}, {SESSION_HEADER: named}
+    body, headers = {"model": "m", "input": "two"}, {SESSION.name: named}
     assert (await edge.ask("POST", "/v1/responses/input_tokens", body, headers=headers)).status == 200
     assert [item["content"][0]["text"] for item in loads(counted[-1])] == ["one", "Hello there"]
 
 
 async def test_input_tokens_of_a_new_session_have_no_history(edge: RunningEdge) -> None:
-    body, headers = {"model": "m", "input": "hi"}, {SESSION_HEADER: "new"}
+    body, headers = {"model": "m", "input": "hi"}, {SESSION.name: "new"}
     assert (await edge.ask("POST", "/v1/responses/input_tokens", body, headers=headers)).status == 200
 
 
 async def test_input_tokens_after_a_deleted_last_response_say_why_they_are_not_counted(edge: RunningEdge) -> None:
-    body, headers = {"model": "m", "input": "hi"}, {SESSION_HEADER: "mine"}
+    body, headers = {"model": "m", "input": "hi"}, {SESSION.name: "mine"}
     last = (await ask(edge, "mine", input="one")).json
     await edge.ask("DELETE", f"/v1/responses/{last['id']}")
     answer = await edge.ask("POST", "/v1/responses/input_tokens", body, headers=headers)
@@ -146,6 +147,6 @@ async def test_input_tokens_after_a_deleted_last_response_say_why_they_are_not_c
 async def test_the_error_names_the_member_that_a_session_excludes(edge: RunningEdge, path: str, name: str) -> None:
     first = (await edge.create()).json
     body = {"model": "m", "input": "hi", name: first["id"] if name.endswith("id") else first}
-    answer = await edge.ask("POST", path, body, headers={SESSION_HEADER: "mine"})
+    answer = await edge.ask("POST", path, body, headers={SESSION.name: "mine"})
     assert (answer.status, answer.error["param"]) == (400, name)
     assert answer.error["message"].startswith(f"'{name}' and a session exclude each other")

@@ -10,7 +10,7 @@ import pytest
 from antiphon_core import events
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import STREAM_WAITING_BYTES_MAX
-from antiphon_edge.routes.sessions import SESSION_HEADER
+from antiphon_edge.operations.parameters import SESSION
 from antiphon_edge.websocket.lanes import Phase
 from antiphon_edge.websocket.outbox import LaneQueue
 from antiphon_store.service import StoreService
@@ -164,7 +164,7 @@ async def test_a_fork_on_another_lane_that_fails_leaves_the_response(client: Cli
 
 
 async def test_a_connection_of_a_session_runs_one_turn_at_a_time(edge: RunningEdge) -> None:
-    async with connected(edge, headers={SESSION_HEADER: "s"}) as client:
+    async with connected(edge, headers={SESSION.name: "s"}) as client:
         for lane in ("a", "b"):
             await client.send(stream_id=lane, store=True)
         told = await ends(client, 2)

@@ -16,7 +16,7 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.callers.authentication import TENANT_HEADER
-from antiphon_edge.routes.sessions import SESSION_HEADER
+from antiphon_edge.operations.parameters import SESSION
 from antiphon_edge.websocket.lanes import Phase
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.raw_http import exchange, head
@@ -311,7 +311,7 @@ async def test_response_of_another_tenant_cannot_be_continued() -> None:
 
 
 async def test_a_session_is_continued_by_its_header(edge: RunningEdge) -> None:
-    async with connected(edge, headers={SESSION_HEADER: "s1"}) as client:
+    async with connected(edge, headers={SESSION.name: "s1"}) as client:
         await client.ask(input="one", store=True)
         await client.ask(input="two", store=True)
     assert [item["content"][0]["text"] for item in loads(edge.translator.turns[-1].history)] == ["one", "Hello there"]
@@ -319,12 +319,12 @@ async def test_a_session_is_continued_by_its_header(edge: RunningEdge) -> None:
 
 async def test_conversation_in_the_header_is_that_of_each_message(edge: RunningEdge) -> None:
     made = (await edge.ask("POST", "/v1/conversations", {})).json["id"]
-    async with connected(edge, headers={SESSION_HEADER: made}) as client:
+    async with connected(edge, headers={SESSION.name: made}) as client:
         assert (await client.ask(store=True))["conversation"] == {"id": made}
         assert (await client.ask(store=True, conversation=made))["conversation"] == {"id": made}
         refused = await client.refusal(store=True, conversation="conv_" + "0" * 48)
         assert (refused["code"], refused["param"]) == ("mutually_exclusive_parameters", "conversation")
-    async with connected(edge, headers={SESSION_HEADER: "conv_" + "0" * 48}) as client:
+    async with connected(edge, headers={SESSION.name: "conv_" + "0" * 48}) as client:
         assert (await client.refusal(store=True))["status"] == 404
 
 

@@ -10,7 +10,7 @@ import pytest
 from antiphon_core.errors import TABLE, ContextLengthExceeded, ModelNotFound
 from antiphon_core.jsons import dumps
 from antiphon_edge.openapi.document import ANYWHERE, document
-from antiphon_edge.openapi.operations import OPERATIONS
+from antiphon_edge.operations.table import OPERATIONS
 
 
 def test_every_reference_has_its_schema_and_every_schema_is_referenced() -> None:

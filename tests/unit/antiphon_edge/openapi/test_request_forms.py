@@ -12,7 +12,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge.openapi import request_forms
-from antiphon_edge.openapi.forms import PATH
+from antiphon_edge.operations.forms import PATH
 
 
 @cache

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from antiphon_core import limits
-from antiphon_edge.openapi import parameters as p
-from antiphon_edge.openapi.operations import OPERATIONS
+from antiphon_edge.operations import parameters as p
+from antiphon_edge.operations.table import OPERATIONS
 
 
 def test_path_parameter_is_required_and_query_parameter_is_optional() -> None:

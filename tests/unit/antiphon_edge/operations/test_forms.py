@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jsonschema_rs
 
-from antiphon_edge.openapi.forms import (
+from antiphon_edge.operations.forms import (
     INTEGER,
     STRING,
     any_of,

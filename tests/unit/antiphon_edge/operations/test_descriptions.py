@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from antiphon_edge.openapi.descriptions import DESCRIPTIONS
-from antiphon_edge.openapi.operations import OPERATIONS
+from antiphon_edge.operations.descriptions import DESCRIPTIONS
+from antiphon_edge.operations.table import OPERATIONS
 
 
 def test_every_description_is_of_an_operation_and_says_more_than_its_summary() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Order
-from antiphon_edge.openapi.forms import BOOLEAN, STRING, array, one_of
-from antiphon_edge.routes import idempotency_keys, queries
-from antiphon_edge.routes.responses import SEQUENCE_MAX
-from antiphon_edge.routes.sessions import SESSION_HEADER
+from antiphon_core.request.body import Include
+from antiphon_edge.operations.forms import BOOLEAN, STRING, array, one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,10 @@ class Parameter:
             "schema": self.schema,
             "description": self.description,
         }
+
+
+SEQUENCE_MAX = 2**53
+"""Up to here JSON numbers are exact."""
 
 
 def path(name: str, what: str) -> Parameter:
@@ -67,7 +70,7 @@ ORDER = _query(
     one_of([order.value for order in Order]) | {"default": Order.DESCENDING.value},
     "`asc` for oldest first, `desc` for newest first.",
 )
-INCLUDE = _query("include", array(one_of(list(queries.INCLUDABLE))), "Validated, but adds nothing to the answer.")
+INCLUDE = _query("include", array(one_of(list(get_args(Include)))), "Validated, but adds nothing to the answer.")
 INCLUDE_SEALED = replace(
     INCLUDE, description="`reasoning.encrypted_content` adds sealed reasoning. Other values add nothing."
 )
@@ -83,13 +86,13 @@ NODE_LIMIT = _limit(limits.LIST_ITEMS_DEFAULT, limits.LIST_ITEMS_MAX)
 TREE_LIMIT = _limit(limits.TREE_NODES_DEFAULT, limits.TREE_NODES_MAX)
 
 IDEMPOTENCY_KEY = Parameter(
-    idempotency_keys.HEADER,
+    "Idempotency-Key",
     "header",
     STRING | {"minLength": 1, "maxLength": limits.IDEMPOTENCY_KEY_BYTES_MAX},
     "A request that is repeated with the same key is executed once.",
 )
 SESSION = Parameter(
-    SESSION_HEADER,
+    "x-antiphon-session",
     "header",
     STRING | {"pattern": "^[A-Za-z0-9_-]{1,128}$"},
     "The session that this turn continues or begins, or the conversation that it continues.",

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from antiphon_edge.openapi.operations import OPERATIONS
+from antiphon_edge.operations.table import OPERATIONS
 from tests.support.edge import running_edge
 
 README = Path(__file__).parents[4] / "services/edge/README.md"

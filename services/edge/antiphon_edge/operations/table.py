@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from antiphon_core.errors import (
     AlreadyExists,
@@ -31,8 +32,8 @@ from antiphon_core.errors import (
     TranslatorUnavailable,
     VersionMismatch,
 )
-from antiphon_edge.openapi import parameters as p
-from antiphon_edge.openapi.descriptions import DESCRIPTIONS
+from antiphon_edge.operations import parameters as p
+from antiphon_edge.operations.descriptions import DESCRIPTIONS
 
 Errors = tuple[type[AntiphonError], ...]
 
@@ -64,10 +65,23 @@ _CONVERSATION: Errors = (InvalidRequest, ConversationNotFound)
 _ITEM: Errors = (*_CONVERSATION, ItemNotFound, LimitExceeded)
 
 
+class Access(Enum):
+    """The callers that need no credential for an operation."""
+
+    KEY = auto()  # nobody
+    OPEN = auto()  # everybody: probes and readers of the documentation have no key
+    MODELS = auto()  # everybody with the setting models_open; the NIM Operator reads models without a key
+    METRICS = auto()  # everybody with the setting metrics.open
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method on a path. `body`, `answer` and `events` name the schemas of the request body, the answer, and each
-    frame of a stream that can be the answer instead. `errors` lists only errors that not every route has (ANYWHERE)."""
+    """A method on a path: its route, its checks and its documentation.
+
+    `body`, `answer` and `events` name the schemas of the request body, the answer, and each frame of a stream that can
+    be the answer instead. `errors` lists only errors that not every route has (ANYWHERE). `pattern` is the path for the
+    router, if a parameter may have slashes.
+    """
 
     name: str
     method: str
@@ -84,6 +98,13 @@ class Operation:
     """Whether 503 has the same body as 200."""
     upgrades: bool = False
     """Whether the route can also open a WebSocket."""
+    pattern: str = ""
+    access: Access = Access.KEY
+    generates: bool = False
+    """Whether a model generates, so that the request counts as a turn."""
+    cancels: bool = False
+    """Whether it ends work, and so is never rejected by a rate limit."""
+    allows_head: bool = False
 
     @property
     def description(self) -> str:
@@ -115,6 +136,7 @@ OPERATIONS: tuple[Operation, ...] = (
         body="CreateRequest",
         events="StreamFrame",
         parameters=_CREATING,
+        generates=True,
     ),
     Operation(
         "listResponses",
@@ -144,6 +166,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Compaction",
         _INPUT,
         body="CompactRequest",
+        generates=True,
     ),
     Operation(
         "getResponse",
@@ -172,6 +195,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Response",
         _PAGE,
         parameters=(p.RESPONSE_ID,),
+        cancels=True,
     ),
     Operation(
         "listInputItems",
@@ -364,8 +388,18 @@ OPERATIONS: tuple[Operation, ...] = (
         (*_BODY, ContextLengthExceeded, *_ENGINE),
         body="ChatRequest",
         events="ChatFrame",
+        generates=True,
     ),
-    Operation("listModels", "GET", "/v1/models", "List the models", "ModelList", (TranslatorUnavailable,)),
+    Operation(
+        "listModels",
+        "GET",
+        "/v1/models",
+        "List the models",
+        "ModelList",
+        (TranslatorUnavailable,),
+        access=Access.MODELS,
+        allows_head=True,
+    ),
     Operation(
         "getModel",
         "GET",
@@ -374,14 +408,57 @@ OPERATIONS: tuple[Operation, ...] = (
         "Model",
         (ModelNotFound, TranslatorUnavailable),
         parameters=(p.MODEL_ID,),
+        pattern="/v1/models/{id:.+}",
+        access=Access.MODELS,
+        allows_head=True,
     ),
-    Operation("live", "GET", "/v1/health/live", "Liveness probe", "Health"),
-    Operation("ready", "GET", "/v1/health/ready", "Readiness probe", "Health", not_ready=True),
-    Operation("getMetrics", "GET", "/v1/metrics", "Metrics of this process, for Prometheus", media_type="text/plain"),
+    Operation("live", "GET", "/v1/health/live", "Liveness probe", "Health", access=Access.OPEN, allows_head=True),
     Operation(
-        "getMetadata", "GET", "/v1/metadata", "The deployment, as NIM shows it", "Metadata", (TranslatorUnavailable,)
+        "ready",
+        "GET",
+        "/v1/health/ready",
+        "Readiness probe",
+        "Health",
+        not_ready=True,
+        access=Access.OPEN,
+        allows_head=True,
     ),
-    Operation("getVersion", "GET", "/v1/version", "The release", "Version"),
-    Operation("getDocument", "GET", "/openapi.json", "This document"),
-    Operation("getPage", "GET", "/docs", "This document as a page", media_type="text/html"),
+    Operation(
+        "getMetrics",
+        "GET",
+        "/v1/metrics",
+        "Metrics of this process, for Prometheus",
+        media_type="text/plain",
+        access=Access.METRICS,
+        allows_head=True,
+    ),
+    Operation(
+        "getMetadata",
+        "GET",
+        "/v1/metadata",
+        "The deployment, as NIM shows it",
+        "Metadata",
+        (TranslatorUnavailable,),
+        access=Access.MODELS,
+        allows_head=True,
+    ),
+    Operation("getVersion", "GET", "/v1/version", "The release", "Version", access=Access.OPEN, allows_head=True),
+    Operation("getDocument", "GET", "/openapi.json", "This document", access=Access.OPEN),
+    Operation("getPage", "GET", "/docs", "This document as a page", media_type="text/html", access=Access.OPEN),
 )
+
+CONSOLE = "/console"
+PAGES: tuple[Operation, ...] = (
+    Operation("getConsole", "GET", CONSOLE, "The console", access=Access.OPEN, allows_head=True),
+    Operation("redirectToConsole", "GET", CONSOLE + "/", "The console", access=Access.OPEN, allows_head=True),
+    Operation(
+        "getConsoleFile",
+        "GET",
+        CONSOLE + "/{version}/{path}",
+        "A file of the console",
+        pattern=CONSOLE + "/{version}/{path:.+}",
+        access=Access.OPEN,
+        allows_head=True,
+    ),
+)
+"""Operations that are no part of the API. The files of the console have no data."""
