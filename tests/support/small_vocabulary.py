@@ -48,6 +48,8 @@ def ids_of(tokenizer: ModelTokenizer, *texts: str) -> Sequence[int]:
     return ids
 
 
+@cache
 def _spelt(tokenizer: ModelTokenizer, text: str) -> list[int]:
-    """Encodes a text letter by letter, so that no control token is matched in it."""
+    """Encodes a text letter by letter, so that no control token is matched in it. Cached: a trace of a turn would count
+    the calls of the scripted model as calls of the turn."""
     return [token_id for letter in text for token_id in tokenizer.encode(letter)]
