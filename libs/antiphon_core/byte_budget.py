@@ -45,21 +45,17 @@ class ByteBudget:
 
     def take(self, holder: str, size: int) -> Excess | None:
         """Counts bytes until `give_back`. Returns the limit that they would exceed, and then counts nothing."""
-        excess = self._excess(self._bytes_of[holder], size)
-        if excess is not None:
+        had, free = self._bytes_of[holder], self._total - self._bytes - size
+        share = self._share
+        if share is None:
+            share = SHARE * free if had else self._total
+        if had + size > share or free < 0:
+            excess = Excess.SHARE if had + size > share else Excess.TOTAL
             metrics.BYTES_REJECTED.of(self.kind, excess.value).add()
             return excess
         self._bytes += size
         self._bytes_of[holder] += size
         return None
-
-    def _excess(self, had: int, size: int) -> Excess | None:
-        free = self._total - self._bytes - size
-        if self._share is None and had and had + size > SHARE * free:
-            return Excess.SHARE
-        if self._share is not None and had + size > self._share:
-            return Excess.SHARE
-        return Excess.TOTAL if free < 0 else None
 
     def give_back(self, holder: str, size: int) -> None:
         self._bytes -= size

@@ -110,11 +110,20 @@ class EventStream:
         self._written_at = self._loop.time()
         connections.watch_writing(self._request, self)
         while transport is not None and self._early:
-            self._send(transport, self._early.pop(0))
+            self._send(transport, self._next_early())
             if self._early:
                 await asyncio.sleep(0)  # each opening event repeats the request: 10 MiB take 15 ms to write
         self._transport = transport
         self._watch()
+
+    def _next_early(self) -> bytes:
+        """The frames that came first; small ones together."""
+        count, size = 1, len(self._early[0])
+        while count < len(self._early) and size + len(self._early[count]) <= BATCH_BYTES_MAX:
+            size += len(self._early[count])
+            count += 1
+        taken, self._early = self._early[:count], self._early[count:]
+        return b"".join(taken)
 
     def _write(self, frames: bytes) -> None:
         if self._transport is None:

@@ -110,7 +110,8 @@ class TurnStarter:
                 await self.watch.require_room()
             stored = start.history.items
             turn = await self._turn(tenant, response_id, request, stored, given, carried=carried, must_fit=is_kept)
-            hold_bytes(max(0, turn.size_bytes - request.work_bytes))  # the history, and what the input refers to
+            if turn.size_bytes > request.work_bytes:  # the history, and what the input refers to
+                hold_bytes(turn.size_bytes - request.work_bytes)
         except BaseException:
             self.cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
             raise
