@@ -7,20 +7,24 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import http
 from aiohttp._websocket import helpers
 from yarl import URL
 
-from antiphon_core.byte_budget import ByteBudget, Excess
+from antiphon_core.byte_budget import ByteBudget, Excess, Tally
+from antiphon_core.errors import InvalidApiKey
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
-from antiphon_edge.http import socket_frames
+from antiphon_edge.callers import authentication
+from antiphon_edge.http import http_server, socket_frames
 from antiphon_edge.http.connections import StreamConnection
-from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES
+from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES, PacedReads
 from antiphon_edge.http.socket_frames import CheckedFrames
-from antiphon_edge.websocket.connection import TOO_MANY_USELESS, USELESS_RATE
+from antiphon_edge.websocket.connection import TOO_MANY_USELESS, USELESS_RATE, Connection
+from antiphon_edge.websocket.lanes import Lanes
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.raw_http import RawAnswer, head, read
 from tests.support.waiting import WAIT_MAX_S
@@ -121,29 +125,128 @@ async def test_messages_of_one_read_are_handled_one_in_each_iteration_of_the_loo
 
 
 @pytest.mark.parametrize("kind", [kind for kind in MESSAGES if kind != "cancel"])
-async def test_messages_that_begin_nothing_are_answered_up_to_a_limit_and_then_dropped(
-    edge: RunningEdge, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checked = list[bytes]()
-    check = CheckedFrames._checked
-
-    def noted(frames: CheckedFrames, data: bytes) -> bytes:
-        checked.append(data)
-        return check(frames, data)
-
+async def test_messages_that_begin_nothing_are_answered_up_to_a_limit(edge: RunningEdge, kind: str) -> None:
     async with opened(edge) as (reader, writer):
-        monkeypatch.setattr(CheckedFrames, "_checked", noted)
         writer.write(MESSAGES[kind] * USELESS_RATE.burst * 2)
         answers = 0
         while (received := await next_frame(reader))[0] != CLOSE:
             answers += 1
         assert received[1] == POLICY_VIOLATION.to_bytes(2) + TOO_MANY_USELESS.reason.encode()
         assert USELESS_RATE.burst < answers < USELESS_RATE.burst * 2
-        checked.clear()
-        writer.write(MESSAGES[kind] * USELESS_RATE.burst)
-        with suppress(ConnectionError):
-            assert await reader.read() == b""  # the client sends no close frame
-        assert checked == []
+
+
+def fails(error: Exception) -> Callable[..., Any]:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
+
+
+CREATE = frame(TEXT, b'{"type":"response.create","model":"m","input":"hi"}')
+TOO_BIG = bytes([TEXT, 0xFF]) + (BODY_BYTES_MAX + 1).to_bytes(8) + bytes(4)
+SENT: dict[str, tuple[bytes, int]] = {
+    "useless messages": (MESSAGES["one byte"] * USELESS_RATE.burst * 2, 1008),
+    "pings": (frame(PING) * 2 * socket_frames.CONTROL_RATE.burst, 1008),
+    "a frame without a mask": (b"\x81\x01x", 1002),
+    "an unknown opcode": (frame(0x83), 1002),
+    "invalid UTF-8": (frame(TEXT, b"\xff"), 1007),
+    "a message over the limit": (TOO_BIG, 1009),
+}
+DONE: dict[str, tuple[Callable[[Connection, pytest.MonkeyPatch], None], bytes, int]] = {
+    "the maximum age": (lambda open_, _: open_.expire(60.0), b"", 1000),
+    "a shutdown": (lambda open_, _: open_.leave(), b"", 1001),
+    "a revoked key": (
+        lambda _, patch: patch.setattr(authentication, "check_again", fails(InvalidApiKey("revoked"))),
+        CREATE,
+        1008,
+    ),
+    "no memory": (lambda _, patch: patch.setattr(Tally, "try_add", lambda *_: Excess.TOTAL), CREATE, 1013),
+    "a fault of the server": (lambda _, patch: patch.setattr(Lanes, "receive", fails(RuntimeError())), CREATE, 1011),
+}
+
+
+class Work:
+    """Counts the bytes that a server reads, and keeps those that it parses as frames."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read_bytes = 0
+        self.parsed = list[bytes]()
+        self._updated = asyncio.Event()
+        check, update = CheckedFrames._checked, PacedReads.buffer_updated
+
+        def checked(frames: CheckedFrames, data: bytes) -> bytes:
+            self.parsed.append(data)
+            return check(frames, data)
+
+        def updated(reads: PacedReads, nbytes: int) -> None:
+            update(reads, nbytes)
+            self.read_bytes += nbytes
+            self._updated.set()
+
+        monkeypatch.setattr(CheckedFrames, "_checked", checked)
+        monkeypatch.setattr(PacedReads, "buffer_updated", updated)
+
+    async def until_read(self, size: int) -> None:
+        while self.read_bytes < size:
+            self._updated.clear()
+            await self._updated.wait()
+
+
+async def close_frame(reader: asyncio.StreamReader) -> int:
+    """Reads up to the close frame, and returns its code."""
+    while (received := await next_frame(reader))[0] != CLOSE:
+        pass
+    return int.from_bytes(received[1][:2])
+
+
+@pytest.mark.parametrize("reason", [*SENT, *DONE])
+async def test_bytes_after_a_close_frame_of_the_server_are_dropped_whatever_its_reason(
+    edge: RunningEdge, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "LINGER_S", WAIT_MAX_S)
+    async with opened(edge) as (reader, writer):
+        if reason in DONE:
+            cause, sent, code = DONE[reason]
+            (open_,) = edge.server._sockets._open
+            cause(open_, monkeypatch)
+        else:
+            sent, code = SENT[reason]
+        writer.write(sent)
+        assert await close_frame(reader) == code
+        assert await reader.read() == b""  # without a close frame of the client
+        work = Work(monkeypatch)
+        flood = MESSAGES["one byte"] * 5_000
+        writer.write(flood)
+        await work.until_read(len(flood))
+        assert work.parsed == []
+
+
+async def test_client_that_goes_on_sending_after_the_end_is_disconnected_at_a_limit(
+    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "LINGER_S", 10 * WAIT_MAX_S)
+    monkeypatch.setattr(http_server, "DROPPED_BYTES_MAX", 2**20)
+    async with opened(edge) as (reader, writer):
+        writer.write(SENT["invalid UTF-8"][0])
+        assert await close_frame(reader) == SENT["invalid UTF-8"][1]
+        with pytest.raises(ConnectionError):
+            while True:
+                writer.write(MESSAGES["one byte"] * 5_000)
+                await writer.drain()
+
+
+async def test_client_that_closes_gets_its_code_back_at_once(
+    edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "LINGER_S", 10 * WAIT_MAX_S)
+    async with opened(edge) as (reader, writer):
+        writer.write(frame(CLOSE, (1000).to_bytes(2)))
+        assert await close_frame(reader) == 1000
+        with pytest.raises(ConnectionError):
+            while True:  # it is not left open for the rest
+                writer.write(MESSAGES["one byte"])
+                await writer.drain()
+                await asyncio.sleep(0)
 
 
 FRAMES = {

@@ -118,12 +118,11 @@ def bound_messages(request: web.Request, tally: Tally, fail: Callable[[Violation
         connection.frames.watch(_MessageBound(tally, fail))
 
 
-def break_off_messages(request: web.Request, violation: Violation) -> None:
-    """Drops all further messages of a client that breaks a rule, and closes its connection with the violation's code.
-    aiohttp's own `close` reads messages for ten seconds more, until the client closes, too."""
+def drop_messages(request: web.BaseRequest) -> None:
+    """Drops all that the client sends from now on."""
     connection = request.protocol
     if isinstance(connection, StreamConnection) and connection.frames is not None:
-        connection.frames.break_off(violation)
+        connection.frames.drop()
 
 
 class _MessageBound:

@@ -45,6 +45,10 @@ from antiphon_edge.http.socket_frames import CheckedFrames
 log = logging.getLogger(__name__)
 
 LINGER_S = 2.0
+"""How long a connection that ends still takes bytes of the client, which it drops."""
+DROPPED_BYTES_MAX = 64 * 2**20
+"""How many bytes a connection that ends drops. A client that was sending when the connection ended has at most some of
+the largest bodies on the way."""
 _TOO_MANY_HEADERS = "Too many headers received"  # aiohttp has no class for it
 
 
@@ -144,6 +148,7 @@ class _Connection(StreamConnection):
         self.serves_last = False
         """Whether the current request is the last one that is read from this connection."""
         self._is_over = False
+        self._dropped_bytes = 0
         self._sender = SenderWatch(read_timeout_s, is_answering=self._is_answering, hang_up=self._hang_up)
         self._table = table
         self._detector = HeadDetector()
@@ -162,13 +167,17 @@ class _Connection(StreamConnection):
         return self._current_request is not None or bool(self._messages)
 
     @property
+    def _is_dropping(self) -> bool:
+        return self._is_over or (self.frames is not None and self.frames.is_over)
+
+    @property
     def framed_bytes(self) -> int:
         return FRAMED_BYTES if self.frames is None else FRAME_BYTES
 
     @property
     def plain_bytes(self) -> int:
-        if self._is_over or (self.frames is not None and self.frames.violation is not None):
-            return PLAIN_BYTES  # they are dropped
+        if self._is_dropping:
+            return PLAIN_BYTES
         return self.frames.payload_bytes if self.frames is not None else self._detector.body_bytes
 
     def shed(self) -> None:
@@ -191,7 +200,8 @@ class _Connection(StreamConnection):
         """Parses data, and watches timeouts and sizes. When the parser fails within a body, it sets the error on the
         body: aiohttp only queues the error as the next request, and a handler that reads the body would wait
         forever."""
-        if self._is_over:
+        if self._is_dropping:
+            self._drop(len(data))
             return
         heads = self._request_count
         super().data_received(data)
@@ -204,6 +214,13 @@ class _Connection(StreamConnection):
             self._break_bodies()
         elif not self._watch_framing(data, requests):
             self._is_over = True
+
+    def _drop(self, size: int) -> None:
+        """Counts bytes that are dropped, and disconnects a client that sends too many of them."""
+        self._dropped_bytes += size
+        if self._dropped_bytes > DROPPED_BYTES_MAX:
+            log.info("%s is disconnected: it goes on sending after the end of its connection", self.peername)
+            self.force_close()
 
     def _watch_sender(self, data: bytes, requests: Sequence[Any]) -> bool:
         """Notes for timeouts and sizes that `data` was read, and completed the heads of `requests`. Returns False if an
@@ -293,8 +310,7 @@ class _Connection(StreamConnection):
             resp.force_close()
         finished = await super().finish_response(request, resp, start_time)
         broke_off = isinstance(body.exception(), web.RequestPayloadError)
-        has_failed = self.frames is not None and self.frames.violation is not None
-        self._is_over = self._is_over or self.serves_last or broke_off or has_failed
+        self._is_over = self._is_dropping or self.serves_last or broke_off
         if self._is_over and self.transport is not None:
             _end_sending(self.transport)
             self.resume_reading(resume_parser=False)

@@ -68,6 +68,8 @@ class CheckedFrames:
 
     def __init__(self, reader: Reader, now_s: Callable[[], float]) -> None:
         """`now_s` is a monotonic clock."""
+        self.is_over = False
+        """Whether what comes from now on is dropped: the client broke a rule, or the connection is closing."""
         self.violation: Violation | None = None
         self._listener: FrameListener | None = None
         self._reader = reader
@@ -88,15 +90,16 @@ class CheckedFrames:
         self._listener = listener
         self._report()
 
-    def break_off(self, violation: Violation) -> None:
-        """Drops what comes from now on, as after a violation that was found here."""
-        if self.violation is None:
-            self.violation = violation
-            self._report()
+    def drop(self) -> None:
+        """Drops what comes from now on, and the bytes of an incomplete message."""
+        self.is_over = True
+        self._head = b""
+        if self._listener is not None:
+            self._listener.end()
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """Passes bytes on. Returns the reader's own answer: whether it reads no more, and the bytes that it left."""
-        if self.violation is not None:
+        if self.is_over:
             return True, b""
         answer = self._reader.feed_data(self._checked(data))
         self._report()
@@ -106,7 +109,10 @@ class CheckedFrames:
         self._reader.feed_eof()
 
     def _report(self) -> None:
-        if self.violation is not None and self._listener is not None:
+        if self.violation is None:
+            return
+        self.is_over = True
+        if self._listener is not None:
             self._listener.fail(self.violation)
 
     def _checked(self, data: bytes) -> bytes:

@@ -166,8 +166,7 @@ class Connection:
             answers = await self._received(message) if message.type in _DATA else []
             await self._send(answers)
             if answers and not self._useless.take():
-                connections.break_off_messages(self._request, TOO_MANY_USELESS)
-                await self._socket.close(code=TOO_MANY_USELESS.code)
+                await self._socket.close(code=TOO_MANY_USELESS.code, message=TOO_MANY_USELESS.reason.encode())
                 return
             await asyncio.sleep(0)
 

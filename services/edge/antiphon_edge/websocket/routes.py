@@ -127,29 +127,39 @@ class SocketRoutes:
 
 
 class _Socket(web.WebSocketResponse):
-    """A WebSocket that gives the reason for a close code of aiohttp, which sends the bare code."""
+    """A WebSocket that sends a close frame with its reason, and then drops all that the client sends.
+
+    aiohttp sends the bare code for the errors that it finds. It then parses the client's messages until the client
+    closes, too, for up to ten seconds, and closes the TCP connection at once. That resets the connection if the client
+    has sent more, and the client could lose the close frame.
+    """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(timeout=0.0, **options)  # `close` waits for no answer
         self._reasons = dict(_REASONS)
-        self._has_failed = False
+        self._is_left_to_server = False
 
     def fail(self, violation: Violation) -> None:
         """Closes the connection when the messages that came before the violation are read."""
         log.info("a WebSocket is closed with %d: %s", violation.code, violation.reason)
         self._reasons[violation.code] = violation.reason.encode()
-        self._has_failed = True
         if self._reader is not None:
             self._reader.set_exception(WebSocketError(violation.code, violation.reason))
 
-    def _close_transport(self) -> None:
-        """Leaves a connection that has failed to the server, which drops what the client still sends before it closes.
-        Closing at once would reset the connection, and the client could lose the close code."""
-        if not self._has_failed:
-            super()._close_transport()
-
     async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
-        return await super().close(code=code, message=message or self._reasons.get(code, b""), drain=drain)
+        """Sends a close frame, unless one was sent. From now on the client's bytes are dropped. The server ends the TCP
+        connection: when the client does, or LINGER_S later (http_server.py)."""
+        if self._req is not None and not self._closed and not self._closing:  # the client has not closed first
+            self._is_left_to_server = True
+            connections.drop_messages(self._req)
+        try:
+            return await super().close(code=code, message=message or self._reasons.get(code, b""), drain=drain)
+        finally:
+            self._exception = None  # its traceback refers to this socket
+
+    def _close_transport(self) -> None:
+        if not self._is_left_to_server:
+            super()._close_transport()
 
 
 def _opens(socket: web.WebSocketResponse, request: web.Request) -> bool:

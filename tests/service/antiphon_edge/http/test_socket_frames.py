@@ -139,6 +139,17 @@ def test_a_message_without_room_is_not_handed_on() -> None:
     assert bound.violations == [socket_frames.NO_ROOM]
 
 
+def test_frames_after_a_drop_are_not_handed_on_and_hold_no_bytes() -> None:
+    seen, bound = Seen(), Bound(100)
+    frames = CheckedFrames(seen, lambda: 0.0)
+    frames.watch(bound)
+    frames.feed_data(frame(TEXT, b"x" * 50)[:-10])
+    before = bytes(seen.data)
+    frames.drop()
+    assert frames.feed_data(b"x" * 10 + frame(TEXT, b"y")) == (True, b"")
+    assert (bytes(seen.data), bound.held, bound.violations) == (before, 0, [])
+
+
 CONTINUED = 0x00
 COUNTED = {
     "fragments": (CONTINUED, socket_frames.FRAGMENTS_MAX - 1, socket_frames.TOO_MANY_FRAGMENTS),
