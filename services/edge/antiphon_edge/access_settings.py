@@ -20,6 +20,7 @@ from antiphon_core.rpc.watched import GRACE_S
 Network = IPv4Network | IPv6Network
 
 STREAM_SLOT_TTL_S = 30.0
+LONG_BYTES_PER_TENANT = 16 * 2**20
 TIMEOUT_S_MAX = 3_600.0
 STREAM_SLOT_TTL_S_MIN, STREAM_SLOT_TTL_S_MAX = 1.0, 3_600.0
 SEND_BUFFER_BYTES_MIN = 4 * 2**10
@@ -28,6 +29,7 @@ _MAY_BE_ZERO = (
     "tokens_per_minute",
     "streams_per_tenant",
     "turns_bytes_max",
+    "long_bytes_per_tenant",
     "turns_max",
     "shed_lag_ms",
     "memory_limit_bytes",
@@ -102,6 +104,14 @@ class AccessSettings:
         metadata={
             "doc": "Responses and streams that a tenant may have in progress at once; 0 for no limit. A background "
             "response counts while it is created or followed, not while it is queued or runs."
+        },
+    )
+    long_bytes_per_tenant: int = field(
+        default=LONG_BYTES_PER_TENANT,
+        metadata={
+            "doc": "Bytes of long requests and histories (over 256 KiB) that one process prepares at once for a "
+            "tenant; 0 for no limit. More wait in line, and are rejected with 429 when sixteen times as many wait, or "
+            "after 15 s. A larger one is prepared alone."
         },
     )
     turns_max: int = field(

@@ -38,6 +38,7 @@ from antiphon_edge.operations.table import Access
 from antiphon_edge.quotas import admission
 from antiphon_edge.quotas.counting import OwnShare, SharedCounts
 from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
+from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.routes import bodies
 from antiphon_edge.routes.chat import ChatRoutes
@@ -96,6 +97,7 @@ class EdgeServer:
         self.url = ""
         self._limiter = _limiter(settings, store, clock=clock, ids=ids)
         meter = _meter(self._limiter)
+        self._long_work = LongWork(settings.long_bytes_per_tenant)
         translator = CompactingTranslator(translator, clock=clock)
         self._turns = self._turn_service(store, translator, sealer or _sealer(settings, clock), meter)
         readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
@@ -116,6 +118,7 @@ class EdgeServer:
             wait_ms=self._settings.conversation_wait_ms,
             meter=meter,
             timing=self._timing,
+            long_work=self._long_work,
         )
 
     def _socket_routes(self, store: FullStore, translator: Translator) -> SocketRoutes:
@@ -182,6 +185,7 @@ class EdgeServer:
         middlewares.append(auditing.require_audit)
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, self._limiter)
+        admission.set_long_work(self.app, self._long_work)
         middlewares.append(admission.admit)
         if RateLimits.of(settings).has_any:
             prepare.append(admission.add_headers)

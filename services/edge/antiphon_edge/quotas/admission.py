@@ -14,9 +14,11 @@ from antiphon_edge.callers.authentication import is_open
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http.http_errors import Handler
 from antiphon_edge.operations.routing import operation_of
+from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.rate_limits import BucketLevels, RateLimiter
 
 _LIMITER: web.AppKey[RateLimiter] = web.AppKey("rate limiter")
+_LONG_WORK: web.AppKey[LongWork] = web.AppKey("long work")
 _LEVELS: web.RequestKey[BucketLevels] = web.RequestKey("bucket levels", BucketLevels)
 
 
@@ -27,6 +29,15 @@ def set_limiter(app: web.Application, limiter: RateLimiter) -> None:
 def limiter_of(request: web.Request) -> RateLimiter:
     """The limiter that counts for the tenant of this request."""
     return request.app[_LIMITER]
+
+
+def set_long_work(app: web.Application, long_work: LongWork) -> None:
+    app[_LONG_WORK] = long_work
+
+
+def long_work_of(request: web.Request) -> LongWork:
+    """The budgets for long requests and answers, of all tenants."""
+    return request.app[_LONG_WORK]
 
 
 @web.middleware

@@ -23,6 +23,7 @@ from antiphon_core.ports.store import ItemPage
 from antiphon_core.request.conversations import AddItems, CreateConversation, UpdateConversation
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.operations.routing import serves
+from antiphon_edge.quotas.admission import long_work_of
 from antiphon_edge.routes import answers, bodies, queries
 from antiphon_edge.routes.idempotency_keys import ids_under, key_of
 from antiphon_edge.sealed import items as sealed_items
@@ -49,11 +50,12 @@ class ConversationRoutes:
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "conversation", tenant)
         conversation_id = new_conversation_id(ids)
-        items = await self._new_items(tenant, body, ids, conversation_id)
         try:
-            made = await self._store.create_conversation(
-                tenant, conversation_id=conversation_id, metadata=dumps(body.metadata or {}), items=items
-            )
+            async with long_work_of(request).held(tenant, body.work_bytes):
+                items = await self._new_items(tenant, body, ids, conversation_id)
+                made = await self._store.create_conversation(
+                    tenant, conversation_id=conversation_id, metadata=dumps(body.metadata or {}), items=items
+                )
         except AlreadyExists as error:
             if key is None:
                 raise
@@ -85,22 +87,26 @@ class ConversationRoutes:
         body = await bodies.parsed(request, AddItems.parse)
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "items", tenant, conversation_id)
-        items = await self._new_items(tenant, body, ids, conversation_id)
-        added = await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key)
+        async with long_work_of(request).held(tenant, body.work_bytes):
+            items = await self._new_items(tenant, body, ids, conversation_id)
+            added = await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key)
         return answers.item_page(await offload.run(partial(_page_of, added), size_bytes=len(added)))
 
     @serves("listItems")
     async def list_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         queries.include(request)
-        with _reading_limits():
-            page = await self._store.list_conversation_items(
-                tenant_of(request),
-                conversation_id,
-                after=request.query.get("after"),
-                limit=queries.limit(request),
-                order=queries.order(request),
-            )
+        tenant = tenant_of(request)
+        async with long_work_of(request).reading(tenant) as note_bytes:
+            with _reading_limits():
+                page = await self._store.list_conversation_items(
+                    tenant,
+                    conversation_id,
+                    after=request.query.get("after"),
+                    limit=queries.limit(request),
+                    order=queries.order(request),
+                )
+            note_bytes(len(page.items))
         return answers.item_page(page)
 
     @serves("getItem")

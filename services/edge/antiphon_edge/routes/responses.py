@@ -25,6 +25,7 @@ from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import dropped_tools
 from antiphon_edge.operations.parameters import SEQUENCE_MAX
 from antiphon_edge.operations.routing import serves
+from antiphon_edge.quotas.admission import long_work_of
 from antiphon_edge.routes import answers, bodies, queries, resuming, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import NO_HEADERS, EventStream
@@ -120,14 +121,18 @@ class ResponseRoutes:
     @serves("listInputItems")
     async def input_items(self, request: web.Request) -> web.Response:
         sealer = self._sealer_for(request)
-        page = await self._store.list_items(
-            tenant_of(request),
-            _id(request),
-            after=request.query.get("after"),
-            limit=queries.limit(request),
-            order=queries.order(request),
-        )
-        return answers.item_page(replace(page, items=await _sealed(page.items, sealer)))
+        tenant = tenant_of(request)
+        async with long_work_of(request).reading(tenant) as note_bytes:
+            page = await self._store.list_items(
+                tenant,
+                _id(request),
+                after=request.query.get("after"),
+                limit=queries.limit(request),
+                order=queries.order(request),
+            )
+            note_bytes(len(page.items))
+            items = await _sealed(page.items, sealer)
+        return answers.item_page(replace(page, items=items))
 
     def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
         """A sealer for stored reasoning, if `include` asks for sealed reasoning. Other values of `include` have no

@@ -22,6 +22,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Receive, Translator
 from antiphon_core.tracebacks import release_frames
+from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
@@ -110,7 +111,9 @@ class TurnRunner:
         sealer: Sealer,
         cleanup: Cleanup,
         timing: TurnTiming = DEFAULT_TIMING,
+        long_work: LongWork | None = None,
     ) -> None:
+        self._long_work = long_work or LongWork()
         self._store = store
         self._translator = translator
         self._sealer = sealer
@@ -150,16 +153,21 @@ class TurnRunner:
         await policy.take_up(run)
         accepted = run.accepted
         change = await self._change_of(run)
-        generation = Generation(
-            self._translator,
-            accepted.turn,
-            run.deliver,
-            flow=run.flow,
-            state=run.state,
-            change=change,
-            interrupt=run.interrupt,
-        )
-        async with self._session_kept(run):
+        async with self._session_kept(run), self._long_work.held(accepted.tenant, accepted.turn.size_bytes) as prepared:
+
+            def receive(batch: Batch) -> None:
+                prepared()  # the first batch comes when the translator has read and rendered the turn
+                run.deliver(batch)
+
+            generation = Generation(
+                self._translator,
+                accepted.turn,
+                receive,
+                flow=run.flow,
+                state=run.state,
+                change=change,
+                interrupt=run.interrupt,
+            )
             terminal = await generation.run()
         policy.require_end(run, terminal)
         return terminal

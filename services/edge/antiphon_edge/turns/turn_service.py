@@ -28,6 +28,7 @@ from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_core.telemetry import metrics
+from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
@@ -57,13 +58,14 @@ class TurnService:
         wait_ms: int = 0,
         meter: Meter | None = None,
         timing: TurnTiming = DEFAULT_TIMING,
+        long_work: LongWork | None = None,
     ) -> None:
         """Without a `sealer`, content is sealed with keys that only this process has. `wait_ms` goes to TurnStarter."""
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self._translator = translator
-        self.starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms)
+        self.starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms, long_work=long_work)
         cleanup = self.starter.cleanup
-        self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing)
+        self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing, long_work=long_work)
         self._keyed_jobs = KeyedJobs(store, ids=ids, timing=timing)
         new_policy = partial(
             CallerTurn,

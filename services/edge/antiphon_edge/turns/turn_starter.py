@@ -35,6 +35,7 @@ from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import correlation, metrics, phases
 from antiphon_edge.quotas.stream_slots import hold_bytes
+from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import opened
 from antiphon_edge.sealed.sealing import Sealer
@@ -51,9 +52,19 @@ _UNDO_FAILED = "a request that was given up keeps its lease and key until they e
 class TurnStarter:
     """Accepts requests. One instance serves all of a process."""
 
-    def __init__(self, store: FullStore, *, clock: Clock, ids: Ids, sealer: Sealer, wait_ms: int = 0) -> None:
+    def __init__(
+        self,
+        store: FullStore,
+        *,
+        clock: Clock,
+        ids: Ids,
+        sealer: Sealer,
+        wait_ms: int = 0,
+        long_work: LongWork | None = None,
+    ) -> None:
         """`wait_ms`: how long a turn waits for another turn that runs in its session."""
         self.sealer = sealer
+        self._long_work = long_work or LongWork()
         self._wait_ms = wait_ms
         self.cleanup = Cleanup()
         self.watch = StoreWatch(store)
@@ -240,6 +251,7 @@ class TurnStarter:
         Raises:
             NotFound: the request names a stored prompt that does not exist.
             TooLarge: the store would reject the input.
+            RequestRateExceeded: too many long turns of the tenant wait.
         """
         prompt = await stored_prompts.read(self._store, tenant, request)
 
@@ -261,7 +273,9 @@ class TurnStarter:
 
         prompt_bytes = stored_prompts.work_bytes(request, prompt)
         added_bytes = given.added_bytes + len(carried or b"") + prompt_bytes
-        return await offload.run(build, size_bytes=request.work_bytes + added_bytes)
+        size_bytes = request.work_bytes + added_bytes
+        async with self._long_work.held(tenant, size_bytes + len(stored)):
+            return await offload.run(build, size_bytes=size_bytes)
 
     def _store_request(
         self,
