@@ -47,6 +47,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     if is_open(request) or (operation is not None and operation.cancels):
         return await handler(request)
     limiter, tenant = limiter_of(request), tenant_of(request)
+    long_work_of(request).note_request(tenant)
     request[_LEVELS] = limiter.levels_of(tenant)
     generates = operation is not None and operation.generates
     if not generates and not _streams(request):

@@ -4,6 +4,9 @@ A turn of 9 MB is parsed, rendered and encoded in calls of 10 to 40 ms each that
 translator and the store. Four clients that send such turns kept all three busy, and a small turn of another tenant took
 4 to 17 times its time alone; beside one such client it took twice its time. So each tenant has a budget. Its further
 long work waits in line, and is rejected with 429 where the line is too long. Short work neither counts nor waits.
+
+While other tenants send requests, too, a tenant's long work also rests as long as it took, so that it has half of the
+time at most: one piece after another left small turns no moment in which nothing keeps the GIL.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ LINE = 16
 WAIT_MAX_S = 15.0
 """How long work waits in line. The lease of a session, which a waiting turn holds, lasts longer."""
 RETRY_MS = 2_000
+REST_MAX_S = 2.0
+"""The longest rest. A piece of work can take long because a translator or store is slow, which burdens nobody else."""
+ACTIVE_S = 1.0
+"""How long a tenant is active after a request."""
 
 
 @dataclass(slots=True)
@@ -32,11 +39,12 @@ class _Share:
     """The long work of one tenant."""
 
     held_bytes: int = 0
+    rests_until_s: float = 0.0  # 0: it does not rest
     line: deque[tuple[asyncio.Future[None], int]] = field(default_factory=deque)
 
     def has_room(self, size: int, bytes_max: int) -> bool:
-        """Whether more work fits. Work that is larger than the budget passes alone."""
-        return not self.held_bytes or self.held_bytes + size <= bytes_max
+        """Whether more work may begin. Work that is larger than the budget passes alone."""
+        return not self.rests_until_s and (not self.held_bytes or self.held_bytes + size <= bytes_max)
 
     def admit(self, bytes_max: int) -> None:
         """Lets the first in line pass as far as there is room."""
@@ -55,7 +63,15 @@ class LongWork:
         self._bytes_max = bytes_max
         self._wait_max_s = wait_max_s
         self._shares: dict[str, _Share] = {}
+        self._active_s: dict[str, float] = {}  # the two tenants that sent the last requests, and when
         self._read_bytes: dict[str, int] = {}  # the average of each tenant whose last reads were long
+
+    def note_request(self, tenant: str) -> None:
+        """Notes that a tenant is active."""
+        self._active_s.pop(tenant, None)
+        self._active_s[tenant] = _now_s()
+        if len(self._active_s) > 2:
+            del self._active_s[next(iter(self._active_s))]
 
     @asynccontextmanager
     async def held(self, tenant: str, size: int) -> AsyncIterator[Callable[[], None]]:
@@ -103,7 +119,7 @@ class LongWork:
 
     @contextmanager
     def _given_back(self, tenant: str, size: int) -> Iterator[Callable[[], None]]:
-        is_held = True
+        is_held, began_s = True, _now_s()
 
         def give_back() -> None:
             nonlocal is_held
@@ -111,6 +127,7 @@ class LongWork:
                 is_held = False
                 share = self._shares[tenant]
                 share.held_bytes -= size
+                self._rest(tenant, share, _now_s() - began_s)
                 self._tidy(tenant, share)
 
         try:
@@ -118,10 +135,24 @@ class LongWork:
         finally:
             give_back()
 
+    def _rest(self, tenant: str, share: _Share, took_s: float) -> None:
+        """Lets the tenant's long work rest as long as a piece of it took, if another tenant is active."""
+        now_s = _now_s()
+        if any(each != tenant and now_s - at_s <= ACTIVE_S for each, at_s in self._active_s.items()):
+            share.rests_until_s = max(share.rests_until_s, now_s + min(took_s, REST_MAX_S))
+            asyncio.get_running_loop().call_at(share.rests_until_s, self._end_rest, tenant, share, share.rests_until_s)
+
+    def _end_rest(self, tenant: str, share: _Share, until_s: float) -> None:
+        """Ends the rest, unless it became longer. The timers of uvloop may be a millisecond early by its clock."""
+        if share.rests_until_s == until_s:
+            share.rests_until_s = 0.0
+            self._tidy(tenant, share)
+
     def _tidy(self, tenant: str, share: _Share) -> None:
+        """Lets work pass, and forgets a share that is not used any more."""
         share.admit(self._bytes_max)
-        if not share.held_bytes and not share.line:
-            self._shares.pop(tenant, None)
+        if not share.held_bytes and not share.line and not share.rests_until_s and self._shares.get(tenant) is share:
+            del self._shares[tenant]
 
     def _exceeded(self) -> RequestRateExceeded:
         metrics.ADMISSION_REJECTED.of("long").add()
@@ -131,6 +162,10 @@ class LongWork:
             "shorter ones.",
             retry_after_ms=RETRY_MS,
         )
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _nothing() -> None:

@@ -298,9 +298,18 @@ class TurnStarter:
         )
 
     async def _start_or_undo(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
-        """Calls `_start`, and undoes it if the caller is cancelled or the store's answer is lost."""
+        """Calls `_start`, and undoes it if the caller is cancelled or the store's answer is lost. A turn that may wait
+        for the lease of its session does not hold long work: the turn that has the lease may need it."""
         if _needs_no_start(asked):
             return NOTHING_BEFORE
+        if asked.session_id is not None:
+            return await self._started(tenant, asked, conversation_id)
+        async with self._long_work.reading(tenant) as note_bytes:
+            start = await self._started(tenant, asked, conversation_id)
+            note_bytes(len(start.history.items))
+            return start
+
+    async def _started(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
         starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
         try:
             await self.watch.while_it_lives(starting)
