@@ -59,8 +59,8 @@ STREAM_SLOTS = gauge(
 )
 ADMISSION_REJECTED = counter(
     "antiphon_admission_rejected_total",
-    "Requests that were rejected, by the limit that was reached: requests, tokens, streams, share or long (429); "
-    "turns, lag or memory of the process (503).",
+    "Requests that were rejected, by the limit that was reached: requests, tokens, streams, share, long or "
+    "readers (429); turns, lag or memory of the process (503).",
     targets=[EDGE],
     labels=("limit",),
 )

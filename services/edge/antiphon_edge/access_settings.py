@@ -21,6 +21,7 @@ Network = IPv4Network | IPv6Network
 
 STREAM_SLOT_TTL_S = 30.0
 LONG_BYTES_PER_TENANT = 16 * 2**20
+READERS_PER_RESPONSE = 32
 TIMEOUT_S_MAX = 3_600.0
 STREAM_SLOT_TTL_S_MIN, STREAM_SLOT_TTL_S_MAX = 1.0, 3_600.0
 SEND_BUFFER_BYTES_MIN = 4 * 2**10
@@ -30,6 +31,7 @@ _MAY_BE_ZERO = (
     "streams_per_tenant",
     "turns_bytes_max",
     "long_bytes_per_tenant",
+    "readers_per_response",
     "turns_max",
     "shed_lag_ms",
     "memory_limit_bytes",
@@ -112,6 +114,13 @@ class AccessSettings:
             "doc": "Bytes of long requests and histories (over 256 KiB) that one process prepares at once for a "
             "tenant; 0 for no limit. More wait in line, and are rejected with 429 when sixteen times as many wait, or "
             "after 15 s. A larger one is prepared alone."
+        },
+    )
+    readers_per_response: int = field(
+        default=READERS_PER_RESPONSE,
+        metadata={
+            "doc": "Streams of the same stored or running response that one process sends at once; 0 for no limit. "
+            "streams_per_tenant limits the streams of all responses."
         },
     )
     turns_max: int = field(

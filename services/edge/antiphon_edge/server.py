@@ -40,6 +40,7 @@ from antiphon_edge.quotas.counting import OwnShare, SharedCounts
 from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
+from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.routes import bodies
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
@@ -137,7 +138,13 @@ class EdgeServer:
         turns, keep_alive_s = self._turns, self._settings.keep_alive_s
         drops_hosted = self._settings.hosted_tools == "drop"
         store = fail_fast(store, turns.starter.watch)
-        background = Background(store, translator, turns.starter, timing=self._timing)
+        background = Background(
+            store,
+            translator,
+            turns.starter,
+            timing=self._timing,
+            readers=ResponseReaders(self._settings.readers_per_response),
+        )
         owners: list[object] = [
             ResponseRoutes(
                 turns,

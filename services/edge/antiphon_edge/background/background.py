@@ -36,6 +36,7 @@ from antiphon_core.ports.translator import Batch, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background import queueing
+from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.turns import job_payload, log_state, lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.log_follower import LogFollower
@@ -60,7 +61,9 @@ class Background:
         starter: TurnStarter,
         *,
         timing: TurnTiming = DEFAULT_TIMING,
+        readers: ResponseReaders | None = None,
     ) -> None:
+        self._readers = readers or ResponseReaders()
         self._store = store
         self._translator = translator
         self._starter = starter
@@ -87,9 +90,18 @@ class Background:
 
     async def stream(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
         """Yields the events of a stored response with a number higher than `after`, to the terminal one. If the events
-        are not stored, or not any more, yields a replay made from the record. InvalidRequest: a replay cannot begin
-        after a number.
+        are not stored, or not any more, yields a replay made from the record.
+
+        Raises:
+            InvalidRequest: a replay cannot begin after a number.
+            RequestRateExceeded: too many read this response.
         """
+        with self._readers.one_more(tenant, record.id):
+            async with aclosing(self._stream(tenant, record, after)) as batches:
+                async for batch in batches:
+                    yield batch
+
+    async def _stream(self, tenant: str, record: Record, after: int | None) -> AsyncGenerator[Batch, None]:
         if record.status in UNFINISHED:
             following = self._follower.follow(tenant, record.id, after=after)
         else:

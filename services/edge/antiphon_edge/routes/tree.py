@@ -30,6 +30,7 @@ from antiphon_core.request.conversations import ForkSession
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.operations.parameters import IDEMPOTENCY_KEY
 from antiphon_edge.operations.routing import serves
+from antiphon_edge.quotas.admission import long_work_of
 from antiphon_edge.routes import answers, bodies, queries
 
 _ONE = "/v1/responses/{id}"
@@ -73,13 +74,16 @@ class TreeRoutes:
     @serves("getChain")
     async def chain(self, request: web.Request) -> web.Response:
         tenant, response_id = tenant_of(request), _response_id(request)
-        try:
-            records = await self._store.chain(tenant, response_id)
-        except ChainTooLong as error:
-            raise _too_long(response_id, error) from error
-        # The store's chains contain deleted responses, since later turns still need them. Clients must not see them.
-        readable = {record.id for record in await self._store.batch_get(tenant, [record.id for record in records])}
-        data = b",".join(_link(record, is_readable=record.id in readable) for record in records)
+        async with long_work_of(request).reading(tenant) as note_bytes:
+            try:
+                records = await self._store.chain(tenant, response_id)
+            except ChainTooLong as error:
+                raise _too_long(response_id, error) from error
+            # The store's chains contain deleted responses, since later turns still need them. Clients must not see
+            # them.
+            readable = {record.id for record in await self._store.batch_get(tenant, [record.id for record in records])}
+            data = b",".join(_link(record, is_readable=record.id in readable) for record in records)
+            note_bytes(len(data))
         envelope: Object = {"object": "list", "next_cursor": None, "has_more": False}
         return answers.json(with_member(dumps(envelope), "data", b"[" + data + b"]"))
 

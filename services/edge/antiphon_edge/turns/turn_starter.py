@@ -34,8 +34,8 @@ from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import correlation, metrics, phases
-from antiphon_edge.quotas.stream_slots import hold_bytes
 from antiphon_edge.quotas.long_work import LongWork
+from antiphon_edge.quotas.stream_slots import hold_bytes
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import opened
 from antiphon_edge.sealed.sealing import Sealer
