@@ -67,14 +67,9 @@ class TurnService:
         cleanup = self.starter.cleanup
         self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing, long_work=long_work)
         self._keyed_jobs = KeyedJobs(store, ids=ids, timing=timing)
+        finisher = TurnFinisher(store, timing=timing)
         new_policy = partial(
-            CallerTurn,
-            self.starter,
-            TurnFinisher(store, timing=timing),
-            self._keyed_jobs,
-            meter or Meter(),
-            cleanup=cleanup,
-            timing=timing,
+            CallerTurn, self.starter, finisher, self._keyed_jobs, meter or Meter(), cleanup=cleanup, timing=timing
         )
         self._policy = new_policy(reclaims_session=False)
         self._keyed_turns = KeyedTurns(

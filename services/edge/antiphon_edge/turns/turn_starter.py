@@ -272,8 +272,7 @@ class TurnStarter:
             )
 
         prompt_bytes = stored_prompts.work_bytes(request, prompt)
-        added_bytes = given.added_bytes + len(carried or b"") + prompt_bytes
-        size_bytes = request.work_bytes + added_bytes
+        size_bytes = request.work_bytes + given.added_bytes + len(carried or b"") + prompt_bytes
         async with self._long_work.held(tenant, size_bytes + len(stored)):
             return await offload.run(build, size_bytes=size_bytes)
 
