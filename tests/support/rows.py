@@ -25,6 +25,7 @@ from antiphon_store.rows.model import (
     Kind,
     Outcome,
     Partition,
+    Payload,
     Program,
     Put,
     Ref,
@@ -123,6 +124,7 @@ class SpiedRows:
     def __init__(self, clock: Clock | None = None) -> None:
         self.rows = MemoryRows(clock)
         self.calls: list[str] = []  # the primitives, in order
+        self.nodes_read = 0  # by pages, children, subtrees and ancestors
         self.programs: list[tuple[Partition, Program]] = []
         self.before_transact: Callable[[Partition, Program], Awaitable[None]] | None = None
         self.after_transact: Callable[[Partition, Program], Awaitable[None]] | None = None
@@ -135,6 +137,7 @@ class SpiedRows:
     def forget_calls(self) -> None:
         self.calls.clear()
         self.programs.clear()
+        self.nodes_read = 0
 
     async def open(self) -> None:
         await self.rows.open()
@@ -156,19 +159,30 @@ class SpiedRows:
         return outcome
 
     async def page(
-        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
+        self, partition: Partition, index: Index, key: str, span: Span, *, payload: Payload | None = None
     ) -> tuple[int, Sequence[Entry]]:
         self.calls.append("page")
-        found = await self.rows.page(partition, index, key, span, with_rows=with_rows)
+        found = self._counted(await self.rows.page(partition, index, key, span, payload=payload))
         if self.after_page is not None:
             await self.after_page(index, key)
         return found
 
+    async def children(
+        self, partition: Partition, parents: Sequence[str], *, max_nodes: int
+    ) -> tuple[int, Sequence[Entry]]:
+        self.calls.append("children")
+        return self._counted(await self.rows.children(partition, parents, max_nodes=max_nodes))
+
     async def subtree(
-        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int
     ) -> tuple[int, Sequence[Entry]]:
         self.calls.append("subtree")
-        return await self.rows.subtree(partition, starts, max_nodes=max_nodes, levels=levels)
+        return self._counted(await self.rows.subtree(partition, starts, max_nodes=max_nodes))
+
+    async def ancestors(self, partition: Partition, node_ids: Sequence[str], *, depth: int) -> Mapping[str, str]:
+        self.calls.append("ancestors")
+        self.nodes_read += len(node_ids)
+        return await self.rows.ancestors(partition, node_ids, depth=depth)
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         self.calls.append("take_due")
@@ -177,6 +191,10 @@ class SpiedRows:
     async def tenants(self) -> Sequence[str]:
         self.calls.append("tenants")
         return await self.rows.tenants()
+
+    def _counted(self, answer: tuple[int, Sequence[Entry]]) -> tuple[int, Sequence[Entry]]:
+        self.nodes_read += len(answer[1])
+        return answer
 
 
 def crowds(program: Program) -> list[Fewer]:

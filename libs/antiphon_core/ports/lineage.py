@@ -134,23 +134,23 @@ class LineageStore(Protocol):
         """A readable response and all responses below it, or the whole tree that it is in: by depth, then by time of
         creation. A response that is not readable is included if one below it is.
 
-        ResponseNotFound. LimitExceeded: more than TREE_WALK_NODES_MAX responses are below."""
+        A page of a large tree may have fewer than `max_nodes`, even none, and a cursor: it reads TREE_SCAN_NODES_MAX
+        responses at most, shown or not. `child_count` counts the first TREE_CHILDREN_NODES_MAX children.
+        ResponseNotFound."""
 
     async def children(
         self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
     ) -> NodePage:
-        """The readable children of a readable response, oldest first. ResponseNotFound."""
+        """The readable children of a readable response, oldest first; pages as in `tree`. ResponseNotFound."""
 
     async def siblings(
         self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
     ) -> NodePage:
-        """The other readable children of a readable response's parent, oldest first; a root has none.
-        ResponseNotFound."""
+        """The other readable children of a readable response's parent, oldest first; a root has none. Pages as in
+        `tree`. ResponseNotFound."""
 
     async def leaves(
         self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
     ) -> NodePage:
         """The readable responses below a readable one, itself excluded, that have no readable response below them,
-        oldest first.
-
-        ResponseNotFound. LimitExceeded: as in `tree`."""
+        oldest first. Pages as in `tree`. ResponseNotFound."""

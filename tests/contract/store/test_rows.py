@@ -15,6 +15,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import (
+    NODE_LISTS,
     TENANT_WIDE,
     Add,
     Applied,
@@ -252,12 +253,17 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
     for index, key in [(Index.CHILDREN, node) for node in NODES] + [(Index.MADE, "s")]:
         for descending in (False, True):
             span = Span(2, descending=descending)
-            _, first = await backend.page(partition, index, key, span, with_rows=True)
+            _, first = await backend.page(partition, index, key, span, payload=Payload.ALL)
             found.append([(each.id, each.at, each.row and part(each.row, Payload.ALL)) for each in first])
             if first:
                 span = span._replace(after=(first[-1].at, first[-1].id))
-                _, more = await backend.page(partition, index, key, span, with_rows=True)
+                _, more = await backend.page(partition, index, key, span, payload=Payload.ALL)
                 found.append([(each.id, each.at) for each in more])
+    return [*found, *await tree_pages(backend, partition)]
+
+
+async def tree_pages(backend: RowBackend, partition: Partition) -> list[Any]:
+    found: list[Any] = []
     for index in (Index.ITEM, Index.FOREIGN, Index.QUEUE, Index.ENDS):
         for key in ("", "ü k"):
             _, entries = await backend.page(partition, index, key, Span(100))
@@ -265,9 +271,31 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
     for node in NODES:
         _, below = await backend.subtree(partition, [node], max_nodes=100)
         found.append({each.id: each.row and part(each.row, Payload.NONE) for each in below})
-    _, shallow = await backend.subtree(partition, NODES, max_nodes=1000, levels=1)
-    found.append(sorted(each.id for each in shallow))
+    _, children = await backend.children(partition, NODES, max_nodes=1000)
+    found.append([(each.id, each.at, each.row and part(each.row, Payload.NONE)) for each in children])
+    for max_nodes in (0, 1, 2, 3):
+        _, first = await backend.children(partition, NODES, max_nodes=max_nodes)
+        found.append([each.id for each in first])
+    found += [await backend.ancestors(partition, NODES, depth=depth) for depth in (0, 1, 2)]
+    for index in sorted(NODE_LISTS):
+        found += [await listed(backend, partition, index, descending=each) for each in (False, True)]
     return found
+
+
+async def listed(backend: RowBackend, partition: Partition, index: Index, *, descending: bool) -> list[Any]:
+    """All nodes that an index lists, read in pages of every size."""
+    _, whole = await backend.page(partition, index, "", Span(100, None, descending), payload=Payload.NONE)
+    lines = [(each.id, each.at) for each in whole]
+    for size in (1, 2):
+        found: list[tuple[str, int]] = []
+        while True:
+            after = (found[-1][1], found[-1][0]) if found else None
+            _, page = await backend.page(partition, index, "", Span(size, after, descending))
+            found += [(each.id, each.at) for each in page]
+            if len(page) < size:
+                break
+        assert found == lines
+    return [(each.id, each.at, each.row and part(each.row, Payload.NONE)) for each in whole]
 
 
 async def test_a_subtree_is_cut_off_at_max_nodes(backend: RowBackend) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from antiphon_core.ports.lineage import Node
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.decisions import nodes, records, turns
-from antiphon_store.rows.model import Chain, Entry, Kind, Payload, Range, Row
+from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
 from antiphon_store.rows.view import Finish, View, answer
 
 ANY_BYTES = 2**62
@@ -22,10 +23,10 @@ def chain(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Fi
     return view.answer_from(nodes.to_records, Chain(response_id, Payload.ALL, max_depth, max_bytes))
 
 
-def root_of(view: View, response_id: str) -> Finish[str]:
-    """Reads the id of the first ancestor of a readable response. ResponseNotFound."""
+def readable_fields(view: View, response_id: str) -> Finish[Mapping[str, Any]]:
+    """Reads the fields of a readable response. ResponseNotFound."""
     records.require_readable(view, response_id)
-    return view.answer_from(lambda chain: str(chain.ids[0]), Chain(response_id, Payload.NONE, ANY_DEPTH, ANY_BYTES))
+    return view.answer_from(lambda row: row.fields, Get(Ref(Kind.NODE, response_id)))
 
 
 def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], frozenset[str]]]:

@@ -1,4 +1,4 @@
-"""Pages of a tree: pure functions of its stored nodes.
+"""Pages of a small part of a tree: pure functions of its stored nodes.
 
     readable node     shown, and counted as a child of its parent
     unreadable node   shown in a tree if a node below it is readable, so that the tree stays connected; not counted
@@ -19,8 +19,8 @@ from antiphon_store.cursors import Position
 
 def tree(nodes: Sequence[Node], *, after: Position | None, limit: int) -> list[Node]:
     """A page of the shown nodes, by depth, creation time and id, and one more node if there are more."""
-    connected = _connected(nodes)
-    shown = (node for node in nodes if node.status or node.id in connected)
+    has_readable_below = connected(nodes)
+    shown = (node for node in nodes if node.status or node.id in has_readable_below)
     found = _first(shown, _by_depth, after, limit)
     counts = Counter(node.parent_id for node in nodes if node.status)
     return [replace(node, child_count=counts[node.id]) for node in found]
@@ -29,21 +29,21 @@ def tree(nodes: Sequence[Node], *, after: Position | None, limit: int) -> list[N
 def leaves(nodes: Sequence[Node], *, below: str, after: Position | None, limit: int) -> list[Node]:
     """A page of the readable nodes below `below` that have no readable node below them, by creation time and id, and
     one more node if there are more."""
-    connected = _connected(nodes)
-    ends = (node for node in nodes if node.status and node.id not in connected and node.id != below)
+    has_readable_below = connected(nodes)
+    ends = (node for node in nodes if node.status and node.id not in has_readable_below and node.id != below)
     return _first(ends, _by_creation, after, limit)
 
 
-def _connected(nodes: Iterable[Node]) -> set[str]:
+def connected(nodes: Iterable[Node]) -> set[str]:
     """The ids of the nodes that have a readable node below them."""
     parents = {node.id: node.parent_id for node in nodes}
-    connected: set[str] = set()
+    found: set[str] = set()
     for node in nodes:
         above = node.parent_id if node.status else None
-        while above is not None and above in parents and above not in connected:
-            connected.add(above)
+        while above is not None and above in parents and above not in found:
+            found.add(above)
             above = parents[above]
-    return connected
+    return found
 
 
 def _first(

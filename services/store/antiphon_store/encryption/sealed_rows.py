@@ -63,7 +63,8 @@ class SealedRows:
         self.unopened = self._inner = inner
         self._cipher = cipher
         self.open, self.close, self.ready = inner.open, inner.close, inner.ready
-        self.subtree, self.take_due, self.tenants = inner.subtree, inner.take_due, inner.tenants  # no payloads
+        self.children, self.subtree, self.ancestors = inner.children, inner.subtree, inner.ancestors  # no payloads
+        self.take_due, self.tenants = inner.take_due, inner.tenants
 
     @property
     def durability(self) -> Durability:
@@ -93,10 +94,10 @@ class SealedRows:
         return Applied(outcome.now_ms, await offload.run(open_all, size_bytes=sum(map(_size_of_answer, found))))
 
     async def page(
-        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
+        self, partition: Partition, index: Index, key: str, span: Span, *, payload: Payload | None = None
     ) -> tuple[int, Sequence[Entry]]:
-        now_ms, entries = await self._inner.page(partition, index, key, span, with_rows=with_rows)
-        if not with_rows:
+        now_ms, entries = await self._inner.page(partition, index, key, span, payload=payload)
+        if not payload:
             return now_ms, entries
         open_all = partial(self._opened_entries, partition, entries)
         size_bytes = sum(size_of(entry.row) for entry in entries)

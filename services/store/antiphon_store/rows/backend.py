@@ -4,7 +4,7 @@ Rules that hold for every primitive:
 
     Indivisible     It happens entirely or not at all, and no other primitive sees a part of it.
     Durable         A primitive that changes data returns after the change is safe at the backend's `durability`.
-    Time            Each backend has one clock. `transact`, `page` and `subtree` return its time.
+    Time            Each backend has one clock. `transact`, `page`, `children` and `subtree` return its time.
     Errors          Only classes of `antiphon_core.errors` leave a primitive: StoreUnavailable when a retry may help,
                     InternalError when it will not.
 
@@ -13,11 +13,11 @@ A backend knows nothing of turns, leases or jobs: `antiphon_store.decisions` has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program, Span
+from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Payload, Program, Span
 
 
 class Durability(StrEnum):
@@ -48,17 +48,27 @@ class RowBackend(Protocol):
         """Applies a program, or changes nothing and returns the reason. See `rows.model`."""
 
     async def page(
-        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
+        self, partition: Partition, index: Index, key: str, span: Span, *, payload: Payload | None = None
     ) -> tuple[int, Sequence[Entry]]:
-        """The time, and the entries that `span` selects. `with_rows`, for an index of the partition: with the nodes
-        that the entries name and all payloads; the row of a missing node is None."""
+        """The time, and the entries that `span` selects. `payload`, for an index of the partition: with the nodes
+        that the entries name, and their payloads if it is not NONE; the row of a missing node is None."""
+
+    async def children(
+        self, partition: Partition, parents: Sequence[str], *, max_nodes: int
+    ) -> tuple[int, Sequence[Entry]]:
+        """The time, and the children of nodes, without payloads: those of the first parent, then those of the next, and
+        so on. Stops after `max_nodes`, so all children of the parents before the last one in the answer are there."""
 
     async def subtree(
-        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int
     ) -> tuple[int, Sequence[Entry]]:
-        """The time, and the nodes `starts` with all nodes below them along CHILDREN, `levels` deep (None: all),
-        without payloads and in no order; their `at` is 0. Returns `max_nodes` at most: a caller that must know whether
-        there are more asks for one more than it needs."""
+        """The time, and the nodes `starts` with all nodes below them along CHILDREN, without payloads and in no order;
+        their `at` is 0. Returns `max_nodes` at most: a caller that must know whether there are more asks for one more
+        than it needs."""
+
+    async def ancestors(self, partition: Partition, node_ids: Sequence[str], *, depth: int) -> Mapping[str, str]:
+        """The ancestors of nodes at a depth; a node at that depth is its own. Nodes that are absent, or above that
+        depth, are left out."""
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         """Takes entries of a tenant-wide index whose time has come, the earliest first. The same step moves each entry

@@ -7,7 +7,7 @@ the rows meanwhile. The decision is the function that runs over a `View` of the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -22,6 +22,7 @@ from antiphon_store.rows.model import (
     Kind,
     Outcome,
     Partition,
+    Payload,
     Program,
     Read,
     Ref,
@@ -58,21 +59,36 @@ class LocalBackend(ABC):
         return answer
 
     async def page(
-        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
+        self, partition: Partition, index: Index, key: str, span: Span, *, payload: Payload | None = None
     ) -> tuple[int, Sequence[Entry]]:
         def read(rows: LocalRows) -> tuple[int, Sequence[Entry]]:
             found = rows.entries(index, key, span)
-            if with_rows:
-                found = [each._replace(row=rows.whole_row(Ref(Kind.NODE, named_node(each.id)))) for each in found]
+            if payload is not None:
+                named = rows.nodes([named_node(each.id) for each in found], payload)
+                found = [each._replace(row=row) for each, row in zip(found, named, strict=True)]
             return rows.now_ms, found
 
         return await self.step(partition, read, only_reads=True)
 
-    async def subtree(
-        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    async def children(
+        self, partition: Partition, parents: Sequence[str], *, max_nodes: int
     ) -> tuple[int, Sequence[Entry]]:
         def read(rows: LocalRows) -> tuple[int, Sequence[Entry]]:
-            return rows.now_ms, list(islice(rows.below(starts, levels), max_nodes))
+            return rows.now_ms, rows.children(parents, max_nodes)
+
+        return await self.step(partition, read, only_reads=True)
+
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int
+    ) -> tuple[int, Sequence[Entry]]:
+        def read(rows: LocalRows) -> tuple[int, Sequence[Entry]]:
+            return rows.now_ms, list(islice(rows.below(starts), max_nodes))
+
+        return await self.step(partition, read, only_reads=True)
+
+    async def ancestors(self, partition: Partition, node_ids: Sequence[str], *, depth: int) -> Mapping[str, str]:
+        def read(rows: LocalRows) -> Mapping[str, str]:
+            return ancestors(node_ids, rows.links_above(node_ids, depth), depth)
 
         return await self.step(partition, read, only_reads=True)
 
@@ -81,6 +97,20 @@ class LocalBackend(ABC):
             return rows.take_due(index, key, limit=limit, hide_ms=hide_ms)
 
         return await self.step(Partition(tenant, ""), take, only_reads=False)
+
+
+def ancestors(node_ids: Sequence[str], links: Mapping[str, tuple[str | None, int]], depth: int) -> dict[str, str]:
+    """The ancestors at a depth. `links` has the parent and the depth of each node on the way there."""
+    found: dict[str, str] = {}
+    for node_id in node_ids:
+        path: list[str] = []
+        step: str | None = node_id
+        while step is not None and step not in found and step in links and links[step][1] > depth:
+            path.append(step)
+            step = links[step][0]
+        if step is not None and (step in found or (step in links and links[step][1] == depth)):
+            found |= dict.fromkeys((*path, step), found.get(step, step))
+    return {each: found[each] for each in node_ids if each in found}
 
 
 def _attempt(rows: LocalRows, decision: Decision[_Answer]) -> _Answer | Exception:

@@ -43,6 +43,7 @@ from antiphon_store.rows.model import (
     Value,
     changed,
     holds,
+    listed,
     made,
     made_id,
     meets,
@@ -55,7 +56,8 @@ _SIZE = itemgetter("size")
 
 CHAIN_PART_NODES = 256
 """The number of nodes of a chain that are read between two checks of its `max_bytes`."""
-ANY_COUNT = 2**31
+CHILDREN_PART_NODES = 256
+"""The number of children of a node that a walk reads at once."""
 
 
 class TooLong(Exception):
@@ -84,6 +86,11 @@ class LocalRows(ABC):
     def whole_row(self, ref: Ref) -> Row | None:
         """A row with the changes so far and its payloads."""
         return self.row(ref)
+
+    def nodes(self, node_ids: Sequence[str], payload: Payload) -> list[Row | None]:
+        """Nodes in this order, perhaps with more payloads than `payload`."""
+        read = self.whole_row if payload else self.row
+        return [read(Ref(Kind.NODE, each)) for each in node_ids]
 
     @abstractmethod
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
@@ -132,6 +139,20 @@ class LocalRows(ABC):
     def unfile(self, index: Index, key: str, entry_id: str) -> None:
         """Removes an entry, if it exists."""
 
+    def list_node(self, node_id: str, fields: Mapping[str, Value], former: Mapping[str, Value] | None) -> None:
+        """Files the entries of a node in NODE_LISTS, in place of those that it had with its `former` fields."""
+        if former is not None:
+            if listed(node_id, former) == listed(node_id, fields):
+                return
+            self.unlist_node(node_id, former)
+        for index, entry_id, at in listed(node_id, fields):
+            self.file(index, "", entry_id, at, is_new=True)
+
+    def unlist_node(self, node_id: str, fields: Mapping[str, Value]) -> None:
+        """Removes the entries of a node in NODE_LISTS."""
+        for index, entry_id, _ in listed(node_id, fields):
+            self.unfile(index, "", entry_id)
+
     def end_changes(self) -> None:  # noqa: B027 - most have nothing to do then
         """Called after the last change of a program."""
 
@@ -162,18 +183,46 @@ class LocalRows(ABC):
             self.end_changes()
         return [self._read(read, chain) for read, chain in zip(program.reads, chains, strict=True)]
 
-    def below(self, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
-        """Nodes and all nodes below them, `levels` deep (None: all)."""
-        waiting = [(each, levels) for each in starts]
+    def below(self, starts: Sequence[str]) -> Iterator[Entry]:
+        """Nodes and all nodes below them. Reads a node's children only when its caller asks for more."""
+        waiting: list[Iterator[str]] = [iter(starts)]
         while waiting:
-            node_id, left = waiting.pop()
-            row = self.row(Ref(Kind.NODE, node_id))
-            if row is None:
-                continue
-            yield Entry(node_id, 0, row)
-            if left != 0:
-                rest = None if left is None else left - 1
-                waiting.extend((each.id, rest) for each in self.entries(Index.CHILDREN, node_id, Span(ANY_COUNT)))
+            node_id = next(waiting[-1], None)
+            if node_id is None:
+                waiting.pop()
+            elif (row := self.row(Ref(Kind.NODE, node_id))) is not None:
+                yield Entry(node_id, 0, row)
+                waiting.append(self._children_of(node_id))
+
+    def _children_of(self, parent_id: str) -> Iterator[str]:
+        after = None
+        while True:
+            found = self.entries(Index.CHILDREN, parent_id, Span(CHILDREN_PART_NODES, after))
+            yield from (each.id for each in found)
+            if len(found) < CHILDREN_PART_NODES:
+                return
+            after = (found[-1].at, found[-1].id)
+
+    def children(self, parents: Sequence[str], max_nodes: int) -> list[Entry]:
+        """The first children of nodes, one parent after the other."""
+        found: list[Entry] = []
+        for parent in parents:
+            entries = self.entries(Index.CHILDREN, parent, Span(max_nodes - len(found)))
+            rows = self.nodes([each.id for each in entries], Payload.NONE)
+            found += [each._replace(row=row) for each, row in zip(entries, rows, strict=True) if row is not None]
+            if len(found) >= max_nodes:
+                break
+        return found
+
+    def links_above(self, node_ids: Sequence[str], depth: int) -> dict[str, tuple[str | None, int]]:
+        """The parent and the depth of nodes, and of their ancestors down from `depth`."""
+        links: dict[str, tuple[str | None, int]] = {}
+        for node_id in node_ids:
+            step: str | None = node_id
+            while step is not None and step not in links and (row := self.row(Ref(Kind.NODE, step))) is not None:
+                links[step] = row.fields["parent"], row.fields["depth"]
+                step = row.fields["parent"] if row.fields["depth"] > depth else None
+        return links
 
     def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         """Takes the first entries whose time has come, and moves each to `hide_ms` from now."""
@@ -225,7 +274,17 @@ class LocalRows(ABC):
 
     def set(self, change: Set) -> None:
         ref, fields, items, body = change
-        self.write(ref, changed(self.row(ref), fields, self.now_ms), items, body)
+        former = self.row(ref)
+        stored = changed(former, fields, self.now_ms)
+        if ref.kind is Kind.NODE and former is not None:
+            self.list_node(ref.id, stored, former.fields)
+        self.write(ref, stored, items, body)
+
+    def delete(self, change: Delete) -> None:
+        row = self.row(change.ref) if change.ref.kind is Kind.NODE else None
+        if row is not None:
+            self.unlist_node(change.ref.id, row.fields)
+        self.remove(change.ref)
 
     def grow(self, grow: Grow) -> None:
         node_id, parent_id, values, items, body = grow
@@ -235,6 +294,7 @@ class LocalRows(ABC):
         fields |= {"v": next_version(None, fields), "depth": depth, "created": self.now_ms, "updated": self.now_ms}
         self.add_node(node_id, parent_id, fields, items, body)
         self._grown = node_id
+        self.list_node(node_id, fields, None)
         if parent_id is not None:
             self.file(Index.CHILDREN, parent_id, node_id, self.now_ms, is_new=True)
         if fields.get("session") is not None:
@@ -249,7 +309,7 @@ class LocalRows(ABC):
 _CHANGES: dict[type, Callable[[LocalRows, Any], None]] = {
     Put: LocalRows.put,
     Set: LocalRows.set,
-    Delete: lambda rows, change: rows.remove(change.ref),
+    Delete: LocalRows.delete,
     DeleteBelow: lambda rows, change: rows.remove_below(*change),
     Grow: LocalRows.grow,
     File: LocalRows.file_at,

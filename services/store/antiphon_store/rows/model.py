@@ -56,6 +56,8 @@ class Index(StrEnum):
 
     CHILDREN = "children"  # response -> the responses that continue it, by creation time
     MADE = "made"  # session -> the responses made in it, by creation time
+    LEVEL = "level"  # "" -> all nodes, by depth and then by creation time; `at` is the depth, the id a `level_id`
+    CREATED = "created"  # "" -> all nodes, by creation time
     ITEM = "item"  # item id with the tree's tag -> the nodes that hold it, by creation time
     FOREIGN = "foreign"  # any other item id -> the nodes that hold it, by creation time
     QUEUE = "queue"  # queue -> jobs, by the time from which they can be claimed; or tenants in line (`tenant_line`)
@@ -64,6 +66,8 @@ class Index(StrEnum):
 
 
 TENANT_WIDE = frozenset({Index.FOREIGN, Index.QUEUE, Index.HOLDER, Index.ENDS})
+NODE_LISTS = frozenset({Index.LEVEL, Index.CREATED})
+"""Indexes of all nodes of a partition. A backend keeps them itself, as nodes are written and deleted."""
 
 
 class Ref(NamedTuple):
@@ -295,8 +299,8 @@ Outcome = Applied | Refused
 
 
 class Entry(NamedTuple):
-    """A line of an index. `row`: the node that it names, if requested. `taken_until`: the time that `take_due` moved it
-    to, if the backend needs that time in `Unfile`."""
+    """A line of an index. `row`: the node that it names, if requested and present. `taken_until`: the time that
+    `take_due` moved it to, if the backend needs that time in `Unfile`."""
 
     id: str
     at: int
@@ -309,8 +313,28 @@ def made_id(depth: int, response_id: str) -> str:
     return f"{depth:08d}/{response_id}"
 
 
+def level_id(created_ms: int, node_id: str) -> str:
+    """The id of an entry in LEVEL."""
+    return f"{created_ms:015d}/{node_id}"
+
+
+def listed(node_id: str, fields: Mapping[str, Value]) -> tuple[tuple[Index, str, int], ...]:
+    """The entries of a node in NODE_LISTS: index, id and `at`."""
+    created_ms = fields["created"]
+    return (Index.LEVEL, level_id(created_ms, node_id), fields["depth"]), (Index.CREATED, node_id, created_ms)
+
+
+def listed_place(index: Index, place: tuple[int, str]) -> tuple[int | str, ...]:
+    """The place of an entry in one of NODE_LISTS (`at` and id) as columns: depth for LEVEL, creation time, node id."""
+    at, entry_id = place
+    if index is not Index.LEVEL:
+        return at, entry_id
+    created_ms, _, node_id = entry_id.partition("/")
+    return at, int(created_ms or -1), node_id
+
+
 def named_node(entry_id: str) -> str:
-    """The node that an entry of CHILDREN or MADE names."""
+    """The node that an entry of CHILDREN, MADE, LEVEL or CREATED names."""
     return entry_id.rpartition("/")[2]
 
 

@@ -48,7 +48,7 @@ class ItemLookups(RecordOperations):
         tag = item_tag(item_id)
         own = [(Partition(tenant, tag), Index.ITEM)] if tag is not None else []
         for partition, index in [*own, (Partition(tenant, ""), Index.FOREIGN)]:
-            entries = self._entries(partition, index, item_id, limit=HOLDERS_PER_LOOK, with_rows=False)
+            entries = self._entries(partition, index, item_id, limit=HOLDERS_PER_LOOK)
             async for _, entry in entries:
                 yield entry.id
 

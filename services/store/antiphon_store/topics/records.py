@@ -26,7 +26,7 @@ from antiphon_core.ports.store import (
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import lineage, nodes, records, turns
 from antiphon_store.decisions.records import CrowdedSession, OccupiedId, Write
-from antiphon_store.rows.model import Index, Partition
+from antiphon_store.rows.model import Index, Partition, Payload
 from antiphon_store.rules import common as rules
 from antiphon_store.rules.contents import check_content, tight
 from antiphon_store.rules.values import size_of
@@ -143,7 +143,7 @@ class RecordOperations(SweepOperations):
     ) -> int:
         """Counts the entries of unreadable responses in a session. LimitExceeded: too many others are readable."""
         dead = readable = 0
-        async for now_ms, entry in self._entries(partition, Index.MADE, session_id):
+        async for now_ms, entry in self._entries(partition, Index.MADE, session_id, payload=Payload.NONE):
             is_readable = nodes.is_readable(entry.row, now_ms)
             readable, dead = readable + is_readable, dead + (not is_readable)
             if readable >= most:

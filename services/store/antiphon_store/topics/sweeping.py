@@ -13,7 +13,7 @@ from antiphon_core.telemetry import remedies
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
 from antiphon_store.decisions.sweeping import Family
-from antiphon_store.rows.model import Entry, Index, Kind, Partition, Span, named_node
+from antiphon_store.rows.model import Entry, Index, Kind, Partition, Payload, Span, named_node
 from antiphon_store.topics.topic import Topic
 from antiphon_store.topics.trees import tree_of
 
@@ -47,16 +47,30 @@ class SweepOperations(Topic):
     async def _clear(self, tenant: str, response_id: str) -> bool:
         """Removes a node that cannot be read, with everything below it. False: some of that is kept."""
         partition = tree_of(tenant, response_id)
-        now_ms, found = await self._rows.subtree(partition, [response_id], max_nodes=limits.TREE_WALK_NODES_MAX)
+        found = await self._unreadable_below(tenant, response_id)
+        if found is None:
+            return False
         sessions = await self._bare.run(partition, lineage.sessions_of, only_reads=True)
-        heads = {row.fields.get("head") for _, row in sessions}
-        for each in found:
-            fields = each.row.fields if each.row is not None else {}
-            if not nodes.is_expired(fields, now_ms) and (not fields["deleted"] or each.id in heads):
-                return False
-        for each in sorted(found, key=lambda entry: -(entry.row.fields["depth"] if entry.row is not None else 0)):
-            await self._reclaim_node(tenant, each.id)
+        if any(found.get(row.fields.get("head") or "", False) for _, row in sessions):
+            return False
+        for node_id in reversed(found):
+            await self._reclaim_node(tenant, node_id)
         return True
+
+    async def _unreadable_below(self, tenant: str, response_id: str) -> dict[str, bool] | None:
+        """A node and all nodes below it, parents before their children, each with whether it would be kept as the head
+        of a session; None: one of them is readable. Reads the children of one node after the other, so that other calls
+        are served in between."""
+        now_ms, row = await self._bare.look_up(tenant, response_id)
+        waiting, found = [Entry(response_id, 0, row)], dict[str, bool]()
+        while waiting and len(found) < limits.TREE_CLEARED_NODES_MAX:
+            node = waiting.pop()
+            if nodes.is_readable(node.row, now_ms):
+                return None
+            found[node.id] = node.row is not None and not nodes.is_expired(node.row.fields, now_ms)
+            below = self._entries(tree_of(tenant, response_id), Index.CHILDREN, node.id, payload=Payload.NONE)
+            waiting += [each async for _, each in below]
+        return found
 
     async def _reclaim_readable(self, tenant: str, entry: Entry) -> int | None:
         """Removes a candidate as `_reclaim` does. One that cannot be read is moved, and does not keep the others from
@@ -89,7 +103,7 @@ class SweepOperations(Topic):
         end = await self._bare.of_response(tenant, session_id, read_end, only_reads=True)
         if end is None:
             return
-        async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id, with_rows=False):
+        async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id):
             if entry.at > end.made_until_ms:
                 break
             await self._bare.decide(sweeping.limit_response, tenant, named_node(entry.id), end.expires_ms)

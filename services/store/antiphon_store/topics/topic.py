@@ -13,7 +13,7 @@ from antiphon_store.arguments import binder
 from antiphon_store.decisions import prompts
 from antiphon_store.joint_calls import JointCalls
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Payload, Span
+from antiphon_store.rows.model import Entry, Index, Partition, Payload, Span
 from antiphon_store.rows.view import Finish
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.idempotency_keys import IdempotencyKeys
@@ -62,15 +62,14 @@ class Topic:
         *,
         limit: int = PAGE_ENTRIES,
         descending: bool = False,
-        with_rows: bool = True,
+        payload: Payload | None = None,
     ) -> AsyncIterator[tuple[int, Entry]]:
-        """Entries after `after`, read a page at a time, each with the time of its page. `with_rows`: entries of the
-        partition's own indexes come with their nodes."""
-        with_rows = with_rows and index not in TENANT_WIDE
-        size = min(limit, ROWS_AT_ONCE if with_rows else PAGE_ENTRIES)
+        """Entries after `after`, read a page at a time, each with the time of its page. `payload`: as in
+        `RowBackend.page`."""
+        size = min(limit, ROWS_AT_ONCE if payload else PAGE_ENTRIES)
         while True:
             span = Span(size, after, descending)
-            now_ms, page = await self._rows.page(partition, index, key, span, with_rows=with_rows)
+            now_ms, page = await self._rows.page(partition, index, key, span, payload=payload)
             for each in page:
                 yield now_ms, each
             if len(page) < size:

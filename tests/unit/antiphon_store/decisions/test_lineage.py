@@ -10,7 +10,7 @@ from antiphon_core.errors import ChainTooLong, ResponseNotFound
 from antiphon_core.ports.lineage import Node
 from antiphon_core.ports.store import Status
 from antiphon_store.decisions import lineage
-from antiphon_store.rows.model import Chain, Condition, Entry, Kind, Payload, Range, Row
+from antiphon_store.rows.model import Chain, Condition, Entry, Get, Kind, Payload, Range, Ref, Row
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.subject import draft
 from tests.support.rows import NOW_MS, answered, chain_rows, decided, guards_on, node, row
@@ -29,20 +29,18 @@ def test_ancestry_is_one_program_with_all_payloads() -> None:
     assert [(each.id, each.depth) for each in finish([CHAIN])] == [(ROOT.id, 0), (CHILD.id, 1)]
 
 
-def test_a_root_is_found_without_payloads() -> None:
+def test_the_fields_of_a_response_are_read_without_payloads() -> None:
     view = View({})
-    finish = lineage.root_of(view, CHILD.id)
-    (chain,) = view.program().reads
-    assert isinstance(chain, Chain)
-    assert chain.payload is Payload.NONE
-    assert finish([CHAIN]) == ROOT.id
+    finish = lineage.readable_fields(view, CHILD.id)
+    assert view.program().reads == [Get(Ref(*REF), Payload.NONE)]
+    assert finish([node(CHILD, depth=1)])["depth"] == 1
 
 
 @pytest.mark.parametrize("there", [None, node(CHILD, deleted=1), node(CHILD, expires=NOW_MS)])
 def test_the_ancestry_of_an_unreadable_response_is_not_found(there: Row | None) -> None:
     for decision in (
         partial(lineage.chain, response_id=CHILD.id, max_depth=5, max_bytes=500),
-        partial(lineage.root_of, response_id=CHILD.id),
+        partial(lineage.readable_fields, response_id=CHILD.id),
     ):
         with pytest.raises(ResponseNotFound):
             decided(decision, {REF: there})

@@ -1,24 +1,17 @@
-"""Lists and trees: pages over unreadable entries, limits, and joint reads."""
+"""Lists of responses and children, and lookups of items."""
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 
-from antiphon_core.errors import LimitExceeded
 from antiphon_core.ids import SequentialIds
-from antiphon_core.offload import INLINE_BYTES_MAX
-from antiphon_core.ports.lineage import ForkSource, Node
+from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Order, Record
-from antiphon_store.decisions import lineage
-from antiphon_store.decisions.lineage import tree_node
-from antiphon_store.rows.model import Entry
 from antiphon_store.service import StoreService
 from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft, new_session_id
-from antiphon_store.topics.lineage import NODE_WORK_BYTES
 from tests.support.rows import SpiedRows
 
 T = "t"
@@ -91,45 +84,6 @@ async def test_a_page_is_bounded_by_count_and_bytes(
     assert rows.calls == ["page"]  # no more is read than needed
 
 
-async def test_a_subtree_is_returned_whole_or_rejected_over_its_limit(store: StoreService) -> None:
-    root = draft()
-    children = [draft(root) for _ in range(3)]
-    await put(store, root, *children)
-    for start, from_root, count in ((root, False, 4), (children[0], True, 4), (children[0], False, 1)):
-        found = await store.tree(T, start.id, from_root=from_root, max_nodes=9)
-        assert len(found.nodes) == count
-    store.walk_nodes_max = 3
-    with pytest.raises(LimitExceeded):
-        await store.leaves(T, root.id, limit=9)
-
-
-async def test_a_tree_over_the_limit_is_refused_and_its_parts_are_not(store: StoreService) -> None:
-    line = [draft()]
-    for _ in range(3):
-        line.append(draft(line[-1]))
-    for record in line:
-        await store.put("t", record)
-    store.walk_nodes_max = 3
-    for read in (store.tree, store.leaves):
-        with pytest.raises(LimitExceeded) as caught:
-            await read("t", line[0].id)
-        assert caught.value.field == "id"
-    assert len((await store.tree("t", line[1].id)).nodes) == 3
-    assert len((await store.leaves("t", line[1].id)).nodes) == 1
-
-
-async def test_children_with_too_many_children_of_their_own_are_refused_together(store: StoreService) -> None:
-    root = draft()
-    first, second = draft(root), draft(root)
-    await put(store, root, first, second, *[draft(first) for _ in range(3)], *[draft(second) for _ in range(3)])
-    store.walk_nodes_max = 3
-    with pytest.raises(LimitExceeded) as caught:
-        await store.children(T, root.id, limit=9)
-    assert caught.value.field == "id"
-    (node,) = (await store.siblings(T, first.id, limit=9)).nodes  # of one node they are not too many
-    assert node.child_count == 3
-
-
 async def test_an_item_is_found_in_the_oldest_response_that_can_be_read(store: StoreService) -> None:
     first, second = (draft(input_items=array("x")) for _ in range(2))
     for record in (first, second):
@@ -159,25 +113,3 @@ async def test_a_fork_gets_its_session_id_from_the_given_source(rows: SpiedRows)
     await store.put("t", record)
     made = await store.fork("t", ForkSource(up_to_response_id=record.id))
     assert made.session_id == f"conv_{record.id[5:21]}{1:032x}"
-
-
-async def test_a_page_of_a_large_tree_is_made_outside_of_the_event_loop(
-    store: StoreService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = draft()
-    few, many = draft(root), draft(root)
-    await put(store, root, few, many, draft(few), *(draft(many) for _ in range(INLINE_BYTES_MAX // NODE_WORK_BYTES)))
-    threads: set[int] = set()
-
-    def spied(entry: Entry, now_ms: int) -> Node:
-        threads.add(threading.get_ident())
-        return tree_node(entry, now_ms)
-
-    monkeypatch.setattr(lineage, "tree_node", spied)
-    assert len((await store.tree(T, few.id)).nodes) == 2
-    assert threads == {threading.get_ident()}
-    for page_of in (store.tree, store.leaves):
-        threads.clear()
-        assert (await page_of(T, many.id)).nodes
-        assert threads
-        assert threading.get_ident() not in threads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, TypeVar
 
@@ -28,17 +28,22 @@ from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.room import Room
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.joint_calls import JointCalls, Limits
+from antiphon_store.rows import local
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
+    NODE_LISTS,
     VOLATILE_TREES,
     Entry,
     Index,
     Outcome,
     Partition,
+    Payload,
     Program,
     Row,
     Span,
     brings_rows,
+    level_id,
+    listed_place,
 )
 
 # Four statements at once: one waits for the disk while another runs. Larger ones would leave processors idle.
@@ -104,8 +109,10 @@ class PostgresRows:
         return outcome if outcome is not None else await self._writing.run(call)
 
     async def page(
-        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
+        self, partition: Partition, index: Index, key: str, span: Span, *, payload: Payload | None = None
     ) -> tuple[int, Sequence[Entry]]:
+        if index in NODE_LISTS:
+            return await self._page_of_listed(partition, index, span, payload)
         after_at, after_id = span.after or (_LAST if span.descending else _FIRST)
         parameters = {
             "tenant": partition.tenant,
@@ -115,7 +122,7 @@ class PostgresRows:
             "after_at": after_at,
             "after_id": plain(after_id),
             "limit": span.limit,
-            "with_rows": with_rows,
+            "payload": payload,
         }
         found = await self._run(QUERIES["page_backwards" if span.descending else "page_forwards"], parameters)
         return found[0][0], [
@@ -124,11 +131,47 @@ class PostgresRows:
             if entry_id is not None
         ]
 
+    async def children(
+        self, partition: Partition, parents: Sequence[str], *, max_nodes: int
+    ) -> tuple[int, Sequence[Entry]]:
+        named = [plain(each) for each in parents]
+        found = await self._run(QUERIES["children"], {**partition._asdict(), "parents": named, "max_nodes": max_nodes})
+
+        def read() -> Sequence[Entry]:
+            nodes = [line for _now_ms, *line in found if line[0] is not None]
+            return [Entry(original(node_id), at, Row(from_json(fields))) for node_id, at, fields in nodes]
+
+        return found[0][0], await offload.run(read, size_bytes=sum(len(fields or "") for *_, fields in found))
+
+    async def ancestors(self, partition: Partition, node_ids: Sequence[str], *, depth: int) -> Mapping[str, str]:
+        parameters = {**partition._asdict(), "node_ids": [plain(each) for each in node_ids], "depth": depth}
+        found = await self._run(QUERIES["links"], parameters)
+        links = {original(node_id): (None if parent is None else original(parent), at) for node_id, parent, at in found}
+        return local.ancestors(node_ids, links, depth)
+
+    async def _page_of_listed(
+        self, partition: Partition, index: Index, span: Span, payload: Payload | None
+    ) -> tuple[int, Sequence[Entry]]:
+        """A page of an index of all nodes, which an index of the table of rows is."""
+        way, (limit_at, limit_id) = ("backwards", _LAST) if span.descending else ("forwards", _FIRST)
+        place: Sequence[int | str] = (limit_at, limit_at, limit_id) if index is Index.LEVEL else (limit_at, limit_id)
+        if span.after is not None:
+            *times, node_id = listed_place(index, span.after)
+            place = (*times, plain(str(node_id)))
+        after = {f"after_{number}": value for number, value in enumerate(place)}
+        parameters = {**partition._asdict(), **after, "limit": span.limit, "payload": payload or ""}
+        found = await self._run(QUERIES[f"{index}_{way}"], parameters)
+
+        def read() -> Sequence[Entry]:
+            return [_listed_entry(index, line, payload) for line in found if line[1] is not None]
+
+        return found[0][0], await offload.run(read, size_bytes=sum(len(fields or "") for *_, fields, _i, _b in found))
+
     async def subtree(
-        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int
     ) -> tuple[int, Sequence[Entry]]:
         named = [plain(each) for each in starts]
-        parameters = {**partition._asdict(), "starts": named, "max_nodes": max_nodes, "levels": levels}
+        parameters = {**partition._asdict(), "starts": named, "max_nodes": max_nodes}
         found = await self._run(QUERIES["subtree"], parameters)
 
         def read() -> Sequence[Entry]:
@@ -178,6 +221,13 @@ class PostgresRows:
         if self.migrate:
             await schema.migrate(connection, self._schema)
         await schema.require_current(connection)
+
+
+def _listed_entry(index: Index, line: Sequence[Any], payload: Payload | None) -> Entry:
+    _now_ms, node_id, depth, created_ms, fields, items, body = line
+    name = original(node_id)
+    row = None if payload is None else Row(from_json(fields), items, body)
+    return Entry(level_id(created_ms, name), depth, row) if index is Index.LEVEL else Entry(name, created_ms, row)
 
 
 def isolated(

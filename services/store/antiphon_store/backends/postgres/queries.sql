@@ -60,20 +60,71 @@ LEFT JOIN (
     ORDER BY at ASC, id ASC LIMIT %(limit)s
 ) AS page ON true
 LEFT JOIN LATERAL (
-    SELECT fields, items, body FROM stored_row
-    WHERE %(with_rows)s AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
+    SELECT fields, CASE WHEN %(payload)s <> '' THEN items ELSE '' END AS items,
+        CASE WHEN %(payload)s <> '' THEN body ELSE '' END AS body
+    FROM stored_row
+    WHERE %(payload)s IS NOT NULL AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
         AND id = substring(page.id FROM '[^/]*$')
     LIMIT 1
 ) AS node ON true
 ORDER BY at ASC, page.id ASC;
 
+-- name: page_of_listed
+-- A page of an index of all nodes. Each line has the time. An empty page is one line without a node.
+SELECT now_ms, page.id, page.depth, page.created, fields, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+LEFT JOIN (
+    SELECT id, place & 4294967295 AS depth, created, fields,
+        CASE WHEN %(payload)s <> '' THEN items ELSE '' END AS items,
+        CASE WHEN %(payload)s <> '' THEN body ELSE '' END AS body
+    FROM stored_row
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND place IS NOT NULL AND (COLUMNS) > (AFTER)
+    ORDER BY SORTED LIMIT %(limit)s
+) AS page ON true;
+
+-- name: children
+-- Each line has the time. The parents are sorted before the loop, so that the limit ends it.
+SELECT now_ms, found.id, at, fields
+FROM clock_ms(%(now_ms)s) AS now_ms LEFT JOIN (
+    SELECT named.id, at, fields
+    FROM (
+        SELECT parent, number FROM unnest(%(parents)s::text[]) WITH ORDINALITY AS given (parent, number)
+        ORDER BY number OFFSET 0
+    ) AS parents
+    CROSS JOIN LATERAL (
+        SELECT id, at FROM entry
+        WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = 'children' AND key = parent
+        ORDER BY at, id LIMIT %(max_nodes)s
+    ) AS named
+    CROSS JOIN LATERAL (
+        SELECT fields FROM stored_row
+        WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = named.id LIMIT 1
+    ) AS child
+    ORDER BY number LIMIT %(max_nodes)s
+) AS found ON true;
+
+-- name: links
+-- The parents and depths of nodes and of their ancestors down from a depth.
+WITH RECURSIVE above (id, parent, depth) AS (
+    SELECT id, fields::jsonb ->> 'parent', place & 4294967295 FROM stored_row
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = ANY(%(node_ids)s::text[])
+    UNION
+    SELECT node.id, node.parent, node.depth
+    FROM above CROSS JOIN LATERAL (
+        SELECT id, fields::jsonb ->> 'parent' AS parent, place & 4294967295 AS depth FROM stored_row
+        WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = above.parent LIMIT 1
+    ) AS node
+    WHERE above.depth > %(depth)s
+)
+SELECT id, parent, depth FROM above;
+
 -- name: subtree
 -- Each line has the time. Without nodes the answer is one line without a node.
-WITH RECURSIVE below (id, fields, levels) AS (
-    SELECT id, fields, %(levels)s::integer FROM stored_row
+WITH RECURSIVE below (id, fields) AS (
+    SELECT id, fields FROM stored_row
     WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = ANY(%(starts)s::text[])
     UNION ALL
-    SELECT child.id, child.fields, below.levels - 1
+    SELECT child.id, child.fields
     FROM below
     CROSS JOIN LATERAL (
         SELECT id FROM entry
@@ -83,7 +134,6 @@ WITH RECURSIVE below (id, fields, levels) AS (
         SELECT id, fields FROM stored_row
         WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = named.id LIMIT 1
     ) AS child
-    WHERE below.levels IS DISTINCT FROM 0
 )
 SELECT now_ms, cut.id, cut.fields
 FROM clock_ms(%(now_ms)s) AS now_ms LEFT JOIN (SELECT * FROM below LIMIT %(max_nodes)s) AS cut ON true;

@@ -17,7 +17,16 @@ from antiphon_store.backends.postgres.server import Connection
 
 SCHEMA = "antiphon"
 FIRST_VERSION = 2
-MIGRATIONS: Sequence[str] = ()
+MIGRATIONS: Sequence[str] = (
+    """
+    ALTER TABLE stored_row ADD COLUMN created bigint GENERATED ALWAYS AS (
+        CASE WHEN place IS NOT NULL THEN (fields::jsonb ->> 'created')::bigint END
+    ) STORED;
+    CREATE INDEX stored_row_by_level ON stored_row (tenant, tree, (place & 4294967295), created, id)
+        WHERE place IS NOT NULL;
+    CREATE INDEX stored_row_by_time ON stored_row (tenant, tree, created, id) WHERE place IS NOT NULL;
+    """,
+)
 """One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql."""
 VERSION = FIRST_VERSION + len(MIGRATIONS)
 LOCK_KEY = 0x416E7469  # "Anti"

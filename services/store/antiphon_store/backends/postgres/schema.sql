@@ -21,9 +21,15 @@ CREATE TABLE stored_row (
     fields text NOT NULL,
     items bytea NOT NULL DEFAULT '',
     body bytea NOT NULL DEFAULT '',
+    created bigint GENERATED ALWAYS AS ( -- of a node, as in its fields; no update of other fields changes an index
+        CASE WHEN place IS NOT NULL THEN (fields::jsonb ->> 'created')::bigint END
+    ) STORED,
     PRIMARY KEY (tenant, tree, kind, id)
 ) WITH (toast_tuple_target = 4080); -- keeps a typical response in one piece, two on a page
 CREATE UNIQUE INDEX stored_row_by_place ON stored_row (tenant, tree, place) WHERE place IS NOT NULL;
+-- Trees are listed by depth, their leaves by creation time (the indexes LEVEL and CREATED of rows/model.py).
+CREATE INDEX stored_row_by_level ON stored_row (tenant, tree, (place & 4294967295), created, id) WHERE place IS NOT NULL;
+CREATE INDEX stored_row_by_time ON stored_row (tenant, tree, created, id) WHERE place IS NOT NULL;
 
 -- Entries of indexes. The tree of a tenant-wide index is ''.
 CREATE TABLE entry (

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import repeat, starmap
 from typing import Any
@@ -29,6 +29,7 @@ from antiphon_store.backends.redis.maintenance import RedisMaintenance
 from antiphon_store.backends.redis.scripts import Argument, Script
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
+    NODE_LISTS,
     VOLATILE_TREES,
     Applied,
     Entry,
@@ -36,8 +37,10 @@ from antiphon_store.rows.model import (
     Index,
     Outcome,
     Partition,
+    Payload,
     Program,
     Range,
+    Row,
     Span,
     Unfile,
     brings_rows,
@@ -45,6 +48,9 @@ from antiphon_store.rows.model import (
 
 ANNOUNCE_AGAIN_S = 3600.0
 TENANTS_PER_CALL = 1000
+NODES_PER_CALL = 1000  # that are listed: a few milliseconds of the server
+LISTINGS_MAX = 3  # the first adds nodes; if the index then has others that were deleted, the second makes it anew
+NODE_BYTES = 200  # of the fields of a node, about half
 
 _TAKEN = frozenset({Index.QUEUE, Index.ENDS})  # indexes for `take_due`
 
@@ -95,25 +101,42 @@ class RedisRows:
             return await (self._apply_on_cluster if self._is_cluster else self._apply)(partition, program)
 
     async def page(
-        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
+        self, partition: Partition, index: Index, key: str, span: Span, *, payload: Payload | None = None
     ) -> tuple[int, Sequence[Entry]]:
-        entries = keys.entries(partition, index, key)
-        names = [keys.root(partition) if with_rows else entries, entries]
+        entries, lists_nodes = keys.entries(partition, index, key), index in NODE_LISTS
+        names = [keys.root(partition) if payload is not None or lists_nodes else entries, entries]
         place = ("", "") if span.after is None else span.after
-        options: list[Argument] = [int(span.descending), span.limit, *place, int(with_rows)]
+        with_nodes = [int(payload is not None), payload or "", int(lists_nodes)]
+        options: list[Argument] = [int(span.descending), span.limit, *place, *with_nodes]
         with self._atom():
-            _ok, now_ms, lines, *nodes = await self._run(scripts.PAGE, names, options)
-        rows = starmap(programs.to_row, zip(*map(programs.joined, nodes), strict=True)) if with_rows else repeat(None)
-        pairs = zip(lines[::2], lines[1::2], rows, strict=False)
-        return now_ms, [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
+            _ok, now_ms, lines, *nodes = await self._read_page(names, options)
+        if payload is None:
+            return now_ms, _entries_of(lines, repeat(None))
+        columns = [column or repeat(None) for column in map(programs.joined, nodes)]
+        return now_ms, _entries_of(lines, starmap(programs.to_row, zip(*columns, strict=False)))
+
+    async def children(
+        self, partition: Partition, parents: Sequence[str], *, max_nodes: int
+    ) -> tuple[int, Sequence[Entry]]:
+        with self._atom():
+            _ok, now_ms, lines, texts = await self._run(scripts.CHILDREN, [keys.root(partition)], [max_nodes, *parents])
+
+        def read() -> Sequence[Entry]:
+            rows = map(programs.to_row, programs.joined(texts))
+            return [each for each in _entries_of(lines, rows) if each.row is not None]
+
+        return now_ms, await offload.run(read, size_bytes=NODE_BYTES * len(lines))
+
+    async def ancestors(self, partition: Partition, node_ids: Sequence[str], *, depth: int) -> Mapping[str, str]:
+        with self._atom():
+            _ok, found = await self._run(scripts.ANCESTORS, [keys.root(partition)], [depth, *node_ids])
+        return {node_id: each.decode() for node_id, each in zip(node_ids, found, strict=True) if each}
 
     async def subtree(
-        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int
     ) -> tuple[int, Sequence[Entry]]:
-        names = [keys.root(partition)]
-        arguments: list[Argument] = [max_nodes, -1 if levels is None else levels, *starts]
         with self._atom():
-            _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, names, arguments)
+            _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, [keys.root(partition)], [max_nodes, *starts])
 
         def read() -> Sequence[Entry]:
             rows = map(programs.to_row, fields)
@@ -187,6 +210,23 @@ class RedisRows:
             for line in zip(left[::2], left[1::2], strict=True)
         ]
 
+    async def _read_page(self, names: Sequence[str], options: Sequence[Argument]) -> Sequence[Any]:
+        """Reads a page. An index of all nodes that is not complete is completed first: a release without these indexes
+        wrote nodes, or deleted some."""
+        for _ in range(LISTINGS_MAX):
+            answer = await self._run(scripts.PAGE, names, options)
+            if answer[0] != b"unlisted":
+                return answer
+            position = await self._list_nodes(names[0], b"0")
+            while position != b"0":
+                position = await self._list_nodes(names[0], position)
+        return await self._run(scripts.PAGE, names, [*options[:-1], 0])
+
+    async def _list_nodes(self, root: str, position: bytes) -> bytes:
+        """Lists a part of all nodes, and returns the position of the next part."""
+        _ok, next_position = await self._run(scripts.LIST_NODES, [root], [position, NODES_PER_CALL])
+        return bytes(next_position)
+
     async def _run(
         self, script: Script, names: Sequence[str], arguments: Sequence[Argument], *, is_short: bool = False
     ) -> Sequence[Any]:
@@ -205,6 +245,12 @@ class RedisRows:
         if self.durability is not Durability.QUORUM:
             return 0
         return max(promises.replicas_to_wait_for(each) for each in facts)
+
+
+def _entries_of(lines: Sequence[bytes], rows: Iterable[Row | None]) -> list[Entry]:
+    """The entries of a script's ids and times, with their nodes."""
+    pairs = zip(lines[::2], lines[1::2], rows, strict=False)
+    return [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
 
 
 def _require_answer(answer: Sequence[Any] | BaseException) -> Sequence[Any]:

@@ -19,7 +19,7 @@ KEYS_PER_CALL = 1000  # that a server scans
 KEYS_AT_ONCE = 200  # that are deleted
 
 _ROWS = re.compile(rf"antiphon:\{{([^:}}]*):([^:}}]*)\}}:(?:{'|'.join(Kind)})", re.DOTALL)
-_TREE_INDEX = re.compile(r"antiphon:\{([^:}]*):([^:}]*)\}:(children|made|item):(.*)", re.DOTALL)
+_TREE_INDEX = re.compile(r"antiphon:\{([^:}]*):([^:}]*)\}:(children|made|item|level|created):(.*)", re.DOTALL)
 _TENANT_INDEX = re.compile(r"antiphon:\{([^:}]*):([^:}]*):([^:}]*)\}")
 
 

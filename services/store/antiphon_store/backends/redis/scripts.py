@@ -58,12 +58,15 @@ def with_flags(script: Script, flags: str) -> Script:
     return replace(script, text=text, lasts=script.lasts and flags != "no-writes")
 
 
-TRANSACT = compose("transact", "clock", "rows", "entries", "chains")
+TRANSACT = compose("transact", "clock", "rows", "entries", "chains", "node_lists")
 TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
 TRANSACT_READING = with_flags(TRANSACT, "no-writes")
 TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # so that turns can end and responses can be deleted then
 PAGE = compose("page", "clock", "rows")
 SUBTREE = compose("subtree", "clock", "rows")
+CHILDREN = compose("children", "clock", "rows")
+ANCESTORS = compose("ancestors", "clock", "rows")
+LIST_NODES = replace(compose("list_nodes", "clock", "rows", "node_lists"), lasts=False)  # can be made again
 TAKE_DUE = compose("take_due", "clock")
 ENTRIES = compose("entries", "clock", "entries")
 ANNOUNCE = compose("announce")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from antiphon_store.rows.backend import Durability
 
-VERSION_MIN = (3, 24, 0)  # UPSERT
+VERSION_MIN = (3, 31, 0)  # generated columns
 APPLICATION_ID = 0x416E7469  # "Anti": marks a file as Antiphon's
 BUSY_TIMEOUT_S = 5.0  # of a write, while another process writes
 BUSY_RETRY_S = 0.01

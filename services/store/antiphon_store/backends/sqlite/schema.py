@@ -14,7 +14,15 @@ from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.sqlite.connection import APPLICATION_ID, statements
 
 FIRST_VERSION = 11
-MIGRATIONS: Sequence[str] = ()
+MIGRATIONS: Sequence[str] = (
+    """
+    ALTER TABLE node ADD COLUMN depth INTEGER GENERATED ALWAYS AS (place & 16777215) VIRTUAL;
+    ALTER TABLE node ADD COLUMN created INTEGER
+        GENERATED ALWAYS AS (json_extract(CAST(fields AS TEXT), '$.created')) VIRTUAL;
+    CREATE INDEX node_by_level ON node (tree, depth, created, id);
+    CREATE INDEX node_by_time ON node (tree, created, id);
+    """,
+)
 """One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql."""
 SCHEMA_VERSION = FIRST_VERSION + len(MIGRATIONS)
 

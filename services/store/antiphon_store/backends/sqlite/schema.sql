@@ -18,9 +18,14 @@ CREATE TABLE node (
     id TEXT NOT NULL,
     fields BLOB NOT NULL,
     items BLOB NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    depth INTEGER GENERATED ALWAYS AS (place & 16777215) VIRTUAL,
+    created INTEGER GENERATED ALWAYS AS (json_extract(CAST(fields AS TEXT), '$.created')) VIRTUAL
 );
 CREATE UNIQUE INDEX node_by_id ON node (tree, id);
+-- Trees are listed by depth, their leaves by creation time (the indexes LEVEL and CREATED of rows/model.py).
+CREATE INDEX node_by_level ON node (tree, depth, created, id);
+CREATE INDEX node_by_time ON node (tree, created, id);
 
 -- Rows of all other kinds.
 CREATE TABLE row (

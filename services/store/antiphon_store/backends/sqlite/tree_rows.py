@@ -14,6 +14,7 @@ from antiphon_store.backends.sql_maintenance import BEHIND_ALL
 from antiphon_store.rows.local_rows import CHAIN_PART_NODES, LocalRows, NamedRow
 from antiphon_store.rows.model import (
     NO_ROW,
+    NODE_LISTS,
     TENANT_WIDE,
     ChainRows,
     Entry,
@@ -25,6 +26,8 @@ from antiphon_store.rows.model import (
     Row,
     Span,
     Value,
+    level_id,
+    listed_place,
 )
 
 _FIND_TREE = "SELECT number FROM tree WHERE tenant = ? AND tag = ?"
@@ -51,16 +54,39 @@ _CHAIN = {
     for payload, columns in _PAYLOADS.items()
 }
 
+# Names all children of a node at once, but reads a node only when it is asked for.
 _BELOW = """
-    WITH RECURSIVE below (id, fields, levels) AS (
-        SELECT id, fields, ?3 FROM node WHERE tree = ?1 AND id IN (SELECT value FROM json_each(?2))
+    WITH RECURSIVE below (id) AS (
+        SELECT id FROM node WHERE tree = ?1 AND id IN (SELECT value FROM json_each(?2))
         UNION ALL
-        SELECT node.id, node.fields, levels - 1 FROM below
-        CROSS JOIN entry ON scope = ?1 AND name = 'children' AND key = below.id
-        CROSS JOIN node ON node.tree = ?1 AND node.id = entry.id
-        WHERE levels IS NOT 0
+        SELECT entry.id FROM below CROSS JOIN entry ON scope = ?1 AND name = 'children' AND key = below.id
     )
-    SELECT id, fields FROM below
+    SELECT node.id, fields FROM below CROSS JOIN node ON tree = ?1 AND node.id = below.id
+"""
+# CROSS JOIN keeps the order of the loops: parents as given, then the entries of each in the order of their key. Sorting
+# would read all children before the first one is returned.
+_CHILDREN = """
+    SELECT node.id, at, fields FROM json_each(?2) AS parent
+    CROSS JOIN entry ON scope = ?1 AND name = 'children' AND entry.key = parent.value
+    CROSS JOIN node ON node.tree = ?1 AND node.id = entry.id
+    LIMIT ?3
+"""
+_NAMED = {
+    payload: f"""
+        SELECT node.id, fields, {columns} FROM json_each(?2) CROSS JOIN node ON tree = ?1 AND node.id = value
+    """  # noqa: S608
+    for payload, columns in _PAYLOADS.items()
+}
+_LINKS = """
+    WITH RECURSIVE above (id, parent, depth) AS (
+        SELECT node.id, json_extract(CAST(fields AS TEXT), '$.parent'), depth FROM json_each(?2)
+        CROSS JOIN node ON tree = ?1 AND node.id = value
+        UNION
+        SELECT node.id, json_extract(CAST(fields AS TEXT), '$.parent'), node.depth FROM above
+        CROSS JOIN node ON tree = ?1 AND node.id = above.parent
+        WHERE above.depth > ?3
+    )
+    SELECT id, parent, depth FROM above
 """
 
 _READ_ROW = f"SELECT tree, 0, fields, items, body FROM row WHERE tree = ({_FIND_TREE}) AND kind = ? AND id = ?"  # noqa: S608
@@ -154,12 +180,23 @@ class TreeRows(LocalRows):
                 yield ChainRows(ids, fields, items, bodies)
                 step = fields[-1]["parent"]
 
-    def below(self, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
-        found = self._connection.execute(_BELOW, (self._tree(), dumps(starts).decode(), levels))
+    def nodes(self, node_ids: Sequence[str], payload: Payload) -> list[Row | None]:
+        found = self._connection.execute(_NAMED[payload], (self._tree(), dumps(node_ids).decode())).fetchall()
+        rows = {line[0]: Row(fields, *line[2:]) for line, fields in zip(found, _parsed(found, 1), strict=True)}
+        return [rows.get(each) for each in node_ids]
+
+    def children(self, parents: Sequence[str], max_nodes: int) -> list[Entry]:
+        found = self._connection.execute(_CHILDREN, (self._tree(), dumps(parents).decode(), max_nodes)).fetchall()
+        return [Entry(line[0], line[1], Row(fields)) for line, fields in zip(found, _parsed(found, 2), strict=True)]
+
+    def links_above(self, node_ids: Sequence[str], depth: int) -> dict[str, tuple[str | None, int]]:
+        found = self._connection.execute(_LINKS, (self._tree(), dumps(node_ids).decode(), depth))
+        return {node_id: link for node_id, *link in found.fetchall()}
+
+    def below(self, starts: Sequence[str]) -> Iterator[Entry]:
+        found = self._connection.execute(_BELOW, (self._tree(), dumps(starts).decode()))
         while nodes := found.fetchmany(CHAIN_PART_NODES):
-            ids, fields = zip(*nodes, strict=True)
-            rows = map(Row, loads(b"[%b]" % b",".join(fields)))
-            yield from map(Entry, ids, repeat(0), rows)
+            yield from map(Entry, [each[0] for each in nodes], repeat(0), map(Row, _parsed(nodes, 1)))
 
     def write(self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None) -> None:
         former = self._rows.get(ref) or NO_ROW
@@ -208,12 +245,34 @@ class TreeRows(LocalRows):
     # ---- Entries ----
 
     def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
+        if index in NODE_LISTS:
+            return self._listed(index, span)
         limit, after, descending = span
         direction, beyond = ("DESC", "<") if descending else ("ASC", ">")
         behind = f"AND (at, id) {beyond} (?, ?)" if after is not None else ""
         query = f"SELECT id, at FROM entry WHERE {_KEY} {behind} ORDER BY at {direction}, id {direction} LIMIT ?"  # noqa: S608
         values = (self._scope(index), index, key, *(after or ()), limit)
         return [Entry(*line) for line in self._connection.execute(query, values).fetchall()]
+
+    def _listed(self, index: Index, span: Span) -> Sequence[Entry]:
+        """Entries of all nodes, which indexes of the table of nodes have."""
+        limit, after, descending = span
+        direction, beyond = ("DESC", "<") if descending else ("ASC", ">")
+        order = ("depth", "created", "id") if index is Index.LEVEL else ("created", "id")
+        behind = f"AND ({', '.join(order)}) {beyond} ({', '.join('?' * len(order))})" if after is not None else ""
+        sort = ", ".join(f"{each} {direction}" for each in order)
+        query = f"SELECT id, depth, created FROM node WHERE tree = ? {behind} ORDER BY {sort} LIMIT ?"  # noqa: S608
+        values = (self._tree(), *(listed_place(index, after) if after is not None else ()), limit)
+        lines = self._connection.execute(query, values).fetchall()
+        if index is Index.LEVEL:
+            return [Entry(level_id(created, node_id), depth) for node_id, depth, created in lines]
+        return [Entry(node_id, created) for node_id, _, created in lines]
+
+    def list_node(self, node_id: str, fields: Mapping[str, Value], former: Mapping[str, Value] | None) -> None:
+        """The indexes of the table have every node."""
+
+    def unlist_node(self, node_id: str, fields: Mapping[str, Value]) -> None:
+        """The indexes of the table have every node."""
 
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
         tree = self._own_tree()
@@ -269,6 +328,12 @@ class TreeRows(LocalRows):
             made = self._connection.execute(_NEW_TREE, self._partition)
             self._number = made.lastrowid if made.rowcount == 1 else None
         return self._tree()
+
+
+def _parsed(lines: Sequence[tuple[Any, ...]], column: int) -> list[dict[str, Any]]:
+    """The fields in a column of lines, parsed together."""
+    found: list[dict[str, Any]] = loads(b"[%b]" % b",".join([line[column] for line in lines]))
+    return found
 
 
 @cache

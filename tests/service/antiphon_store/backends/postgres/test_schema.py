@@ -13,7 +13,7 @@ from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.schema import FIRST_VERSION, MIGRATIONS, VERSION, migrate, version_of
 from antiphon_store.backends.postgres.server import Connection, configure
 from antiphon_store.rows.backend import Durability
-from antiphon_store.rows.model import Applied, Get, Kind, Partition, Program, Ref, Set
+from antiphon_store.rows.model import Applied, Get, Index, Kind, Partition, Program, Ref, Set, Span, named_node
 from tests.support.postgres_server import new_schema
 
 FIRST_SCHEMA = Path(__file__).with_name("first_schema.sql")
@@ -52,6 +52,28 @@ async def test_migrating_the_first_schema_yields_the_schema_of_a_new_database(co
         await migrate(old, name)
         assert await version_of(old) == VERSION
         assert await schema_of(old) == await schema_of(connection)
+
+
+async def test_nodes_of_the_first_schema_and_of_its_replicas_are_listed(url: str) -> None:
+    name, partition = new_schema(), Partition("t", "tree")
+    insert = """
+        INSERT INTO stored_row (tenant, tree, kind, id, place, size, fields)
+        VALUES ('t', 'tree', 'node', %s, %s, 1, %s)
+    """
+    async with await AsyncConnection.connect(url, autocommit=True) as old:
+        await configure(old, schema=name, durability=Durability.PROCESS)
+        await old.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
+        await old.execute(QUERIES["make_schema_version"])
+        await old.execute(FIRST_SCHEMA.read_bytes(), prepare=False)
+        await old.execute(QUERIES["note_schema_version"], {"version": FIRST_VERSION, "name": "first"})
+        await old.execute(insert, ["root", 2**32, '{"created":5,"depth":0}'])
+        rows = PostgresRows(url, database_schema=name, durability=Durability.PROCESS)
+        await rows.open()
+        await old.execute(insert, ["late", 2**32 + 1, '{"created":9,"depth":1}'])
+        await old.execute(insert, ["early", 2**33 + 1, '{"created":7,"depth":1}'])
+        _, found = await rows.page(partition, Index.LEVEL, "", Span(9))
+        assert [(named_node(each.id), each.at) for each in found] == [("root", 0), ("early", 1), ("late", 1)]
+        await rows.close()
 
 
 async def test_a_replica_of_the_release_before_goes_on_during_an_upgrade(

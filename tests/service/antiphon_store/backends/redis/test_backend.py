@@ -18,6 +18,7 @@ from antiphon_store.backends.redis.backend import ANNOUNCE_AGAIN_S, RedisRows
 from antiphon_store.backends.redis.link import Link
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
+    NODE_LISTS,
     Applied,
     Chain,
     Change,
@@ -41,6 +42,7 @@ from antiphon_store.rows.model import (
     Set,
     Span,
     Unfile,
+    named_node,
 )
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
@@ -71,6 +73,42 @@ async def test_deleted_rows_and_entries_leave_no_keys(server: redis.Redis, tenan
     gone: list[Change] = [DeleteBelow(Kind.BATCH, "log/"), Delete(SESSION), Unfile(Index.FOREIGN, "i", "x")]
     await rows.transact(partition, Program(changes=gone))
     assert not list(server.scan_iter(f"antiphon:{{{tenant}:*", count=10_000))
+    await rows.close()
+
+
+@pytest.mark.parametrize("index", sorted(NODE_LISTS))
+async def test_nodes_that_an_older_release_wrote_or_deleted_are_listed_as_they_are(
+    server: redis.Redis, tenant: str, index: Index
+) -> None:
+    """A release without the indexes of all nodes runs beside this one: it files and removes no entries in them."""
+    rows, partition = rows_at(shared_redis().url), Partition(tenant, "tree")
+    await rows.open()
+    names = [f"n{number:04d}" for number in range(2_500)]  # more than one call lists
+    line = [Grow(each, names[0] if number else None, NODE) for number, each in enumerate(names)]
+    await rows.transact(partition, Program(changes=line))
+    lists = [keys.entries(partition, each, "") for each in NODE_LISTS]
+
+    async def listed() -> list[str]:
+        _, found = await rows.page(partition, index, "", Span(10_000), payload=Payload.NONE)
+        assert all(each.row is not None for each in found)
+        return [named_node(each.id) for each in found]
+
+    assert await listed() == names
+    server.delete(*lists)  # an older release wrote all nodes
+    assert await listed() == names
+    for key in lists:  # it wrote one, and deleted others
+        server.zremrangebyrank(key, 7, 7)
+    assert await listed() == names
+    server.hdel(f"{keys.root(partition)}:node", *names[10:12])
+    assert await listed() == names[:10] + names[12:]
+    for key in lists:
+        server.zremrangebyrank(key, 0, 0)
+    server.hdel(f"{keys.root(partition)}:node", *names[12:14])
+    assert await listed() == names[:10] + names[14:]
+    for key in lists:
+        server.zremrangebyrank(key, 0, 0)
+    server.hdel(f"{keys.root(partition)}:node", names[14])  # as many entries as nodes
+    assert await listed() == names[:10] + names[15:]
     await rows.close()
 
 

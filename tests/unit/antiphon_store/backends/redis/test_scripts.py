@@ -36,7 +36,7 @@ def test_a_composed_script_has_its_header_before_its_parts_and_its_body() -> Non
 def test_exactly_the_reading_scripts_are_flagged_no_writes() -> None:
     reading = {name for name in NAMES if "no-writes" in compose(name).text.partition("\n")[0]}
     assert {name for name in NAMES if not compose(name).lasts} == reading
-    assert reading == {"page", "subtree"}
+    assert reading == {"page", "children", "subtree", "ancestors"}
 
 
 def test_composing_an_unknown_script_raises_file_not_found() -> None:

@@ -11,7 +11,7 @@ from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.connection import APPLICATION_ID, connect, statements
 from antiphon_store.backends.sqlite.schema import FIRST_VERSION, MIGRATIONS, SCHEMA_VERSION, prepare
 from antiphon_store.rows.backend import Durability
-from antiphon_store.rows.model import Applied, Get, Kind, Partition, Program, Ref, Set
+from antiphon_store.rows.model import Applied, Get, Index, Kind, Partition, Program, Ref, Set, Span, named_node
 
 FIRST_SCHEMA = Path(__file__).with_name("first_schema.sql")
 MADE_UP = [
@@ -90,6 +90,25 @@ async def test_a_process_of_the_release_before_goes_on_during_an_upgrade(path: P
     upgrading.close()
     with pytest.raises(StoreUnavailable, match="made by a newer release"):
         await SqliteRows(path).open()
+
+
+async def test_nodes_of_the_first_schema_and_of_its_processes_are_listed(path: Path) -> None:
+    old = connect(path, Durability.PROCESS)
+    for statement in statements(FIRST_SCHEMA.read_text(encoding="utf-8")):
+        old.execute(statement)
+    old.execute(f"PRAGMA user_version = {FIRST_VERSION}")
+    old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    old.execute("INSERT INTO tree (tenant, tag) VALUES ('t', 'tree')")
+    insert = "INSERT INTO node (place, tree, id, fields, items, body) VALUES (?, 1, ?, ?, x'', x'')"
+    old.execute(insert, (2**24, "root", b'{"created":5,"depth":0}'))
+    rows = SqliteRows(path, durability=Durability.PROCESS)
+    await rows.open()
+    old.execute(insert, (2**24 + 1, "late", b'{"created":9,"depth":1}'))
+    old.execute(insert, (2**25 + 1, "early", b'{"created":7,"depth":1}'))
+    _, found = await rows.page(Partition("t", "tree"), Index.LEVEL, "", Span(9))
+    assert [(named_node(each.id), each.at) for each in found] == [("root", 0), ("early", 1), ("late", 1)]
+    await rows.close()
+    old.close()
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(fresh: sqlite3.Connection) -> None:

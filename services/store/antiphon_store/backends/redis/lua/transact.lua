@@ -90,6 +90,12 @@ end
 local function write_row(kind, id, text, former, items, body)
   local key, version = root .. ':' .. kind, tonumber(field(former, 'v')) or tonumber(field(text, 'v')) or 0
   text = string.gsub(text, '\n,"v":%d+', '') .. '\n,"v":' .. integer(version + 1)
+  if kind == 'node' and field(former, 'created') ~= field(text, 'created') then
+    if former then
+      unlist_node(id, former)
+    end
+    list_node(id, text)
+  end
   rows[kind .. '/' .. id] = text
   redis.call('HSET', key, id, text)
   write_payload(key .. ':items', id, items)
@@ -102,6 +108,10 @@ end
 
 local function delete(kind, id)
   local key = root .. ':' .. kind
+  local former = kind == 'node' and read_row(kind, id)
+  if former then
+    unlist_node(id, former)
+  end
   rows[kind .. '/' .. id] = false
   redis.call('HDEL', key, id)
   redis.call('HDEL', key .. ':items', id)
