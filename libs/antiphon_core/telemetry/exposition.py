@@ -17,8 +17,19 @@ from antiphon_core.version import VERSION
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
 
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+PLAIN = ""  # Prometheus' own format
+
 WORKER_LABEL = "worker"
 TENANT_LABEL = "tenant"
+
+
+def format_of(accept: str) -> str:
+    """The one of the two formats that an `Accept` header asks for. Versions and escapings that it names are not
+    followed: names of metrics need no escaping."""
+    from prometheus_client.exposition import choose_encoder
+
+    return OPEN_METRICS if choose_encoder(accept)[1].startswith("application/openmetrics-text") else PLAIN
 
 
 class Exposition:
@@ -42,7 +53,7 @@ class Exposition:
         call it outside the event loop."""
         from prometheus_client.exposition import choose_encoder
 
-        encode, content_type = choose_encoder(accept)
+        encode, content_type = choose_encoder(format_of(accept))
         return encode(self.registry), content_type
 
     @cached_property

@@ -25,6 +25,15 @@ class Answer(NamedTuple):
     get: Callable[[Any], Any]
 
 
+NODE_WORK_BYTES = 256
+
+
+def work_bytes_of(result: Any) -> int:
+    """The work to convert a result or its message, in bytes of JSON: a page of 10,000 nodes takes 25 ms, and other
+    results have few parts."""
+    return NODE_WORK_BYTES * len(getattr(result, "nodes", ()))
+
+
 class Codec:
     """The messages of one RPC. TypeError: its parameters and fields differ."""
 

@@ -31,7 +31,7 @@ from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_store.append_queue import AppendQueue
 from antiphon_store.arguments import binder
-from antiphon_store.calls import CODECS
+from antiphon_store.calls import CODECS, work_bytes_of
 from antiphon_store.rules.contents import have_ids
 
 _Parameters = ParamSpec("_Parameters")
@@ -59,8 +59,7 @@ def _call(
         except InvalidRequest as error:
             codec.name_for_port(error)
             raise
-        result: _Result = codec.answer.get(answer)
-        return result
+        return await offload.run(partial(codec.answer.get, answer), size_bytes=work_bytes_of(answer))
 
     return call
 

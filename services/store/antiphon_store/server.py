@@ -11,15 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
+from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.limits import APPEND_REQUEST_ITEMS_MAX
 from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.rpc import status
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, Handler, as_antiphon_error
-from antiphon_store.calls import CODECS, Codec
+from antiphon_store.calls import CODECS, Codec, work_bytes_of
 from antiphon_store.rules.common import check_range
 from antiphon_store.service import StoreService
 
@@ -38,7 +40,8 @@ def handlers(service: StoreService) -> Mapping[str, Handler]:
 def _unary(codec: Codec, method: Any) -> Handler:
     async def handle(request: Any, call: Call) -> Any:
         try:
-            return codec.answer.put(await method(call.tenant, **codec.arguments(request)))
+            result = await method(call.tenant, **codec.arguments(request))
+            return await offload.run(partial(codec.answer.put, result), size_bytes=work_bytes_of(result))
         except InvalidRequest as error:
             codec.name_for_wire(error)
             raise

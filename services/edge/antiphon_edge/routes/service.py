@@ -11,6 +11,7 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.ports.translator import Model, Translator
 from antiphon_core.telemetry.exposition import Exposition
+from antiphon_core.telemetry.shared_exposition import SharedExposition
 from antiphon_core.version import VERSION
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers
@@ -25,7 +26,7 @@ class ServiceRoutes:
     ) -> None:
         self._store = store
         self._translator = translator
-        self._exposition = exposition.without_tenants()
+        self._metrics = SharedExposition(exposition.without_tenants())
         self._readiness = readiness
         self.draining = False
 
@@ -81,7 +82,7 @@ class ServiceRoutes:
     @serves("getMetrics")
     async def metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall(hdrs.ACCEPT, ()))
-        text, content_type = await asyncio.to_thread(self._exposition.text, accept)
+        text, content_type = await self._metrics.text(accept)
         return web.Response(body=text, headers={hdrs.CONTENT_TYPE: content_type})
 
     @serves("getVersion")

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from antiphon_core import limits, response
+from antiphon_core import limits, offload, response
 from antiphon_core.errors import (
     AlreadyExists,
     ChainTooLong,
@@ -32,6 +32,8 @@ from antiphon_edge.operations.parameters import IDEMPOTENCY_KEY
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.quotas.admission import long_work_of
 from antiphon_edge.routes import answers, bodies, queries
+
+NODE_BYTES = 200  # of JSON
 
 _ONE = "/v1/responses/{id}"
 
@@ -57,7 +59,7 @@ class TreeRoutes:
             cursor=request.query.get("cursor"),
             max_nodes=queries.limit(request, default=limits.TREE_NODES_DEFAULT, most=limits.TREE_NODES_MAX),
         )
-        return _page(page)
+        return await _page(page)
 
     @serves("listChildren")
     async def children(self, request: web.Request) -> web.Response:
@@ -130,7 +132,7 @@ async def _around(request: web.Request, list_nodes: _ListNodes) -> web.Response:
         cursor=request.query.get("cursor"),
         limit=queries.limit(request, default=limits.LIST_ITEMS_DEFAULT, most=limits.LIST_ITEMS_MAX),
     )
-    return _page(page)
+    return await _page(page)
 
 
 def _response_id(request: web.Request) -> str:
@@ -147,15 +149,12 @@ def _session_id(request: web.Request) -> str:
     return session_id
 
 
-def _page(page: NodePage) -> web.Response:
-    return answers.json(
-        {
-            "object": "list",
-            "data": [_node(node) for node in page.nodes],
-            "next_cursor": page.next_cursor,
-            "has_more": page.next_cursor is not None,
-        }
-    )
+async def _page(page: NodePage) -> web.Response:
+    def write() -> bytes:
+        envelope: Object = {"object": "list", "data": [_node(node) for node in page.nodes]}
+        return dumps(envelope | {"next_cursor": page.next_cursor, "has_more": page.next_cursor is not None})
+
+    return answers.json(await offload.run(write, size_bytes=NODE_BYTES * len(page.nodes)))
 
 
 def _node(node: Node) -> Object:

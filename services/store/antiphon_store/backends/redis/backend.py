@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import repeat, starmap
 from typing import Any
 
@@ -50,7 +51,6 @@ ANNOUNCE_AGAIN_S = 3600.0
 TENANTS_PER_CALL = 1000
 NODES_PER_CALL = 1000  # that are listed: a few milliseconds of the server
 LISTINGS_MAX = 3  # the first adds nodes; if the index then has others that were deleted, the second makes it anew
-NODE_BYTES = 200  # of the fields of a node, about half
 
 _TAKEN = frozenset({Index.QUEUE, Index.ENDS})  # indexes for `take_due`
 
@@ -112,20 +112,19 @@ class RedisRows:
             _ok, now_ms, lines, *nodes = await self._read_page(names, options)
         if payload is None:
             return now_ms, _entries_of(lines, repeat(None))
-        columns = [column or repeat(None) for column in map(programs.joined, nodes)]
-        return now_ms, _entries_of(lines, starmap(programs.to_row, zip(*columns, strict=False)))
+        texts, *payloads = map(programs.joined, nodes)
+        if payload:
+            return now_ms, _entries_of(lines, starmap(programs.to_row, zip(texts, *payloads, strict=True)))
+        return now_ms, await _nodes_of(lines, texts)
 
     async def children(
         self, partition: Partition, parents: Sequence[str], *, max_nodes: int
     ) -> tuple[int, Sequence[Entry]]:
+        arguments: list[Argument] = [max_nodes, *parents]
         with self._atom():
-            _ok, now_ms, lines, texts = await self._run(scripts.CHILDREN, [keys.root(partition)], [max_nodes, *parents])
-
-        def read() -> Sequence[Entry]:
-            rows = map(programs.to_row, programs.joined(texts))
-            return [each for each in _entries_of(lines, rows) if each.row is not None]
-
-        return now_ms, await offload.run(read, size_bytes=NODE_BYTES * len(lines))
+            _ok, now_ms, lines, texts = await self._run(scripts.CHILDREN, [keys.root(partition)], arguments)
+        found = await _nodes_of(lines, programs.joined(texts))
+        return now_ms, [each for each in found if each.row is not None]
 
     async def ancestors(self, partition: Partition, node_ids: Sequence[str], *, depth: int) -> Mapping[str, str]:
         with self._atom():
@@ -139,8 +138,8 @@ class RedisRows:
             _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, [keys.root(partition)], [max_nodes, *starts])
 
         def read() -> Sequence[Entry]:
-            rows = map(programs.to_row, fields)
-            return [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
+            nodes = zip(ids, programs.to_nodes(fields), strict=True)
+            return [Entry(node_id.decode(), 0, row) for node_id, row in nodes]
 
         return now_ms, await offload.run(read, size_bytes=sum(map(len, fields)))
 
@@ -251,6 +250,12 @@ def _entries_of(lines: Sequence[bytes], rows: Iterable[Row | None]) -> list[Entr
     """The entries of a script's ids and times, with their nodes."""
     pairs = zip(lines[::2], lines[1::2], rows, strict=False)
     return [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
+
+
+async def _nodes_of(lines: Sequence[bytes], texts: Sequence[bytes | None]) -> list[Entry]:
+    """The entries of a script's ids and times, with the nodes that they name, without payloads."""
+    read = partial(_entries_of, lines, programs.to_nodes(texts))
+    return await offload.run(read, size_bytes=sum(len(text or b"") for text in texts))
 
 
 def _require_answer(answer: Sequence[Any] | BaseException) -> Sequence[Any]:

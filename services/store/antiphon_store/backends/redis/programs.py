@@ -6,7 +6,7 @@ compares and replaces values without parsing them, and every JSON value is kept 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -98,6 +98,13 @@ def to_row(fields: bytes | None, items: bytes | None = None, body: bytes | None 
     if fields is None:
         return None
     return Row(_parsed(b"{" + fields + b"}"), items or b"", body or b"")
+
+
+def to_nodes(texts: Sequence[bytes | None]) -> Iterator[Row | None]:
+    """The nodes of a script's answer without payloads, parsed together; None for one that is absent."""
+    there = [text for text in texts if text is not None]
+    fields = iter(_parsed(b"[{" + b"},{".join(there) + b"}]") if there else ())
+    return (None if text is None else Row(next(fields)) for text in texts)
 
 
 def joined(parts: Iterable[Sequence[Any]]) -> list[Any]:

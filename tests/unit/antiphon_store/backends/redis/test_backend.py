@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from antiphon_store.backends.redis import programs
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisRows
-from antiphon_store.backends.redis.programs import to_row
+from antiphon_store.backends.redis.programs import to_nodes
 from antiphon_store.rows.model import Partition, Row
 
 
@@ -24,13 +25,13 @@ async def test_nodes_of_a_large_tree_are_parsed_outside_of_the_event_loop(
     async def answer(*_call: object) -> list[object]:
         return [b"ok", 5, [b"n%d" % number for number in range(count)], [b'\n,"a":"b"'] * count]
 
-    def spied(fields: bytes) -> Row | None:
+    def spied(texts: Sequence[bytes | None]) -> Iterator[Row | None]:
         threads.add(threading.get_ident())
-        return to_row(fields)
+        return to_nodes(texts)
 
     monkeypatch.setattr(rows, "_run", answer)
     monkeypatch.setattr(rows, "_atom", nullcontext)
-    monkeypatch.setattr(programs, "to_row", spied)
+    monkeypatch.setattr(programs, "to_nodes", spied)
     now_ms, found = await rows.subtree(Partition("t", "tree"), ["n0"], max_nodes=count)
     assert (now_ms, len(found), found[0].row) == (5, count, Row({"a": "b"}))
     assert (threading.get_ident() in threads) is is_inline
