@@ -78,7 +78,7 @@ LEFT JOIN (
         CASE WHEN %(payload)s <> '' THEN items ELSE '' END AS items,
         CASE WHEN %(payload)s <> '' THEN body ELSE '' END AS body
     FROM stored_row
-    WHERE tenant = %(tenant)s AND tree = %(tree)s AND place IS NOT NULL AND (COLUMNS) > (AFTER)
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND created IS NOT NULL AND (COLUMNS) > (AFTER)
     ORDER BY SORTED LIMIT %(limit)s
 ) AS page ON true;
 

@@ -23,8 +23,32 @@ MIGRATIONS: Sequence[str] = (
         CASE WHEN place IS NOT NULL THEN (fields::jsonb ->> 'created')::bigint END
     ) STORED;
     CREATE INDEX stored_row_by_level ON stored_row (tenant, tree, (place & 4294967295), created, id)
-        WHERE place IS NOT NULL;
-    CREATE INDEX stored_row_by_time ON stored_row (tenant, tree, created, id) WHERE place IS NOT NULL;
+        WHERE created IS NOT NULL;
+    CREATE INDEX stored_row_by_time ON stored_row (tenant, tree, created, id) WHERE created IS NOT NULL;
+CREATE OR REPLACE FUNCTION new_place(a_tenant text, a_tree text, a_parent text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    behind bigint; -- the parent's place
+    taken bigint;
+    newest bigint; -- the place of the last node of the last branch
+BEGIN
+    IF a_parent IS NOT NULL THEN
+        SELECT parent.place, child.place INTO STRICT behind, taken
+        FROM (
+            SELECT place FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = a_parent LIMIT 1
+        ) AS parent
+        LEFT JOIN LATERAL (
+            SELECT place FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND place = parent.place + 1 LIMIT 1
+        ) AS child ON true;
+        IF taken IS NULL THEN
+            RETURN behind + 1;
+        END IF;
+    END IF;
+    SELECT place INTO newest FROM stored_row
+    WHERE tenant = a_tenant AND tree = a_tree AND place IS NOT NULL ORDER BY place DESC LIMIT 1;
+    RETURN (coalesce(newest, 0) | 4294967295) + 1 + coalesce((behind & 4294967295) + 1, 0);
+END
+$$;
     """,
 )
 """One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql."""

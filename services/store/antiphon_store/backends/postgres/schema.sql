@@ -27,9 +27,11 @@ CREATE TABLE stored_row (
     PRIMARY KEY (tenant, tree, kind, id)
 ) WITH (toast_tuple_target = 4080); -- keeps a typical response in one piece, two on a page
 CREATE UNIQUE INDEX stored_row_by_place ON stored_row (tenant, tree, place) WHERE place IS NOT NULL;
--- Trees are listed by depth, their leaves by creation time (the indexes LEVEL and CREATED of rows/model.py).
-CREATE INDEX stored_row_by_level ON stored_row (tenant, tree, (place & 4294967295), created, id) WHERE place IS NOT NULL;
-CREATE INDEX stored_row_by_time ON stored_row (tenant, tree, created, id) WHERE place IS NOT NULL;
+-- Trees are listed by depth, their leaves by creation time (the indexes LEVEL and CREATED of rows/model.py). Their
+-- condition keeps the planner from reading a whole tree with them where a statement asks for a range of places.
+CREATE INDEX stored_row_by_level ON stored_row (tenant, tree, (place & 4294967295), created, id)
+    WHERE created IS NOT NULL;
+CREATE INDEX stored_row_by_time ON stored_row (tenant, tree, created, id) WHERE created IS NOT NULL;
 
 -- Entries of indexes. The tree of a tenant-wide index is ''.
 CREATE TABLE entry (
@@ -172,9 +174,13 @@ DECLARE
 BEGIN
     IF a_parent IS NOT NULL THEN
         SELECT parent.place, child.place INTO STRICT behind, taken
-        FROM stored_row AS parent LEFT JOIN stored_row AS child
-            ON child.tenant = a_tenant AND child.tree = a_tree AND child.place = parent.place + 1
-        WHERE parent.tenant = a_tenant AND parent.tree = a_tree AND parent.kind = 'node' AND parent.id = a_parent;
+        FROM (
+            SELECT place FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = a_parent LIMIT 1
+        ) AS parent
+        LEFT JOIN LATERAL (
+            SELECT place FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND place = parent.place + 1 LIMIT 1
+        ) AS child ON true;
         IF taken IS NULL THEN
             RETURN behind + 1;
         END IF;

@@ -78,6 +78,42 @@ async def test_no_operation_reads_all_that_a_tenant_has(
         assert await reads_of(backend, deed) == {}
 
 
+@pytest.mark.parametrize("has_statistics", [False, True])
+async def test_neither_a_turn_nor_a_page_reads_a_whole_tree(
+    connection: Connection, backend: StoreService, has_statistics: bool
+) -> None:
+    root = draft(tag=SESSION)
+    child = draft(root)
+    for each in (root, child):
+        await backend.put("t", each)
+    deeds: list[Callable[[], Awaitable[object]]] = [
+        lambda: use_turns(backend, child),
+        lambda: backend.tree("t", child.id, from_root=True, max_nodes=5),
+        lambda: backend.leaves("t", root.id, limit=5),
+        lambda: backend.children("t", root.id, limit=5),
+        lambda: backend.siblings("t", child.id, limit=5),
+    ]
+    for deed in deeds:
+        await deed()
+    for statement in MANY_CHILDREN:
+        await connection.execute(statement, {"parent": child.id, "start": child.id[:-8] + "ffff", "count": MANY_ROWS})
+    if has_statistics:
+        await connection.execute("ANALYZE")
+    backend.children_counted_max = backend.part_nodes_max = 100
+    assert [await reads_of(backend, deed) for deed in deeds] == [{}] * len(deeds)
+
+
+# Many children of one response.
+MANY_CHILDREN = [
+    "INSERT INTO stored_row (tenant, tree, kind, id, place, size, fields, items, body) "
+    "SELECT tenant, tree, kind, %(start)s || to_char(n, 'FM0000'), (1000 + n) * 4294967296 + 2, size, "
+    "(fields::jsonb || jsonb_build_object('parent', %(parent)s::text, 'depth', 2))::text, items, body "
+    "FROM stored_row CROSS JOIN generate_series(1, %(count)s) AS n WHERE id = %(parent)s",
+    "INSERT INTO entry (tenant, tree, index, key, id, at) "
+    "SELECT tenant, tree, 'children', %(parent)s, id, created FROM stored_row WHERE place & 4294967295 = 2 "
+    "ON CONFLICT DO NOTHING",
+]
+
 # Many rows of every kind of one tenant, none of them expired.
 MANY_ROWS = 2000
 TOO_MANY = 500
