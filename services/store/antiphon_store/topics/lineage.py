@@ -70,31 +70,35 @@ class LineageOperations(NodePages):
     ) -> NodePage:
         question = (tenant, "tree", response_id, str(from_root))
         after = cursors.decode(question, cursor)
-        part = await self._part_of(tenant, response_id, from_root=from_root)
-        return await self._levels(part, after, max_nodes, question)
+        async with self._own_line(tenant):
+            part = await self._part_of(tenant, response_id, from_root=from_root)
+            return await self._levels(part, after, max_nodes, question)
 
     @implements(LineageStore.leaves)
     async def leaves(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
         question = (tenant, "leaves", response_id)
         after = cursors.decode(question, cursor)
-        part = await self._part_of(tenant, response_id, from_root=False)
-        return await self._leaves(part, after, limit, question)
+        async with self._own_line(tenant):
+            part = await self._part_of(tenant, response_id, from_root=False)
+            return await self._leaves(part, after, limit, question)
 
     @implements(LineageStore.children)
     async def children(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
         question = (tenant, "children", response_id)
         after = cursors.decode(question, cursor)
-        await self._readable(tenant, response_id)
-        return await self._children(tree_of(tenant, response_id), response_id, "", after, limit, question)
+        async with self._own_line(tenant):
+            await self._readable(tenant, response_id)
+            return await self._children(tree_of(tenant, response_id), response_id, "", after, limit, question)
 
     @implements(LineageStore.siblings)
     async def siblings(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
         question = (tenant, "siblings", response_id)
         after = cursors.decode(question, cursor)
-        parent_id = (await self._readable(tenant, response_id))["parent"]
-        if parent_id is None:
-            return NodePage([])
-        return await self._children(tree_of(tenant, response_id), parent_id, response_id, after, limit, question)
+        async with self._own_line(tenant):
+            parent_id = (await self._readable(tenant, response_id))["parent"]
+            if parent_id is None:
+                return NodePage([])
+            return await self._children(tree_of(tenant, response_id), parent_id, response_id, after, limit, question)
 
     async def _fork_elsewhere(
         self, there: Partition, new_session_id: str, decision: Callable[[View], Finish[Fork]]

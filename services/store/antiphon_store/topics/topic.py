@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.ports.quotas import QuotaAnswer, QuotaRequest
@@ -42,6 +44,7 @@ class Topic:
         self._bare = Trees(unopened, payload=Payload.NONE)  # for decisions that need no payload
         self._keys = IdempotencyKeys(self._trees)
         self._joint_requests: dict[str, JointCalls[QuotaRequest, QuotaAnswer]] = {}  # by tenant
+        self._page_locks = WeakValueDictionary[str, asyncio.Lock]()  # by tenant
         self._hidden: set[tuple[str, str]] = set()  # tenants and queues of claims that failed
         self._session_lines = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
         self._followers = WaitingLines(poll_s=self._settings.event_poll_ms / 1000)

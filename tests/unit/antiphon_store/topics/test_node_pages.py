@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from antiphon_core.ports.store import Record
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import lineage, tree_pages
 from antiphon_store.decisions.lineage import tree_node
-from antiphon_store.rows.model import Entry
+from antiphon_store.rows.model import Entry, Index
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from antiphon_store.topics import node_pages
@@ -185,6 +186,32 @@ async def test_a_node_above_many_unreadable_ones_counts_as_connected(
     monkeypatch.setattr(node_pages, "READ_NODES_MAX", 4)
     assert [each.id for each in await walk(store, "tree", line[0].id, 100)] == [each.id for each in line]
     assert [each.id for each in await walk(store, "leaves", line[0].id, 100)] == [line[9].id]
+
+
+async def test_a_tenant_reads_one_page_at_a_time_and_others_do_not_wait(store: StoreService, rows: SpiedRows) -> None:
+    root, _children = await wide_tree(store)
+    other = draft()
+    await store.put("other", other)
+    held, running, most = asyncio.Event(), 0, 0
+
+    async def hold(index: Index, _key: str) -> None:
+        nonlocal running, most
+        if index is Index.CHILDREN:
+            running += 1
+            most = max(most, running)
+            await held.wait()
+            running -= 1
+
+    rows.after_page = hold
+    pages = [asyncio.create_task(store.children(T, root.id, limit=2)) for _ in range(8)]
+    while not running:
+        await asyncio.sleep(0)
+    pages[3].cancel()
+    assert [each.id for each in (await store.tree("other", other.id)).nodes] == [other.id]
+    held.set()
+    done = await asyncio.gather(*pages, return_exceptions=True)
+    assert [isinstance(each, asyncio.CancelledError) for each in done] == [number == 3 for number in range(8)]
+    assert most == 1
 
 
 async def test_a_page_of_a_large_tree_is_made_outside_of_the_event_loop(
