@@ -32,7 +32,11 @@ DESCRIPTIONS: Mapping[str, str] = {
         "foreground, close its connection."
     ),
     "listInputItems": "The history that the response continues is not included.",
-    "getTree": "A node has the position of a response in its tree, not its content.",
+    "getTree": (
+        "A node has the position of a response in its tree, not its content. A page of a large tree may have fewer "
+        "nodes than `limit`, even none: it is the last one if `has_more` is false. `child_count` counts 10,000 "
+        "children at most."
+    ),
     "listChildren": "The responses that continue this one, oldest first.",
     "listSiblings": "The other responses that continue the parent of this one, oldest first.",
     "listLeaves": "The descendants of this response without children, oldest first.",

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from antiphon_core import limits, offload
@@ -42,10 +43,12 @@ class Part(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """The nodes of a page among those that were read, and the number of further nodes that this took to read."""
+    """The nodes of a page among those that were read, and the number of further nodes that this took to read.
+    `stop_at`: the node before which choosing stopped, because that number was too large."""
 
     nodes: Sequence[Node]
     read_count: int = 0
+    stop_at: str | None = None
 
 
 class _Found(NamedTuple):
@@ -152,8 +155,9 @@ class NodePages(ItemLookups):
             chosen = await choose(now_ms, named)
             found += chosen.nodes
             read_count += len(entries) + chosen.read_count
-            if len(entries) < size:
+            if len(entries) < size and chosen.stop_at is None:
                 return _Found(found, None)
+            entries = list(takewhile(lambda each: named_node(each.id) != chosen.stop_at, entries))  # noqa: B023
             after = entries[-1].at, entries[-1].id
             if len(found) > limit or read_count >= self.scan_nodes_max:
                 return _Found(found, _position(index, entries[-1]))
@@ -162,15 +166,15 @@ class NodePages(ItemLookups):
     async def _shown(self, part: Part, now_ms: int, entries: Sequence[Entry]) -> _Chosen:
         inside = await self._inside(part, entries)
         unreadable = [each.id for each in inside if not nodes.is_readable(each.row, now_ms)]
-        connected, read_count = await self._connected(part.partition, unreadable)
+        connected, read_count, stop_at = await self._connected(part.partition, unreadable)
         hidden = set(unreadable) - connected
-        return _Chosen(await _tree_nodes([each for each in inside if each.id not in hidden], now_ms), read_count)
+        return await _chosen([each for each in inside if each.id not in hidden], now_ms, read_count, stop_at, inside)
 
     async def _ends(self, part: Part, now_ms: int, entries: Sequence[Entry]) -> _Chosen:
         readable = [each for each in entries if nodes.is_readable(each.row, now_ms) and each.id != part.top_id]
         inside = await self._inside(part, readable)
-        connected, read_count = await self._connected(part.partition, [each.id for each in inside])
-        return _Chosen(await _tree_nodes([each for each in inside if each.id not in connected], now_ms), read_count)
+        connected, read_count, stop_at = await self._connected(part.partition, [each.id for each in inside])
+        return await _chosen([each for each in inside if each.id not in connected], now_ms, read_count, stop_at, inside)
 
     async def _inside(self, part: Part, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Those of the nodes that are in the part."""
@@ -179,14 +183,15 @@ class NodePages(ItemLookups):
         top_of = await self._rows.ancestors(part.partition, [each.id for each in entries], depth=part.depth)
         return [each for each in entries if top_of.get(each.id) == part.top_id]
 
-    async def _connected(self, partition: Partition, node_ids: Sequence[str]) -> tuple[set[str], int]:
-        """Those of the nodes that have a readable node below them, and the number of nodes that were read. A node with
+    async def _connected(self, partition: Partition, node_ids: Sequence[str]) -> tuple[set[str], int, str | None]:
+        """Those of the nodes that have a readable node below them, the number of nodes that were read, and the first
+        node that was not looked at any more because those are enough for a page. A node with
         more than READ_NODES_MAX unreadable nodes below it counts as connected if none of those is followed by a
         readable one so far: it takes too long to see."""
         connected: set[str] = set()
         with_unreadable: set[str] = set()
         rest, read_count = list(node_ids), 0
-        while rest:
+        while rest and read_count < self.scan_nodes_max:
             now_ms, found = await self._rows.children(partition, rest, max_nodes=READ_NODES_MAX)
             read_count += len(found)
             for each in found:
@@ -200,7 +205,7 @@ class NodePages(ItemLookups):
             read_count += len(below)
             is_cut_off = len(below) == READ_NODES_MAX
             connected |= set(unsure) if is_cut_off else tree_pages.connected(await _tree_nodes(below, now_ms))
-        return connected, read_count
+        return connected, read_count, rest[0] if rest else None
 
     # ---- Counts of children ----
 
@@ -240,6 +245,14 @@ def _parent_of(entry: Entry) -> str:
 
 async def _cut(page: Callable[..., list[Node]], part: Sequence[Node], **arguments: Any) -> list[Node]:
     return await offload.run(partial(page, part, **arguments), size_bytes=NODE_WORK_BYTES * len(part))
+
+
+async def _chosen(
+    shown: Sequence[Entry], now_ms: int, read_count: int, stop_at: str | None, looked_at: Sequence[Entry]
+) -> _Chosen:
+    """Chooses those of the shown nodes that come before `stop_at`."""
+    before = {each.id for each in takewhile(lambda each: each.id != stop_at, looked_at)}
+    return _Chosen(await _tree_nodes([each for each in shown if each.id in before], now_ms), read_count, stop_at)
 
 
 async def _tree_nodes(entries: Sequence[Entry], now_ms: int) -> list[Node]:

@@ -1170,6 +1170,11 @@ default_message_pool.register_message("antiphon.store.v1", "ListTreeRequest", Li
 
 @dataclass(eq=False, repr=False)
 class ListTreeResponse(betterproto2.Message):
+    """
+    A page of any list of nodes reads 10,000 responses at most, shown or not. It may be shorter than page_size, even
+    empty; without a next_page_token it is the last one.
+    """
+
     @betterproto2.staticproperty
     @staticmethod
     def DESCRIPTOR() -> Descriptor:
@@ -1207,7 +1212,7 @@ class Node(betterproto2.Message):
 
     child_count: "int" = betterproto2.field(5, betterproto2.TYPE_UINT32)
     """
-    The number of readable children.
+    The number of readable children; at most 10,000 are counted.
     """
 
     created_at_ms: "int" = betterproto2.field(6, betterproto2.TYPE_INT64)
