@@ -22,10 +22,12 @@ class Certificate:
     key: Path
 
 
-def authority(folder: Path, name: str) -> Certificate:
-    """Makes a self-signed certificate."""
+def authority(folder: Path, name: str, *, lifetime: timedelta = _LIFETIME) -> Certificate:
+    """Makes a self-signed certificate. With a `lifetime` below zero it has expired."""
     key = ec.generate_private_key(ec.SECP256R1())
-    described = _described(name, key).add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    described = _described(name, key, lifetime).add_extension(
+        x509.BasicConstraints(ca=True, path_length=None), critical=True
+    )
     return _write(folder, name, key, described.issuer_name(_subject(name)).sign(key, hashes.SHA256()))
 
 
@@ -57,16 +59,16 @@ def _subject(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
-def _described(name: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    """Returns a certificate builder with everything but the issuer. The certificate is valid from an hour ago."""
+def _described(name: str, key: ec.EllipticCurvePrivateKey, lifetime: timedelta = _LIFETIME) -> x509.CertificateBuilder:
+    """Returns a certificate builder with everything but the issuer. The certificate is valid from two hours ago."""
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(_subject(name))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + _LIFETIME)
+        .not_valid_before(now - timedelta(hours=2))
+        .not_valid_after(now + lifetime)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 

@@ -141,7 +141,7 @@ async def served(security: ServerSecurity) -> AsyncIterator[str]:
 async def is_served(at: str, credentials: ClientCredentials = ANONYMOUS) -> bool:
     """Returns whether a caller with these credentials is authenticated."""
     tls = credentials.open_tls()
-    async with grpc.aio.insecure_channel(at) if tls is None else grpc.aio.secure_channel(at, tls) as channel:
+    async with grpc.aio.insecure_channel(at) if tls is None else grpc.aio.secure_channel(at, tls()) as channel:
         return await _is_let_in(channel, credentials.token)
 
 
@@ -246,7 +246,7 @@ async def _client_tls(
     )
     tls = settings.credentials_for(peer).open_tls()
     assert tls is not None
-    async with served(security) as at, grpc.aio.secure_channel(at, tls) as channel:
+    async with served(security) as at, grpc.aio.secure_channel(at, tls()) as channel:
         serves, serves_stranger = partial(_is_let_in, channel), partial(is_served, at)
         yield Holder(files[name], serves, serves_stranger, settings.credentials_for(peer).open_tls)
 

@@ -50,20 +50,20 @@ class Peer:
 
 
 class BalancedStreams:
-    """Chooses an address for each call. `tls` and `options` are passed to GrpcStreams. Use inside one event loop.
+    """Chooses an address for each call. `read_tls` and `options` are passed to GrpcStreams. Use inside one event loop.
     ValueError: the endpoint is malformed."""
 
     def __init__(
         self,
         endpoint: str,
         *,
-        tls: ssl.SSLContext | None = None,
+        read_tls: Callable[[], ssl.SSLContext] | None = None,
         options: Options = DEFAULT_OPTIONS,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._target = read_target(endpoint)
         self._now_s = now_s
-        self._tls = tls
+        self._read_tls = read_tls
         self._options = options
         self._peers: dict[str, Peer] = {}
         self._leaving: set[Peer] = set()  # addresses that are no longer resolved, while they have calls
@@ -161,7 +161,7 @@ class BalancedStreams:
     def _take(self, addresses: set[str]) -> None:
         for address in sorted(addresses - self._peers.keys()):
             target = replace(self._target, address=address)
-            self._peers[address] = Peer(GrpcStreams(target, tls=self._tls, options=self._options))
+            self._peers[address] = Peer(GrpcStreams(target, read_tls=self._read_tls, options=self._options))
         for address in self._peers.keys() - addresses:
             peer = self._peers.pop(address)
             self._leaving.add(peer)

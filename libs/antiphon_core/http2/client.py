@@ -111,17 +111,19 @@ class GrpcStreams:
     """gRPC streams to one endpoint, `host:port` or `dns:///host:port`, all over one connection. For one event loop.
 
     The first call connects, and so does the next call after the connection was lost. After a failed attempt calls fail
-    at once until the backoff has passed. `tls` is changed to offer HTTP/2 by ALPN. ValueError: the endpoint is
-    malformed.
+    at once until the backoff has passed. `read_tls` returns the certificates for each new connection; its context is
+    changed to offer HTTP/2 by ALPN. ValueError: the endpoint is malformed.
     """
 
     def __init__(
-        self, endpoint: str | Target, *, tls: ssl.SSLContext | None = None, options: Options = DEFAULT_OPTIONS
+        self,
+        endpoint: str | Target,
+        *,
+        read_tls: Callable[[], ssl.SSLContext] | None = None,
+        options: Options = DEFAULT_OPTIONS,
     ) -> None:
         self._target = read_target(endpoint) if isinstance(endpoint, str) else endpoint
-        if tls is not None:
-            tls.set_alpn_protocols([ALPN])
-        self._tls = tls
+        self._read_tls = read_tls
         self._options = options
         self._backoff = Backoff(options.backoff_first_s, options.backoff_max_s, random.uniform)
         self._last_error = ""
@@ -160,7 +162,7 @@ class GrpcStreams:
         Raises ConnectionLost: there is no connection; GrpcError: the timeout passed while connecting; ValueError: the
         metadata is malformed.
         """
-        scheme = "http" if self._tls is None else "https"
+        scheme = "http" if self._read_tls is None else "https"
         request = Request(self._target.authority, scheme, path, message, metadata, timeout_s)
         deadline_s = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
         try:
@@ -204,7 +206,7 @@ class GrpcStreams:
     async def _connect(self) -> Link | None:
         """Connects once. Returns None if that fails, and sets `_last_error`."""
         try:
-            link = await connect(self._target, self._tls, self._options, self._links.discard)
+            link = await connect(self._target, self._tls(), self._options, self._links.discard)
         except ConnectionLost as error:
             self._backoff.failed(asyncio.get_running_loop().time())
             self._last_error = error.message
@@ -215,6 +217,13 @@ class GrpcStreams:
         self._links.add(link)
         self._link = link
         return link
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if self._read_tls is None:
+            return None
+        context = self._read_tls()
+        context.set_alpn_protocols([ALPN])
+        return context
 
 
 def _timeout_error() -> GrpcError:

@@ -5,10 +5,16 @@ of two stores in that state, half of the calls failed. gRPC's client-side health
 channel whose servers are all unhealthy fails every call without sending it, and hides the reason. Calls are then sent
 over a second channel, which does not check, so that a server itself answers with its reason, or serves after all. Both
 channels share their connections (docs/adr/0146-calls-go-to-healthy-servers.md).
+
+gRPC cannot change the certificates of a channel. When they have changed, new calls go over new channels, and the old
+ones are closed after their last call (docs/adr/0161-clients-follow-changed-certificates.md).
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -18,6 +24,9 @@ from grpc_health.v1 import health_pb2_grpc
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.services import Api, Repeat
 
+log = logging.getLogger(__name__)
+
+_RETIRED_GRACE_S = 3_600.0  # longer than any call, as that of the server for old connections
 _REPEATED = (Repeat.ALWAYS, Repeat.NAMED, Repeat.ITEMS)
 
 
@@ -38,23 +47,51 @@ class Channel:
 
 
 class Channels:
-    """The two channels to one endpoint. Must be made and used inside a running event loop, and closed."""
+    """The two channels to one endpoint. `read_tls` returns the current certificates. Must be made and used inside a
+    running event loop, and closed."""
 
-    def __init__(self, endpoint: str, api: Api, tls: grpc.ChannelCredentials | None) -> None:
-        self._healthy = Channel(endpoint, api, tls, checks_health=True)
-        self._any = Channel(endpoint, api, tls, checks_health=False)
+    def __init__(self, endpoint: str, api: Api, read_tls: Callable[[], grpc.ChannelCredentials] | None) -> None:
+        self._endpoint = endpoint
+        self._api = api
+        self._read_tls = read_tls
+        self._tls = read_tls() if read_tls is not None else None
+        self._retired: dict[asyncio.Task[None], Channel] = {}  # with the tasks that wait for their last calls
+        self._is_closed = False
+        self._open()
+
+    def _open(self) -> None:
+        self._healthy = Channel(self._endpoint, self._api, self._tls, checks_health=True)
+        self._any = Channel(self._endpoint, self._api, self._tls, checks_health=False)
 
     def choose(self) -> Channel:
         """The channel for one call. UsageError: they are closed.
 
         A call that waits for the first state of a channel that checks health would fail unsent if no server is healthy.
         """
+        self._follow_certificates()
         state = self._healthy.channel.get_state(try_to_connect=True)
         return self._healthy if state is grpc.ChannelConnectivity.READY else self._any
 
+    def _follow_certificates(self) -> None:
+        """Replaces both channels if the certificates have changed. Running calls stay on the old channels."""
+        if self._read_tls is None or self._is_closed or (tls := self._read_tls()) is self._tls:
+            return
+        log.info("calls to %s use the changed certificates", self._endpoint)
+        for old in (self._healthy, self._any):
+            task = asyncio.create_task(old.channel.close(_RETIRED_GRACE_S), name=f"closing: {self._endpoint}")
+            self._retired[task] = old
+            task.add_done_callback(self._retired.pop)
+        self._tls = tls
+        self._open()
+
     async def close(self) -> None:
-        await self._healthy.channel.close()
-        await self._any.channel.close()
+        """Closes all channels. Running calls are cancelled."""
+        self._is_closed = True
+        waiting = tuple(self._retired)
+        for each in (*self._retired.values(), self._healthy, self._any):
+            await each.channel.close()
+        if waiting:
+            await asyncio.wait(waiting)
 
 
 def options(api: Api, *, checks_health: bool) -> list[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.authentication import check_token
@@ -16,15 +16,20 @@ if TYPE_CHECKING:
 
     import grpc
 
+    from antiphon_core.rpc.tls import KeyPair
+
+Tls = TypeVar("Tls")
+
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
     """The credentials of a client, and the certificate authorities that it trusts. All files but the token's are PEM.
 
-    The token is sent with every call. It is `token`, or the content of `token_file`, which is read again when it
-    changes. `tls_ca_file` has the authorities that may sign the server's certificate; it turns TLS on. `tls_cert_file`
-    and `tls_key_file` are the client's own certificate, which is read once. SettingsError: the arguments exclude or
-    need each other. Unusable files raise it when a client is made.
+    The token is sent with every call. It is `token`, or the content of `token_file`. `tls_ca_file` has the authorities
+    that may sign the server's certificate; it turns TLS on. `tls_cert_file` and `tls_key_file` are the client's own
+    certificate. All files are read again when they change, and the last usable content stays valid.
+    `settings_prefix`, such as "store_", begins the names of the settings in the metric of unusable files.
+    SettingsError: the arguments exclude or need each other. Unusable files raise it when a client is made.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -32,6 +37,7 @@ class ClientCredentials:
     tls_ca_file: Path | None = None
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
+    settings_prefix: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.token is not None and self.token_file is not None:
@@ -48,28 +54,37 @@ class ClientCredentials:
             return lambda: token
         if self.token_file is not None:
             path = self.token_file
-            return Watched([path], lambda: check_token(read_secret(path, "the token file").strip(), str(path))).get
+            setting = f"{self.settings_prefix}token_file"
+
+            def read() -> str:
+                return check_token(read_secret(path, "the token file").strip(), str(path))
+
+            return Watched([path], read, setting=setting).get
         return None
 
-    def open_tls(self) -> grpc.ChannelCredentials | None:
-        """The certificates for gRPC; None for plaintext."""
-        from antiphon_core.rpc.tls import KeyPair, client_tls  # imported late: settings use this module without gRPC
+    def open_tls(self) -> Callable[[], grpc.ChannelCredentials] | None:
+        """Returns a function that returns the current certificates for gRPC; None for plaintext."""
+        from antiphon_core.rpc.tls import client_tls  # imported late: settings use this module without gRPC
 
-        if self.tls_ca_file is None:
+        return self._watched(client_tls)
+
+    def open_ssl(self) -> Callable[[], ssl.SSLContext] | None:
+        """Returns a function that returns the current certificates for Python's `ssl`; None for plaintext."""
+        from antiphon_core.rpc.tls import client_ssl
+
+        return self._watched(client_ssl)
+
+    def _watched(self, read: Callable[[Path, KeyPair | None], Tls]) -> Callable[[], Tls] | None:
+        from antiphon_core.rpc.tls import KeyPair
+
+        authorities = self.tls_ca_file
+        if authorities is None:
             return None
-        if self.tls_cert_file is None or self.tls_key_file is None:
-            return client_tls(self.tls_ca_file, None)
-        return client_tls(self.tls_ca_file, KeyPair(self.tls_cert_file, self.tls_key_file))
-
-    def open_ssl(self) -> ssl.SSLContext | None:
-        """The certificates for Python's `ssl`; None for plaintext."""
-        from antiphon_core.rpc.tls import KeyPair, client_ssl
-
-        if self.tls_ca_file is None:
-            return None
-        if self.tls_cert_file is None or self.tls_key_file is None:
-            return client_ssl(self.tls_ca_file, None)
-        return client_ssl(self.tls_ca_file, KeyPair(self.tls_cert_file, self.tls_key_file))
+        pair, paths = None, [authorities]
+        if self.tls_cert_file is not None and self.tls_key_file is not None:
+            pair = KeyPair(self.tls_cert_file, self.tls_key_file)
+            paths += [pair.certificate, pair.key]
+        return Watched(paths, lambda: read(authorities, pair), setting=f"{self.settings_prefix}tls_ca_file").get
 
 
 ANONYMOUS = ClientCredentials()

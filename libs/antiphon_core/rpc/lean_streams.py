@@ -54,8 +54,7 @@ class LeanStreams:
         self._unavailable = unavailable
         self._absence = Absence(wait_s)
         self._token = credentials.open_token()
-        tls = credentials.open_ssl()
-        self._streams = BalancedStreams(endpoint, tls=tls, options=_OPTIONS)
+        self._streams = BalancedStreams(endpoint, read_tls=credentials.open_ssl(), options=_OPTIONS)
 
     async def close(self) -> None:
         await self._streams.close()

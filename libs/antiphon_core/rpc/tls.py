@@ -1,4 +1,4 @@
-"""TLS of servers and clients, from PEM files.
+"""TLS of servers and clients, from PEM files that are read again when they change (watched.py).
 
 Python's `ssl` checks the files first. gRPC itself would start with a key that does not match the certificate, and fail
 every handshake without a reason.
@@ -27,23 +27,31 @@ class KeyPair:
         """(key, certificate chain). SettingsError: the files cannot be read, or do not match."""
         certificate = read_text(self.certificate, "the certificate")
         key = read_text(self.key, "the private key")
+        self.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        return key.encode(), certificate.encode()
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Gives `context` the certificate and its key. SettingsError: they do not match."""
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password="")
+            context.load_cert_chain(self.certificate, self.key, password="")
         except (ssl.SSLError, OSError) as error:
             raise SettingsError(
                 f"{self.certificate} and {self.key} are not a certificate and its key, without a password, as PEM."
             ) from error
-        return key.encode(), certificate.encode()
 
 
 def read_authorities(path: Path) -> bytes:
     """Reads the certificates of authorities in a PEM file. SettingsError: it has none."""
     text = read_text(path, "the certificates of authorities")
+    _load_authorities(path, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return text.encode()
+
+
+def _load_authorities(path: Path, context: ssl.SSLContext) -> None:
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)  # `cadata` would have to be ASCII
+        context.load_verify_locations(path)  # `cadata` would have to be ASCII
     except (ssl.SSLError, OSError) as error:
         raise SettingsError(f"{path} holds no certificates of authorities as PEM.") from error
-    return text.encode()
 
 
 def server_tls(pair: KeyPair, client_authorities: Path | None) -> grpc.ServerCredentials:
@@ -85,9 +93,7 @@ def client_ssl(authorities: Path, pair: KeyPair | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.hostname_checks_common_name = False  # gRPC ignores it, too, in a certificate with alternative names
-    read_authorities(authorities)
-    context.load_verify_locations(authorities)
+    _load_authorities(authorities, context)
     if pair is not None:
-        pair.read()
-        context.load_cert_chain(pair.certificate, pair.key, password="")
+        pair.load_into(context)
     return context

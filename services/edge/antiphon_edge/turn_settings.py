@@ -30,10 +30,14 @@ class TurnSettings:
         },
     )
     store_tls_ca_file: Path | None = field(
-        default=None, metadata={"doc": "CA certificates (PEM) that verify the store's certificate; turns TLS on."}
+        default=None,
+        metadata={
+            "doc": "CA certificates (PEM) that verify the store's certificate; turns TLS on. "
+            "Read again when it changes."
+        },
     )
     store_tls_cert_file: Path | None = field(
-        default=None, metadata={"doc": "Client certificate (PEM) for the store (mTLS). Read once."}
+        default=None, metadata={"doc": "Client certificate (PEM) for the store (mTLS). Read again when it changes."}
     )
     store_tls_key_file: Path | None = field(default=None, metadata={"doc": "Private key (PEM) of store_tls_cert_file."})
     translator: str = field(
@@ -47,10 +51,15 @@ class TurnSettings:
         },
     )
     translator_tls_ca_file: Path | None = field(
-        default=None, metadata={"doc": "CA certificates (PEM) that verify the translator's certificate; turns TLS on."}
+        default=None,
+        metadata={
+            "doc": "CA certificates (PEM) that verify the translator's certificate; turns TLS on. "
+            "Read again when it changes."
+        },
     )
     translator_tls_cert_file: Path | None = field(
-        default=None, metadata={"doc": "Client certificate (PEM) for the translator (mTLS). Read once."}
+        default=None,
+        metadata={"doc": "Client certificate (PEM) for the translator (mTLS). Read again when it changes."},
     )
     translator_tls_key_file: Path | None = field(
         default=None, metadata={"doc": "Private key (PEM) of translator_tls_cert_file."}
@@ -101,7 +110,8 @@ class TurnSettings:
         """The client credentials for a peer. SettingsError: some are set without others that they need."""
         names = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file")
         try:
-            return ClientCredentials(**{name: getattr(self, f"{peer}_{name}") for name in names})
+            files = {name: getattr(self, f"{peer}_{name}") for name in names}
+            return ClientCredentials(**files, settings_prefix=f"{peer}_")
         except SettingsError as error:
             raise SettingsError(f"The {self.SECTION}'s credentials for the {peer}: {error}") from error
 

@@ -40,7 +40,8 @@ class Received:
 async def client(
     port: int, *, options: Options = LONG_CONNECT, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[GrpcStreams]:
-    streams = GrpcStreams(f"{HOST}:{port}", options=options, tls=tls)
+    read_tls = None if tls is None else lambda: tls
+    streams = GrpcStreams(f"{HOST}:{port}", options=options, read_tls=read_tls)
     try:
         yield streams
     finally:
