@@ -30,6 +30,8 @@ from antiphon_core.telemetry import correlation
 log = logging.getLogger(__name__)
 
 READY_DEADLINE_S = 1.0
+UNANSWERED_S = 0.5
+"""A server that has not answered a health check for so long is connected anew. It answers at once, without work."""
 
 
 class PeerSilent(Exception):
@@ -175,6 +177,14 @@ class RpcClient:
     async def ready(self) -> None:
         """Returns when all services report SERVING. Otherwise raises the fault that a server reports, such as one that
         is_full when only those that need room do not serve, or `unavailable`."""
+        unanswered = asyncio.get_running_loop().call_later(UNANSWERED_S, self._channels.reconnect)
+        try:
+            await self._check_health()
+        finally:
+            unanswered.cancel()
+
+    async def _check_health(self) -> None:
+        """Raises like `ready`."""
         service = self._api.demanding_name
         request = health_pb2.HealthCheckRequest(service=service)
         try:
