@@ -17,10 +17,22 @@ _NO_MARK = bytes(set(range(256)) - set(b',[{"'))
 _CONTAINERS = (dict, list)
 _COUNTED_BYTES_MAX = 256 * 2**10
 
+_NO_MEMORY = "Not enough memory"
+
 dumps = orjson.dumps
-loads = orjson.loads
 Fragment = orjson.Fragment
 """JSON bytes as a part of a value; `dumps` writes them unchanged."""
+
+
+def loads(data: bytes | str) -> Any:
+    """Parses trusted JSON. orjson.JSONDecodeError, which is a ValueError: it is no JSON. MemoryError: orjson reports a
+    lack of memory as an error of the JSON, which would blame the client or the stored bytes."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if error.msg.startswith(_NO_MEMORY):
+            raise MemoryError from error
+        raise
 
 
 def compact(value: Any) -> bytes:

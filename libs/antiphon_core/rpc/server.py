@@ -19,8 +19,6 @@ from typing import Any, NoReturn
 import grpc
 
 from antiphon_core.errors import (
-    AntiphonError,
-    InternalError,
     InvalidRequest,
     PermissionDenied,
     Unauthenticated,
@@ -42,11 +40,13 @@ from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.status import to_status
 from antiphon_core.telemetry import remedies
 from antiphon_core.tracebacks import release_frames
+from antiphon_core.unexpected import as_antiphon_error
 
 log = logging.getLogger(__name__)
 
 READY_POLL_S = 0.5
 OPEN = ServerSecurity()
+FAILED = "The server failed to handle this call. Its log says why."
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX),
@@ -287,7 +287,7 @@ async def _abort(
     the garbage collector runs. So none of these frames refers to the request."""
     if isinstance(error, grpc.aio.AbortError):
         raise error
-    error = as_antiphon_error(error, method.path)
+    error = as_antiphon_error(error, method.path, FAILED)
     served.failed(error)
     if isinstance(error, PermissionDenied):
         tenant = text_metadata(context.invocation_metadata()).get(TENANT_KEY) or DEFAULT_TENANT
@@ -296,14 +296,6 @@ async def _abort(
         log.warning("%s from %s was rejected: %s", method.path, context.peer(), error.message)
     release_frames(error)
     await context.abort_with_status(to_status(error))
-
-
-def as_antiphon_error(error: Exception, what: str) -> AntiphonError:
-    """The error that callers get: any exception but an AntiphonError is logged and becomes an InternalError."""
-    if isinstance(error, AntiphonError):
-        return error
-    log.error("%s failed", what, exc_info=error, extra=remedies.REPORT)
-    return InternalError("The server failed to handle this call. Its log says why.")
 
 
 def _unimplemented(method: Method) -> Handler:

@@ -53,6 +53,10 @@ CHECK_KEY = _remedy(
     "one back; the file is read again when it changes. If it is the right key, the bytes have changed on disk: check "
     "the disk, and restore the database from a backup."
 )
+ADD_MEMORY = _remedy(
+    "Raise the memory limit of this process (ulimit -v, the container's limit), or send it fewer requests at once. It "
+    "goes on, and rejects what it has no memory for."
+)
 CHECK_WORKER = _remedy(
     "The process is restarted automatically. If it ends repeatedly, check its log lines before this one, and memory "
     "limits."

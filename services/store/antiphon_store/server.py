@@ -20,7 +20,8 @@ from antiphon_core.limits import APPEND_REQUEST_ITEMS_MAX
 from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.rpc import status
 from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.server import Call, Handler, as_antiphon_error
+from antiphon_core.rpc.server import FAILED, Call, Handler
+from antiphon_core.unexpected import as_antiphon_error
 from antiphon_store.calls import CODECS, Codec, work_bytes_of
 from antiphon_store.rules.common import check_range
 from antiphon_store.service import StoreService
@@ -65,7 +66,8 @@ def _append_to_logs(service: EventLogs) -> Handler:
         try:
             return {"next_position": await service.append_events(tenant, **CODECS["AppendEvents"].arguments(append))}
         except Exception as error:  # noqa: BLE001 - a boundary: the other appends of the request go on
-            return {"error": status.to_bytes(as_antiphon_error(error, f"an append to the log of {append.response_id}"))}
+            fault = as_antiphon_error(error, f"an append to the log of {append.response_id}", FAILED)
+            return {"error": status.to_bytes(fault)}
 
     async def handle(request: Any, call: Call) -> Any:
         check_range(len(request.appends), 1, APPEND_REQUEST_ITEMS_MAX, "appends")

@@ -20,7 +20,6 @@ from antiphon_core.errors import (
     AntiphonError,
     EngineTimeout,
     EngineUnavailable,
-    InternalError,
     InvalidRequest,
     ModelNotFound,
     TranslatorUnavailable,
@@ -32,7 +31,7 @@ from antiphon_core.jsons import parse_object
 from antiphon_core.limits import BATCH_BYTES_MAX
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
 from antiphon_core.process_load import bytes_for_turns
-from antiphon_core.telemetry import remedies
+from antiphon_core.unexpected import as_antiphon_error
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -290,9 +289,9 @@ class TranslatorService:
                 route.readiness.invalidate()
             # A turn that has all that is wanted waited for the token counts alone.
             end = self._finish(pipeline) if pipeline.has_enough else partial(pipeline.fail, error)
-        except Exception:
-            log.exception("%s failed", request.request_id, extra=remedies.REPORT)
-            end = partial(pipeline.fail, InternalError("The translator failed on this response."))
+        except Exception as error:  # noqa: BLE001 - every error ends the response
+            fault = as_antiphon_error(error, request.request_id, "The translator failed on this response.")
+            end = partial(pipeline.fail, fault)
         return await offload.run(end, size_bytes=pipeline.end_bytes)
 
     def _finish(self, pipeline: TurnPipeline) -> Callable[[], list[Batch]]:

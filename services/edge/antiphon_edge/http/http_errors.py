@@ -48,8 +48,8 @@ from antiphon_core.errors import (
 )
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
-from antiphon_core.telemetry import remedies
 from antiphon_core.tracebacks import release_frames
+from antiphon_core.unexpected import as_antiphon_error
 from antiphon_edge.http.chunk_framing import FramingTooLarge
 from antiphon_edge.http.slow_senders import BodyTimeout
 
@@ -94,6 +94,8 @@ SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
 """The header `x-should-retry`: whether a retry of the same request may succeed. Without it SDKs retry 408, 409, 429 and
 5xx, so every error with one of these statuses is listed."""
 
+FAILED = "The server had an error while processing your request. Its log says why."
+
 MALFORMED = "malformed_request"
 """The code of a request that is not valid HTTP, or whose body contradicts its headers."""
 
@@ -126,6 +128,8 @@ def status_of(error: Exception) -> int:
         return HTTPStatus.REQUEST_TIMEOUT
     if isinstance(error, FramingTooLarge):
         return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    if isinstance(error, MemoryError):
+        return HTTPStatus.SERVICE_UNAVAILABLE
     return HTTPStatus.BAD_REQUEST if isinstance(error, web.RequestPayloadError) else HTTPStatus.INTERNAL_SERVER_ERROR
 
 
@@ -142,8 +146,7 @@ def _answer_to(request: web.Request, error: Exception) -> web.Response:
         return _answer(TooLarge(FRAMING_TOO_LARGE))
     if isinstance(error, web.RequestPayloadError):
         return _unreadable_body(status_of(error))
-    log.error("%s %s failed", request.method, request.rel_url.raw_path, exc_info=error, extra=remedies.REPORT)
-    return _answer(InternalError("The server had an error while processing your request. Its log says why."))
+    return _answer(as_antiphon_error(error, f"{request.method} {request.rel_url.raw_path}", FAILED))
 
 
 def rejection(status: int, code: str | None, message: str, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -10,7 +10,6 @@ from time import perf_counter
 from antiphon_core.errors import (
     AntiphonError,
     Conflict,
-    InternalError,
     InvalidRequest,
     SessionLost,
     StaleFence,
@@ -24,6 +23,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Fence, LogEnd, Stamp, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.telemetry import correlation, metrics, phases, remedies
+from antiphon_core.unexpected import as_antiphon_error
 from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.store_retry import with_retries
@@ -79,9 +79,9 @@ class TurnFinisher:
 
     async def broken(self, accepted: AcceptedTurn, fold: Fold, error: Exception) -> Batch:
         """Makes the terminal batch of a turn that failed after its first event."""
-        if not isinstance(error, AntiphonError):
-            log.error("response %s broke", accepted.response_id, exc_info=error, extra=remedies.REPORT)
-            error = InternalError("The server had an error while generating this response.")
+        error = as_antiphon_error(
+            error, f"response {accepted.response_id}", "The server had an error while generating this response."
+        )
         log.warning("response %s was cut off: %s", accepted.response_id, for_log(error))
         return await failure(fold, error)
 

@@ -21,16 +21,18 @@ from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from antiphon_core import offload
 from antiphon_core.byte_budget import Tally
-from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, InvalidRequest, Unavailable
+from antiphon_core.errors import AntiphonError, InvalidApiKey, InvalidRequest, Unavailable
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.rpc.checked_stream import CHECK_INTERVAL_S
 from antiphon_core.telemetry import remedies
 from antiphon_core.tracebacks import release_frames
+from antiphon_core.unexpected import as_antiphon_error
 from antiphon_edge.callers import auditing, authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections
 from antiphon_edge.http.allowance import Allowance, Rate
+from antiphon_edge.http.http_errors import FAILED
 from antiphon_edge.http.socket_frames import Violation
 from antiphon_edge.quotas.admission import limiter_of
 from antiphon_edge.quotas.stream_slots import StreamSlot, hold_bytes
@@ -246,10 +248,7 @@ class Connection:
         if isinstance(error, InvalidApiKey):
             self._close_code = WSCloseCode.POLICY_VIOLATION
             self._close(error, say_so=False)
-        if isinstance(error, AntiphonError):
-            return error
-        log.error("a response over a WebSocket failed", exc_info=error, extra=remedies.REPORT)
-        return InternalError("The server had an error while processing your request. Its log says why.")
+        return as_antiphon_error(error, "a response over a WebSocket", FAILED)
 
     async def _answer(self, turn: LaneTurn, queue: LaneQueue) -> None:
         await queue.wait_for_room()
