@@ -24,7 +24,7 @@ from tests.support.waiting import WAIT_MAX_S
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FRAME_BYTES = 16 * 2**10
 WINDOW_BYTES = 2**16 - 1
-_OURS = {SettingsFrame.INITIAL_WINDOW_SIZE: 2**20}
+_ANSWER_WINDOW_BYTES = 2**20
 
 
 @dataclass
@@ -59,14 +59,21 @@ class Flood:
 
     def call(self, path: str, announced: int, metadata: Sequence[tuple[str, str]] = ()) -> Sending:
         """Begins a call that announces a message of `announced` bytes."""
+        return self._begin(path, b"\0" + announced.to_bytes(4, "big"), announced - 1, metadata)
+
+    def ask(self, path: str, message: bytes, metadata: Sequence[tuple[str, str]] = ()) -> Sending:
+        """Sends a whole call. The answer fills the window that the connection announced, and is not read further."""
+        return self._begin(path, b"\0" + len(message).to_bytes(4, "big") + message, 0, metadata)
+
+    def _begin(self, path: str, first: bytes, left: int, metadata: Sequence[tuple[str, str]]) -> Sending:
         stream_id = 2 * len(self.sendings) + 1
         fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "x")]
         fields += [("te", "trailers"), ("content-type", "application/grpc"), *metadata]
         block = self._encoder.encode(fields)
         self._write(HeadersFrame(stream_id, block, flags=["END_HEADERS"]))
-        self._write(DataFrame(stream_id, b"\0" + announced.to_bytes(4, "big")))
-        self.window -= 5
-        sending = Sending(announced - 1, self.stream_window - 5)
+        self._write(DataFrame(stream_id, first, flags=[] if left else ["END_STREAM"]))
+        self.window -= len(first)
+        sending = Sending(left, self.stream_window - len(first))
         self.sendings[stream_id] = sending
         return sending
 
@@ -154,10 +161,10 @@ class Flood:
 
 
 @asynccontextmanager
-async def flood(port: int) -> AsyncIterator[Flood]:
-    """Opens a connection to a gRPC server on this machine."""
+async def flood(port: int, *, answer_window: int = _ANSWER_WINDOW_BYTES) -> AsyncIterator[Flood]:
+    """Opens a connection to a gRPC server on this machine, which may send `answer_window` bytes in each stream."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(PREFACE + SettingsFrame(0, settings=_OURS).serialize())
+    writer.write(PREFACE + SettingsFrame(0, settings={SettingsFrame.INITIAL_WINDOW_SIZE: answer_window}).serialize())
     opened = Flood(reader, writer)
     reading = asyncio.create_task(opened.read_frames())
     try:

@@ -49,8 +49,11 @@ class IntakeLimits:
 class Budget:
     """Bytes and calls in progress, in total and for each caller."""
 
-    def __init__(self, limits: IntakeLimits) -> None:
+    def __init__(self, limits: IntakeLimits, *, counted: str = "bytes", message: str = BUSY) -> None:
+        """`counted` is the label of rejections in the metric, and `message` their text."""
         self._limits = limits
+        self._counted = counted
+        self._message = message
         self._bytes = 0
         self._bytes_of: Counter[str] = Counter()
         self._calls_of: Counter[str] = Counter()
@@ -71,9 +74,9 @@ class Budget:
     def take(self, caller: str, size: int) -> None:
         """Counts bytes until `give_back`. Unavailable: there is no room, and nothing is counted."""
         if self._bytes + size > self._limits.bytes_max:
-            raise self._rejection("bytes", BUSY)
+            raise self._rejection(self._counted, self._message)
         if self._bytes_of[caller] + size > self._limits.caller_bytes_max:
-            raise self._rejection("caller_bytes", BUSY)
+            raise self._rejection(f"caller_{self._counted}", self._message)
         self._bytes += size
         self._bytes_of[caller] += size
 

@@ -32,6 +32,7 @@ from antiphon_core.rpc.authentication import caller_metadata, text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.checked_stream import CheckedStream
 from antiphon_core.rpc.codec import decode, encode
+from antiphon_core.rpc.delivery import Delivery
 from antiphon_core.rpc.health import Health
 from antiphon_core.rpc.intake import Intake, IntakeLimits, Request
 from antiphon_core.rpc.observed import ServedCall
@@ -88,6 +89,7 @@ class RpcServer:
         self._security = security
         self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.so_reuseport", int(shares_port))])
         self._intake = Intake(limits or IntakeLimits())
+        self._delivery = Delivery(limits or IntakeLimits())
         self._health = Health(self._look_for_room)
         self._ready: dict[Api, Ready] = {}
         self._look: asyncio.Task[None] | None = None
@@ -99,14 +101,15 @@ class RpcServer:
         need room are reported as not serving."""
         for service in api.services:
             rpc_handlers = {
-                name: _rpc_handler(
-                    _Served(method, handlers.get(name, _unimplemented(method)), self._security, self._intake)
-                )
+                name: _rpc_handler(self._served(method, handlers.get(name, _unimplemented(method))))
                 for name, method in service.methods.items()
             }
             generic = grpc.method_handlers_generic_handler(service.full_name, rpc_handlers)
             self._server.add_generic_rpc_handlers((generic,))
         self._ready[api] = ready
+
+    def _served(self, method: Method, handler: Handler) -> _Served:
+        return _Served(method, handler, self._security, self._intake, self._delivery)
 
     async def start(self, host: str, port: int) -> int:
         """Listens and serves. Returns the port, which the system chooses for port 0. OSError: it cannot listen."""
@@ -184,6 +187,7 @@ class _Served:
     handler: Handler
     security: ServerSecurity
     intake: Intake
+    delivery: Delivery
 
     def admit(self, context: grpc.aio.ServicerContext[Any, Any]) -> tuple[str, Call]:
         """Authenticates and authorizes a call. Returns the caller's name, and the context for the handler.
@@ -247,7 +251,7 @@ async def _answer(served: _Served, context: grpc.aio.ServicerContext[Any, Any], 
         request = decode(served.method.request, data)
         observed.asked(request)
         answer: Any = await served.handler(request, call)  # type: ignore[misc]
-    return encode(served.method.response, answer)
+    return served.delivery.count(context, caller, encode(served.method.response, answer))
 
 
 def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
@@ -263,7 +267,8 @@ def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
                     answers = await _begun(served, context, observed, caller, call)
                     async with aclosing(answers):
                         async for answer in answers:
-                            yield encode(method.response, answer)
+                            with served.delivery.counted(caller, encode(method.response, answer)) as data:
+                                yield data
             except Exception as error:  # noqa: BLE001 - the boundary: every error becomes a status
                 await _abort(context, method, error, observed)
 

@@ -329,8 +329,9 @@ SECRETS_UNUSABLE = gauge(
 )
 RPC_REJECTED = counter(
     "antiphon_rpc_rejected_total",
-    "RPCs that were rejected before they were handled, by the limit that was reached: bytes (all requests that are "
-    "received or handled), caller_bytes or calls (those of one caller).",
+    "RPCs that were rejected by the server's limits, by the limit that was reached: bytes (all requests that are "
+    "received or handled), caller_bytes or calls (those of one caller), answer_bytes (all answers that are not sent "
+    "yet) or caller_answer_bytes (those for one caller).",
     targets=[TRANSLATOR, STORE],
     labels=("limit",),
 )

@@ -18,6 +18,7 @@ import grpc_testing
 import pytest
 
 from antiphon_core.errors import TABLE, InternalError, Row, StoreUnavailable, Timeout, Unimplemented
+from antiphon_core.rpc.delivery import Delivery
 from antiphon_core.rpc.intake import Intake, IntakeLimits
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import OPEN, Call, Handler, _rpc_handler, _Served, _unimplemented
@@ -62,7 +63,8 @@ class Servicer:
 
     def __init__(self, handlers: dict[str, Handler]) -> None:
         for name, method in STORE.methods.items():
-            served = _Served(method, handlers.get(name, _unimplemented(method)), OPEN, Intake(IntakeLimits()))
+            intake, delivery = Intake(IntakeLimits()), Delivery(IntakeLimits())
+            served = _Served(method, handlers.get(name, _unimplemented(method)), OPEN, intake, delivery)
             handler: Any = _rpc_handler(served)
             is_stream = method.streams
             setattr(self, name, self.stream(handler.stream_stream) if is_stream else self.unary(handler.stream_unary))
