@@ -185,6 +185,7 @@ OUTPUT_ITEMS_MAX = INPUT_ITEMS_MAX  # in one response: the next request could no
 # ---- Answers of HTTP servers, to the translator ----
 HTTP_INTERIM_ITEMS_MAX = 32  # responses 1xx before one answer: real servers send one or two
 HTTP_HEADS_BYTES_MAX = 256 * 2**10  # all heads of one answer: HEAD_BYTES_MAX
+HTTP_FRAMING_BYTES_MAX = 128 * 2**10  # of chunks, besides a share of their content: 26,000 chunks of one byte, or 25 ms
 HTTP_PIECE_BYTES_MAX = 4 * 2**10  # of a read that are parsed between two checks: 256 of the shortest heads
 
 # ---- HTTP/2 streams ----

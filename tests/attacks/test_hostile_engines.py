@@ -157,6 +157,32 @@ async def test_endless_heads_of_the_host_of_a_url_end_the_fetch(kind: str) -> No
     await fetcher.close()
 
 
+CHUNKED_HEAD = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+FRAMING = {"chunks": (CHUNKED_HEAD, b"1\r\n\n\r\n"), "extension": (CHUNKED_HEAD + b"1;", b"x" * 100)}
+
+
+@pytest.mark.parametrize("kind", FRAMING)
+async def test_endless_framing_of_an_engine_ends_the_turn(kind: str) -> None:
+    head, block = FRAMING[kind]
+    with flooding(head, endless(block)) as flood:
+        with pytest.raises(EngineFault, match="chunks that are too small"):
+            await generated(flood, READERS["chat"]())
+        assert flood.sent_bytes < NETWORK_BYTES
+
+
+@pytest.mark.parametrize("kind", FRAMING)
+async def test_endless_framing_of_the_host_of_a_url_ends_the_fetch(kind: str) -> None:
+    """Eight such fetches took nine tenths of the event loop until their timeout, and other turns waited up to 40 s."""
+    head, block = FRAMING[kind]
+    fetcher = Fetcher(FetchRules(permits=lambda _: True, schemes=("http",), timeout_s=WAIT_MAX_S))
+    with flooding(head, endless(block)) as flood:
+        (found,) = (await fetcher.fetch({flood.url: MEDIA_BYTES_MAX})).values()
+        assert isinstance(found, Failure)
+        assert "chunks that are too small" in found.why
+        assert flood.sent_bytes < NETWORK_BYTES
+    await fetcher.close()
+
+
 async def test_a_few_interim_responses_are_read_over() -> None:
     interim = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * HTTP_INTERIM_ITEMS_MAX
     answer = chunk(content="hi") + b"data: [DONE]\n\n"

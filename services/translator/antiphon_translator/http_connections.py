@@ -7,6 +7,9 @@ sends an answer that no request asked for.
 
 A read of the socket has 256 KiB, or 16,000 heads. So the parser gets it in pieces, and none after the connection was
 closed.
+
+The framing of a body in chunks is bounded, too: a host of images that sent chunks of one byte, and eight fetches of it,
+took nine tenths of the event loop for as long as the timeout, and other turns waited up to 40 s.
 """
 
 from __future__ import annotations
@@ -19,29 +22,38 @@ import aiohttp
 from aiohttp import hdrs
 from aiohttp.client_proto import ResponseHandler
 
-from antiphon_core.limits import HTTP_HEADS_BYTES_MAX, HTTP_INTERIM_ITEMS_MAX, HTTP_PIECE_BYTES_MAX
+from antiphon_core.limits import (
+    HTTP_FRAMING_BYTES_MAX,
+    HTTP_HEADS_BYTES_MAX,
+    HTTP_INTERIM_ITEMS_MAX,
+    HTTP_PIECE_BYTES_MAX,
+)
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _COMPRESSIONS = ("gzip", "deflate", "br", "zstd", "compress")
 
 
-class EndlessHeads(aiohttp.ClientError):
-    """A server sent more heads than an answer may have. The message says how many."""
+class EndlessFraming(aiohttp.ClientError):
+    """A server sent more heads, or more framing of chunks, than an answer may have. The message says how many."""
 
 
 class BoundedConnector(aiohttp.TCPConnector):
-    """Connects as aiohttp's own connector. Create it inside an event loop."""
+    """Connects as aiohttp's own connector. Create it inside an event loop.
 
-    def __init__(self, **options: Any) -> None:
+    The framing of a body in chunks may have HTTP_FRAMING_BYTES_MAX, and a byte more for each `chunk_bytes` of content.
+    A chunk of up to 255 bytes has five or six bytes of framing, so chunks of six times `chunk_bytes` always pass.
+    """
+
+    def __init__(self, *, chunk_bytes: int, **options: Any) -> None:
         super().__init__(**options)
         # aiohttp has no public place for the protocol of its connections. If a later release ignores this one,
         # tests/attacks/test_hostile_engines.py fails.
-        self._factory = partial(_protocol, self._loop)
+        self._factory = partial(_protocol, self._loop, chunk_bytes)
 
 
-def _protocol(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
-    return BoundedProtocol(loop)
+def _protocol(loop: asyncio.AbstractEventLoop, chunk_bytes: int) -> ResponseHandler:
+    return BoundedProtocol(loop, chunk_bytes)
 
 
 class BoundedProtocol(ResponseHandler):
@@ -52,10 +64,19 @@ class BoundedProtocol(ResponseHandler):
     _head_bytes = 0
     """Bytes since the request, until its answer."""
     _is_answered = False
+    _framing_bytes = 0
+    """Bytes of the body in chunks that are not its content."""
+    _chunks: aiohttp.StreamReader | None = None
+    """The body, if it comes in chunks."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, chunk_bytes: int) -> None:
+        super().__init__(loop)
+        self._chunk_bytes = chunk_bytes
 
     def set_response_params(self, **options: Any) -> None:
         """Begins to read the answer to a request."""
         self._interim, self._head_bytes, self._is_answered = 0, 0, False
+        self._framing_bytes, self._chunks = 0, None
         super().set_response_params(**options)
 
     def data_received(self, data: bytes) -> None:
@@ -79,19 +100,32 @@ class BoundedProtocol(ResponseHandler):
                 self._give_up(f"sent more than {HTTP_INTERIM_ITEMS_MAX} interim responses before its answer")
         else:
             self._is_answered = True
+            self._chunks = data[1] if data[0].chunked else None
             super().feed_data(data, size)
 
     def _parse(self, piece: bytes) -> None:
+        body = self._chunks
+        before = body.total_bytes if body is not None else 0
         super().data_received(piece)
         if not self._is_answered:
             self._head_bytes += len(piece)
             if self._head_bytes > HTTP_HEADS_BYTES_MAX:
                 self._give_up(f"sent heads of more than {HTTP_HEADS_BYTES_MAX // 2**10} KiB before its answer")
+        elif body is not None:
+            self._framing_bytes += len(piece) - (body.total_bytes - before)
+            most = HTTP_FRAMING_BYTES_MAX + body.total_bytes // self._chunk_bytes
+            # While reading is paused, the parser keeps content that is not in `total_bytes` yet.
+            if self._framing_bytes > most and not self._reading_paused:
+                self._give_up("sent its answer in chunks that are too small", body)
 
-    def _give_up(self, reason: str) -> None:
-        """Closes the connection. The request that waits for its answer, if there is one, fails with EndlessHeads."""
+    def _give_up(self, reason: str, body: aiohttp.StreamReader | None = None) -> None:
+        """Closes the connection. The request that waits for its answer, or reads its body, fails with
+        EndlessFraming."""
         if self.transport is not None and self.is_connected():
-            self.set_exception(EndlessHeads(reason))
+            error = EndlessFraming(reason)
+            self.set_exception(error)
+            if body is not None and not body.is_eof():
+                body.set_exception(error)
             self.transport.abort()
 
 

@@ -7,9 +7,16 @@ from typing import Any, cast
 
 import pytest
 
-from antiphon_core.limits import HTTP_HEADS_BYTES_MAX, HTTP_INTERIM_ITEMS_MAX, HTTP_PIECE_BYTES_MAX
-from antiphon_translator.http_connections import BoundedProtocol, EndlessHeads
+from antiphon_core.limits import (
+    HTTP_FRAMING_BYTES_MAX,
+    HTTP_HEADS_BYTES_MAX,
+    HTTP_INTERIM_ITEMS_MAX,
+    HTTP_PIECE_BYTES_MAX,
+)
+from antiphon_translator.http_connections import BoundedProtocol, EndlessFraming
 
+CHUNK_BYTES = 4
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 INTERIM = b"HTTP/1.1 103 Early Hints\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
@@ -37,7 +44,7 @@ class Line:
 
     def __init__(self) -> None:
         self.wire = Wire()
-        self.protocol = BoundedProtocol(asyncio.get_running_loop())
+        self.protocol = BoundedProtocol(asyncio.get_running_loop(), CHUNK_BYTES)
         self.protocol.connection_made(self.wire)
         self.protocol.set_response_params()
 
@@ -69,7 +76,7 @@ async def test_too_many_heads_close_the_connection_and_fail_the_request(data: by
     line = Line()
     line.protocol.data_received(data)
     assert line.wire.is_aborted
-    with pytest.raises(EndlessHeads):
+    with pytest.raises(EndlessFraming):
         await line.answer()
 
 
@@ -103,3 +110,38 @@ async def test_each_request_on_a_connection_has_the_whole_limit() -> None:
         assert cast(Any, await line.answer())[1] == b"hi"
         line.protocol.set_response_params()
     assert not line.wire.is_aborted
+
+
+def chunks(size: int, count: int) -> bytes:
+    return (b"%x\r\n" % size + b"x" * size + b"\r\n") * count
+
+
+async def test_chunks_of_any_size_are_read_while_their_framing_is_in_proportion() -> None:
+    framing = len(chunks(1, 1)) - 1
+    for size, count in ((1, HTTP_FRAMING_BYTES_MAX // framing), (6 * CHUNK_BYTES, 100_000), (70_000, 3)):
+        line, data = Line(), CHUNKED + chunks(size, count) + b"0\r\n\r\n"
+        line.protocol.data_received(data)
+        _, body = await line.answer()
+        assert (len(body), line.wire.is_aborted) == (size * count, False)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [chunks(1, 100_000), chunks(4, 100_000), b"1;" + b"x" * 2 * HTTP_FRAMING_BYTES_MAX],
+    ids=["one byte", "four bytes", "an extension without an end"],
+)
+async def test_framing_out_of_proportion_closes_the_connection_and_fails_the_body(data: bytes) -> None:
+    line = Line()
+    line.protocol.data_received(CHUNKED + data)
+    with pytest.raises(EndlessFraming, match="too small"):
+        await line.answer()
+    assert line.wire.is_aborted
+
+
+async def test_the_framing_of_an_answer_does_not_count_for_the_next_on_the_connection() -> None:
+    line, count = Line(), HTTP_FRAMING_BYTES_MAX // len(chunks(1, 1))
+    for _ in range(3):
+        line.protocol.data_received(CHUNKED + chunks(1, count) + b"0\r\n\r\n")
+        _, body = await line.answer()
+        assert (len(body), line.wire.is_aborted) == (count, False)
+        line.protocol.set_response_params()

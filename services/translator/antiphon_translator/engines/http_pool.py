@@ -24,15 +24,16 @@ KEEPALIVE_S = 4.0
 """Seconds after which an idle connection is closed here. Servers on uvicorn (vLLM, SGLang, NIM) close it after 5 s;
 closing first avoids most lost requests."""
 
+CHUNK_BYTES = 4
+"""Content for a byte of framing. Servers send an event, of 40 bytes or more, as one to three chunks."""
+
 
 class HttpPool:
     """The connections to one server. Create, use and close it inside one event loop."""
 
     def __init__(self) -> None:
-        self._kept = _session(
-            BoundedConnector(limit=ENGINE_CONNECTIONS_ITEMS_MAX, keepalive_timeout=KEEPALIVE_S), _note_reuse()
-        )
-        self._new = _session(BoundedConnector(limit=ENGINE_CONNECTIONS_ITEMS_MAX, force_close=True))
+        self._kept = _session(_connector(keepalive_timeout=KEEPALIVE_S), _note_reuse())
+        self._new = _session(_connector(force_close=True))
 
     async def request(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
@@ -75,3 +76,7 @@ def _note_reuse() -> aiohttp.TraceConfig:
     config = aiohttp.TraceConfig()
     config.on_connection_reuseconn.append(note)
     return config
+
+
+def _connector(**options: Any) -> BoundedConnector:
+    return BoundedConnector(chunk_bytes=CHUNK_BYTES, limit=ENGINE_CONNECTIONS_ITEMS_MAX, **options)

@@ -29,7 +29,7 @@ from antiphon_translator.engines.stream_budget import StreamBudget
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
 from antiphon_translator.engines.unread import UnreadParts
 from antiphon_translator.generation import EngineChunk
-from antiphon_translator.http_connections import REDIRECTS, EndlessHeads, compression_of
+from antiphon_translator.http_connections import REDIRECTS, EndlessFraming, compression_of
 from antiphon_translator.models.profiles import ModelProfile
 
 log = logging.getLogger(__name__)
@@ -254,10 +254,10 @@ class HttpModelServer:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Translates the errors of aiohttp into EngineUnavailable, and endless heads into EngineFault."""
+        """Translates the errors of aiohttp into EngineUnavailable, and endless framing into EngineFault."""
         try:
             yield
-        except EndlessHeads as error:
+        except EndlessFraming as error:
             raise EngineFault(f"{self.name} {error}.") from error
         except aiohttp.ClientError as error:
             log.info("model '%s': %s", self._profile.name, secret_texts.masked(str(error)))

@@ -33,7 +33,7 @@ from yarl import URL
 
 from antiphon_core import limits
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
-from antiphon_translator.http_connections import REDIRECTS, BoundedConnector, EndlessHeads
+from antiphon_translator.http_connections import REDIRECTS, BoundedConnector, EndlessFraming
 from antiphon_translator.media import addresses
 from antiphon_translator.media.downloads import Download, Downloads, Failure, Problem
 from antiphon_translator.media.resolver import Resolver
@@ -42,6 +42,7 @@ from antiphon_translator.settings import TranslatorSettings
 log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 5.0
+CHUNK_BYTES = 32  # content for a byte of framing: servers of files send chunks of kilobytes
 
 _HEADERS = {"User-Agent": "antiphon", "Accept": "*/*", "Accept-Encoding": "identity"}
 _LATE = Failure(Problem.DOWNLOAD, "it took too long")
@@ -123,7 +124,7 @@ class Fetcher:
             return error.failure
         except TimeoutError:
             return _LATE
-        except EndlessHeads as error:
+        except EndlessFraming as error:
             return Failure(Problem.DOWNLOAD, f"its server {error}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             log.info("a URL was not fetched: %s", _reason(error))
@@ -144,6 +145,7 @@ class Fetcher:
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:
             connector = BoundedConnector(
+                chunk_bytes=CHUNK_BYTES,
                 resolver=self._resolver,
                 ssl=self._tls or True,
                 socket_factory=_CheckedSockets(self._rules.permits),
