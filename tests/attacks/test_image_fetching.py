@@ -4,8 +4,10 @@ no URL is logged. Nothing leaves this machine: names and sockets are the test's 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from ipaddress import ip_address, ip_network
 from itertools import islice
@@ -69,6 +71,34 @@ async def test_waiting_for_a_fetch_of_the_same_tenant_counts_toward_the_timeout(
     found = await asyncio.gather(*(fetcher.fetch(each, tenant="acme") for each in urls))
     assert all(isinstance(each, Failure) for downloads in found for each in downloads.values())
     await fetcher.close()
+
+
+LARGE = [b"x" * 2**20] * 9
+FAILURES = {
+    "too large": (Page(LARGE), 8 * 2**20),
+    "broken off": (Page(LARGE, breaks_off=True), 16 * 2**20),
+    "silent": (Page([*LARGE, 2 * WAIT_MAX_S]), 16 * 2**20),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+async def test_nothing_of_a_failed_fetch_is_left_to_the_garbage_collector(web: Web, kind: str) -> None:
+    """60 fetches of 20 MiB each held 1.5 GB until the collector ran. So the collector is off."""
+    page, most = FAILURES[kind]
+    web.pages = {"/image": page}
+    rules = FetchRules(permits=lambda address: address == HERE, schemes=("http",), timeout_s=1.0)
+    fetcher, url = Fetcher(rules, resolver=Names()), web.url("/image")
+    assert isinstance((await fetcher.fetch({url: 1}))[url], Failure)  # what is allocated once does not count
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        assert isinstance((await fetcher.fetch({url: most}))[url], Failure)
+        await until(lambda: tracemalloc.get_traced_memory()[0] < 4 * 2**20, "the content is given back")
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+        await fetcher.close()
 
 
 def examples(network: str) -> Iterator[str]:

@@ -33,6 +33,7 @@ from yarl import URL
 
 from antiphon_core import limits
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
+from antiphon_core.tracebacks import release_frames
 from antiphon_translator.http_connections import REDIRECTS, BoundedConnector, EndlessFraming
 from antiphon_translator.media import addresses
 from antiphon_translator.media.downloads import Download, Downloads, Failure, Problem
@@ -120,15 +121,10 @@ class Fetcher:
     async def _fetched(self, url: str, bytes_max: int, turn: _TurnLimits) -> Download | Failure:
         try:
             return await self._download(url, bytes_max, turn)
-        except _Unusable as error:
-            return error.failure
-        except TimeoutError:
-            return _LATE
-        except EndlessFraming as error:
-            return Failure(Problem.DOWNLOAD, f"its server {error}")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            log.info("a URL was not fetched: %s", _reason(error))
-            return _UNREACHED
+        except (_Unusable, aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is an OSError
+            failure = _failure(error)
+            release_frames(error)  # aiohttp keeps the error, and the error what was received
+            return failure
 
     async def _download(self, url: str, bytes_max: int, turn: _TurnLimits) -> Download:
         """Downloads a URL, and follows its redirects."""
@@ -190,6 +186,19 @@ class _CheckedSockets:
         return socket.socket(family, kind, protocol)
 
 
+def _failure(error: Exception) -> Failure:
+    """The failure that the client is told of."""
+    match error:
+        case _Unusable():
+            return error.failure
+        case TimeoutError():
+            return _LATE
+        case EndlessFraming():
+            return Failure(Problem.DOWNLOAD, f"its server {error}")
+    log.info("a URL was not fetched: %s", _reason(error))
+    return _UNREACHED
+
+
 def _reason(error: Exception) -> str:
     """The reason of a failure for the log, without the URL: a signed URL gives access to its content."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
@@ -230,13 +239,13 @@ def _media_type(response: aiohttp.ClientResponse) -> str:
 
 async def _body(response: aiohttp.ClientResponse, bytes_max: int, turn: _TurnLimits) -> bytes:
     """Reads the body of a response. Its bytes are counted, because Content-Length may be wrong."""
-    too_large = _Unusable(Problem.SIZE, f"it has more than {bytes_max / 2**20:g} MiB")
+    too_large = f"it has more than {bytes_max / 2**20:g} MiB"
     if (response.content_length or 0) > bytes_max:
-        raise too_large
+        raise _Unusable(Problem.SIZE, too_large)
     content = bytearray()
     async for received in response.content.iter_any():
         turn.take(len(received))
         content += received
         if len(content) > bytes_max:
-            raise too_large
+            raise _Unusable(Problem.SIZE, too_large)
     return bytes(content)
