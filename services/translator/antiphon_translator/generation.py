@@ -24,6 +24,9 @@ UNLIMITED = sys.maxsize
 """The `max_tokens` of a generation whose length only its server limits."""
 
 
+TOKEN_ID_MAX = 2**32 - 1
+"""The largest id that a checkpoint can hold (`token_ids` in translator.proto)."""
+
 REASONING = "reasoning"
 """The member of a message in a ChatPrompt that the engine renames to what its server reads."""
 
@@ -233,6 +236,11 @@ class TokenChunk:
     finish: FinishReason | None = None
     logprobs: Sequence[TokenLogprob] = ()
     cached_blocks: int = 0
+
+
+def are_token_ids(ids: Sequence[int]) -> bool:
+    """Whether these can be ids of tokens. Whether the vocabulary has them is known only where they are read."""
+    return not ids or (min(ids) >= 0 and max(ids) <= TOKEN_ID_MAX)
 
 
 @value

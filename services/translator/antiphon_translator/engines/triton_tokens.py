@@ -24,7 +24,15 @@ from antiphon_translator.engines.triton_signature import (
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
-from antiphon_translator.generation import Alternative, GenerationRequest, Level, TokenChunk, TokenLogprob, TokenPrompt
+from antiphon_translator.generation import (
+    Alternative,
+    GenerationRequest,
+    Level,
+    TokenChunk,
+    TokenLogprob,
+    TokenPrompt,
+    are_token_ids,
+)
 from antiphon_translator.models.profiles import ModelProfile
 
 # Where each member of generation.Sampling goes; the first name that the model declares is used, older names last.
@@ -147,6 +155,8 @@ class TokensReader:
             del ids[length[0] :]
         if not ids:
             return None
+        if not are_token_ids(ids):
+            raise triton_wire.unreadable()
         self._left -= len(ids)
         self.is_complete = self._left <= 0 or not self._stop_ids.isdisjoint(ids)
         logprobs = self._logprobs(response, ids) if self._wants_logprobs else ()

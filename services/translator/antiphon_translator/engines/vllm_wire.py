@@ -23,6 +23,7 @@ from antiphon_translator.generation import (
     TokenChunk,
     TokenLogprob,
     TokenPrompt,
+    are_token_ids,
 )
 
 _SAMPLING = tuple(member.name for member in fields(Sampling))
@@ -82,9 +83,11 @@ class TokensReader:
             if choice.get("index"):  # the request asked for one choice
                 return None
             ids = [int(number) for number in choice.get("token_ids") or ()]
+            if not are_token_ids(ids):
+                raise ValueError("an id is negative or too large")
             finish = self._finish(choice.get("finish_reason"))
             logprobs = () if self._top is None else self._logprobs(choice.get("logprobs"), ids)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise EngineFault("The engine sent an event that cannot be read.") from error
         self.content_chars += PIECE_CHARS * len(ids)
         return TokenChunk(ids, finish=finish, logprobs=logprobs) if ids or finish is not None else None

@@ -109,6 +109,13 @@ def test_an_empty_response_has_no_ids() -> None:
     assert read(token_response([])) == []
 
 
+@pytest.mark.parametrize("ids", [[-1], [5, -(2**31), 5]])
+def test_negative_id_is_a_fault(ids: list[int]) -> None:
+    """No checkpoint can hold it: with checkpoints the turn failed as a fault of the translator, with a traceback."""
+    with pytest.raises(EngineFault, match="cannot be read"):
+        read(token_response(ids))
+
+
 def broken(change: str) -> Any:
     answer = token_response([5]).infer_response
     if change == "odd bytes":

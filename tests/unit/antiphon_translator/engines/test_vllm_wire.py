@@ -125,6 +125,9 @@ def test_an_aborted_generation_is_unavailable_and_one_with_an_error_a_fault() ->
         {"choices": [{}, {}]},
         {"choices": [{"token_ids": ["x"]}]},
         {"choices": [{"token_ids": [[1]]}]},
+        {"choices": [{"token_ids": [5, -1]}]},
+        {"choices": [{"token_ids": [2**32]}]},
+        {"choices": [{"token_ids": [float("inf")]}]},
     ],
 )
 def test_malformed_event_is_a_fault(event: Any) -> None:
