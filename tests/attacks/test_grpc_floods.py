@@ -114,6 +114,21 @@ async def test_the_budget_is_released_when_the_attacker_disconnects(served: Serv
     await until(lambda: budget.is_unused, "the budget is given back")
 
 
+@pytest.mark.parametrize("metadata", [(), (("authorization", b"Bearer secret-\xff"),)], ids=["no token", "no text"])
+async def test_calls_without_a_valid_token_are_logged_once_and_without_it(
+    served: Served, metadata: tuple[tuple[str, str], ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each such call wrote a line, or four tracebacks with the metadata in them: 1 MB/s, from anybody."""
+    async with flood(served.port) as opened:
+        for _ in range(50):
+            opened.ask(PUT, b"", metadata)
+        await opened.all_ended()
+        assert opened.statuses == {UNAUTHENTICATED}
+    assert 0 < len(caplog.records) <= 2
+    assert "secret" not in caplog.text
+    assert "Traceback" not in caplog.text
+
+
 async def test_the_server_announces_its_limit_of_streams_per_connection(served: Served) -> None:
     async with flood(served.port) as opened:
         await until(lambda: opened.streams_max is not None, "the server's settings")

@@ -35,6 +35,8 @@ AUTHORIZATION_KEY = "authorization"
 ALL_TENANTS = "*"
 TOKEN_CHARS_MIN = 16  # shorter ones can be guessed; `openssl rand -hex 32` makes 64
 
+Metadata = Iterable[tuple[str, str | bytes]]
+
 _LINE = "NAME TOKEN TENANTS ROLES"
 _TOKEN = re.compile(r"[!-~]+")  # the characters of a header
 
@@ -126,12 +128,12 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def text_metadata(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
+def text_metadata(metadata: Metadata | None) -> dict[str, str]:
     """The text metadata of a call; of several values with one key, the last."""
     return {key: value for key, value in metadata or () if isinstance(value, str)}
 
 
-def caller_metadata(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
+def caller_metadata(metadata: Metadata | None) -> dict[str, str]:
     """The text metadata of a call, whose caller and tenant must be unambiguous: a proxy may have checked the other of
     two values. Unauthenticated: several tokens. InvalidRequest: several tenants."""
     keys = Counter(key for key, _ in metadata or ())

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 from typing import Any, NoReturn
 
 import grpc
@@ -26,9 +28,9 @@ from antiphon_core.errors import (
     Unimplemented,
 )
 from antiphon_core.limits import RPC_CONNECTION_STREAMS_ITEMS_MAX, RPC_CONNECTIONS_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
-from antiphon_core.rpc import callers, health, reflection
+from antiphon_core.rpc import callers, health, library_log, reflection
 from antiphon_core.rpc.addresses import address
-from antiphon_core.rpc.authentication import caller_metadata, text_metadata
+from antiphon_core.rpc.authentication import Metadata, caller_metadata, text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.checked_stream import CheckedStream
 from antiphon_core.rpc.codec import decode, encode
@@ -40,6 +42,7 @@ from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.status import to_status
 from antiphon_core.telemetry import remedies
+from antiphon_core.telemetry.log_limit import LogLimit
 from antiphon_core.tracebacks import release_frames
 from antiphon_core.unexpected import as_antiphon_error
 
@@ -76,6 +79,8 @@ class Call:
 
 Handler = Callable[[Any, Call], "Awaitable[Any] | AsyncGenerator[Any, None]"]
 Ready = Callable[[], Awaitable[None]]
+Rejections = defaultdict[str, LogLimit]
+"""The limits of log lines for rejected calls, by cause: what an unknown caller lacks, or the name of a known one."""
 
 
 class RpcServer:
@@ -86,10 +91,12 @@ class RpcServer:
     def __init__(
         self, security: ServerSecurity = OPEN, *, limits: IntakeLimits | None = None, shares_port: bool = False
     ) -> None:
+        library_log.install()
         self._security = security
         self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.so_reuseport", int(shares_port))])
         self._intake = Intake(limits or IntakeLimits())
         self._delivery = Delivery(limits or IntakeLimits())
+        self._rejections: Rejections = defaultdict(LogLimit)
         self._health = Health(self._look_for_room)
         self._ready: dict[Api, Ready] = {}
         self._look: asyncio.Task[None] | None = None
@@ -109,7 +116,7 @@ class RpcServer:
         self._ready[api] = ready
 
     def _served(self, method: Method, handler: Handler) -> _Served:
-        return _Served(method, handler, self._security, self._intake, self._delivery)
+        return _Served(method, handler, self._security, self._intake, self._delivery, self._rejections)
 
     async def start(self, host: str, port: int) -> int:
         """Listens and serves. Returns the port, which the system chooses for port 0. OSError: it cannot listen."""
@@ -188,12 +195,13 @@ class _Served:
     security: ServerSecurity
     intake: Intake
     delivery: Delivery
+    rejections: Rejections
 
-    def admit(self, context: grpc.aio.ServicerContext[Any, Any]) -> tuple[str, Call]:
-        """Authenticates and authorizes a call. Returns the caller's name, and the context for the handler.
-        Unauthenticated, PermissionDenied, Unavailable, InvalidRequest."""
+    def admit(self, context: grpc.aio.ServicerContext[Any, Any], given: Metadata) -> tuple[str, Call]:
+        """Authenticates and authorizes a call with its metadata. Returns the caller's name, and the context for the
+        handler. Unauthenticated, PermissionDenied, Unavailable, InvalidRequest."""
         self.security.require_usable()
-        metadata = caller_metadata(context.invocation_metadata())
+        metadata = caller_metadata(given)
         tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
         call = Call(tenant=tenant, time_remaining_s=context.time_remaining())
         guard = self.security.guard
@@ -203,14 +211,14 @@ class _Served:
         return callers.name_of(guard.admit(metadata, context.auth_context(), tenant, path, roles).name), call
 
     def answers(
-        self, context: grpc.aio.ServicerContext[Any, Any], request: Any, call: Call
+        self, context: grpc.aio.ServicerContext[Any, Any], given: Metadata, request: Any, call: Call
     ) -> AsyncGenerator[Any, None]:
         """Calls the handler of a stream. Its caller is admitted again while it runs, where the method asks for it."""
         answers: Any = self.handler(request, call)
         guard, method = self.security.guard, self.method
         if guard is None or not method.row.is_checked_again:
             return answers  # type: ignore[no-any-return]
-        metadata, peer = caller_metadata(context.invocation_metadata()), context.auth_context()
+        metadata, peer = caller_metadata(given), context.auth_context()
         name = guard.identify(metadata, peer).name
         check = partial(guard.admit_again, name, metadata, peer, call.tenant, method.path, method.row.roles)
         return CheckedStream(answers, check).read()
@@ -239,13 +247,13 @@ def _unary(served: _Served) -> Callable[..., Awaitable[bytes]]:
             try:
                 return await _answer(served, context, observed)
             except Exception as error:  # noqa: BLE001 - the boundary: every error becomes a status
-                await _abort(context, method, error, observed)
+                await _abort(context, served, error, observed)
 
     return serve
 
 
 async def _answer(served: _Served, context: grpc.aio.ServicerContext[Any, Any], observed: ServedCall) -> bytes:
-    caller, call = served.admit(context)
+    caller, call = served.admit(context, observed.metadata)
     observed.admitted(caller, call.tenant)
     with served.intake.budget.call(caller), await served.receive(context, caller) as data:
         request = decode(served.method.request, data)
@@ -261,7 +269,7 @@ def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
     async def serve(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
         with ServedCall(method, context) as observed:
             try:
-                caller, call = served.admit(context)
+                caller, call = served.admit(context, observed.metadata)
                 observed.admitted(caller, call.tenant)
                 with served.intake.budget.call(caller):
                     answers = await _begun(served, context, observed, caller, call)
@@ -270,7 +278,7 @@ def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
                             with served.delivery.counted(caller, encode(method.response, answer)) as data:
                                 yield data
             except Exception as error:  # noqa: BLE001 - the boundary: every error becomes a status
-                await _abort(context, method, error, observed)
+                await _abort(context, served, error, observed)
 
     return serve
 
@@ -282,25 +290,35 @@ async def _begun(
     with await served.receive(context, caller) as data:
         request = decode(served.method.request, data)
         observed.asked(request)
-        return served.answers(context, request, call)
+        return served.answers(context, observed.metadata, request, call)
 
 
 async def _abort(
-    context: grpc.aio.ServicerContext[Any, Any], method: Method, error: Exception, served: ServedCall
+    context: grpc.aio.ServicerContext[Any, Any], served: _Served, error: Exception, observed: ServedCall
 ) -> NoReturn:
     """Ends a call with an error. grpcio keeps its AbortError, with the frames of this function and its callers, until
     the garbage collector runs. So none of these frames refers to the request."""
     if isinstance(error, grpc.aio.AbortError):
         raise error
-    error = as_antiphon_error(error, method.path, FAILED)
-    served.failed(error)
+    path = served.method.path
+    error = as_antiphon_error(error, path, FAILED)
+    observed.failed(error)
     if isinstance(error, PermissionDenied):
-        tenant = text_metadata(context.invocation_metadata()).get(TENANT_KEY) or DEFAULT_TENANT
-        served.admitted(callers.name_of(error.facts.get("name", "")), tenant)
+        tenant = text_metadata(observed.metadata).get(TENANT_KEY) or DEFAULT_TENANT
+        observed.admitted(callers.name_of(error.facts.get("name", "")), tenant)
     if isinstance(error, (Unauthenticated, PermissionDenied)):
-        log.warning("%s from %s was rejected: %s", method.path, context.peer(), error.message)
+        _log_rejection(served, error, context.peer())
     release_frames(error)
     await context.abort_with_status(to_status(error))
+
+
+def _log_rejection(served: _Served, error: Unauthenticated | PermissionDenied, peer: str) -> None:
+    """Logs a rejected call, and of each cause one line in a while: callers without a token can send thousands of calls
+    a second. The audit log has them all."""
+    cause = error.facts.get("name", "") if isinstance(error, PermissionDenied) else error.message
+    if count := served.rejections[cause].count(monotonic()):
+        others = f" So were {count - 1} calls before it." if count > 1 else ""
+        log.warning("%s from %s was rejected: %s%s", served.method.path, peer, error.message, others)
 
 
 def _unimplemented(method: Method) -> Handler:

@@ -230,9 +230,9 @@ async def test_connections_are_renewed_and_no_call_notices(monkeypatch: pytest.M
     peers: set[str] = set()
     admit = server_module._Served.admit
 
-    def note_peer(served: Any, context: Any) -> tuple[str, Call]:
+    def note_peer(served: Any, context: Any, metadata: Any) -> tuple[str, Call]:
         peers.add(context.peer())
-        return admit(served, context)
+        return admit(served, context, metadata)
 
     monkeypatch.setattr(server_module._Served, "admit", note_peer)
     state, server = Fixture(), RpcServer()

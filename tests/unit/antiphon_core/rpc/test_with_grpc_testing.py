@@ -8,6 +8,7 @@ grpcio-testing has no deadlines; the server of grpcio-testing has them.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -23,6 +24,7 @@ from antiphon_core.rpc.intake import Intake, IntakeLimits
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import OPEN, Call, Handler, _rpc_handler, _Served, _unimplemented
 from antiphon_core.rpc.status import from_rpc_error
+from antiphon_core.telemetry.log_limit import LogLimit
 from antiphon_protos.antiphon.store import v1
 
 WAIT_MAX_S = 10
@@ -64,7 +66,9 @@ class Servicer:
     def __init__(self, handlers: dict[str, Handler]) -> None:
         for name, method in STORE.methods.items():
             intake, delivery = Intake(IntakeLimits()), Delivery(IntakeLimits())
-            served = _Served(method, handlers.get(name, _unimplemented(method)), OPEN, intake, delivery)
+            served = _Served(
+                method, handlers.get(name, _unimplemented(method)), OPEN, intake, delivery, defaultdict(LogLimit)
+            )
             handler: Any = _rpc_handler(served)
             is_stream = method.streams
             setattr(self, name, self.stream(handler.stream_stream) if is_stream else self.unary(handler.stream_unary))
