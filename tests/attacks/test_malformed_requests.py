@@ -49,7 +49,8 @@ async def test_malformed_http_requests_cause_no_server_error(target: MalformedTa
     async def send(request: Request) -> str:
         answer = await exchange(target.url, request)
         statuses[answer.status] += 1
-        return repr((answer, request.data[:3_000])) if answer.is_fault else ""
+        is_wrong = answer.is_fault or answer.can_be_sniffed
+        return repr((answer, request.data[:3_000])) if is_wrong else ""
 
     await survives(target, malformed_requests(SEED, target.ids), send)
     print(f"seed {SEED}:", dict(sorted(statuses.items())))
@@ -106,6 +107,11 @@ class Answer:
     @property
     def is_fault(self) -> bool:
         return 500 <= self.status < 600 or b'"code":"server_error"' in self.data
+
+    @property
+    def can_be_sniffed(self) -> bool:
+        """Whether a browser may guess the type of the answer, which quotes what the caller wrote."""
+        return bool(self.status) and b"\r\nX-Content-Type-Options: nosniff\r\n" not in self.data
 
 
 async def exchange(url: str, request: Request) -> Answer:

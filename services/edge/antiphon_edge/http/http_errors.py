@@ -62,6 +62,8 @@ FRAMING_TOO_LARGE = (
     f"The chunks of the request body have more than {CHUNK_FRAMING_BYTES_MAX} bytes of sizes, extensions and trailers. "
     "Send larger chunks, or the body in one piece."
 )
+NOSNIFF = {"X-Content-Type-Options": "nosniff"}
+"""A header of every answer: answers quote what callers wrote, and no browser may take them for a page."""
 _PASSED_HEADERS = ("Allow", "Upgrade", "Connection", "Sec-WebSocket-Version")
 SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
     Unauthenticated: False,  # between services: an operator has to fix the tokens
@@ -164,6 +166,7 @@ def raw_rejection(status: int, code: str, message: str) -> bytes:
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         "Connection: close",
+        *(f"{name}: {value}" for name, value in NOSNIFF.items()),
         *([f"Retry-After: {RETRY_AFTER_S}"] if status == HTTPStatus.SERVICE_UNAVAILABLE else []),
     ]
     return "\r\n".join([*lines, "", ""]).encode() + body

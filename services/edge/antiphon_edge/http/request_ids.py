@@ -18,7 +18,7 @@ from antiphon_core.telemetry import correlation, log_fields, metrics, phases, sp
 from antiphon_core.telemetry.correlation import REQUEST_ID_KEY, Correlation
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_core.telemetry.trace_context import TRACEPARENT, TRACESTATE, TraceContext
-from antiphon_edge.http.http_errors import Handler
+from antiphon_edge.http.http_errors import NOSNIFF, Handler
 
 access_log = logging.getLogger("antiphon_edge.access")
 
@@ -93,7 +93,7 @@ def headers_of(request: web.BaseRequest) -> dict[str, str]:
     return {
         "x-request-id": request[_REQUEST_ID],
         "Server": "antiphon",  # aiohttp's default reveals its version and Python's
-        "X-Content-Type-Options": "nosniff",  # answers quote what callers wrote, which no browser may take for a page
+        **NOSNIFF,
         "openai-version": "2020-10-01",
         "openai-processing-ms": str(round(elapsed_s * 1000)),
         phases.HEADER: phases.header(elapsed_s),

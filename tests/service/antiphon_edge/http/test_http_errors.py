@@ -13,7 +13,7 @@ from antiphon_core.errors import (
     Unimplemented,
 )
 from antiphon_core.jsons import Object
-from antiphon_edge.http.http_errors import SHOULD_RETRY
+from antiphon_edge.http.http_errors import SHOULD_RETRY, raw_rejection
 from tests.support.edge import RunningEdge
 
 
@@ -45,6 +45,12 @@ async def test_beta_parameter_of_a_path_is_ignored(edge: RunningEdge) -> None:
     assert (answer.status, answer.json["status"]) == (200, "completed")
     again = await edge.ask("GET", f"/v1/responses/{answer.json['id']}?beta=true")
     assert again.json == answer.json
+
+
+@pytest.mark.parametrize("status", [431, 503])
+def test_rejection_without_a_parsed_request_forbids_content_sniffing(status: int) -> None:
+    head, _, _ = raw_rejection(status, "a_code", "a message").partition(b"\r\n\r\n")
+    assert b"X-Content-Type-Options: nosniff" in head.split(b"\r\n")
 
 
 def test_every_error_that_sdks_retry_says_whether_to_retry() -> None:
