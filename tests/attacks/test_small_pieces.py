@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
+import threading
 import zlib
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,11 +18,11 @@ from aiohttp import http
 from aiohttp._websocket import helpers
 from yarl import URL
 
-from antiphon_core.byte_budget import ByteBudget, Excess, Tally
+from antiphon_core.byte_budget import Excess, Tally
 from antiphon_core.errors import InvalidApiKey
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
 from antiphon_edge.callers import authentication
-from antiphon_edge.http import http_server, socket_frames
+from antiphon_edge.http import decoding, encodings, http_server, socket_frames
 from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES, PacedReads
 from antiphon_edge.http.socket_frames import CheckedFrames
@@ -28,6 +31,11 @@ from antiphon_edge.websocket.lanes import Lanes
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.raw_http import RawAnswer, head, read
 from tests.support.waiting import WAIT_MAX_S
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 UPGRADE = head(
     b"GET /v1/responses",
@@ -315,26 +323,34 @@ async def test_body_in_chunks_of_one_byte_is_parsed_a_few_kilobytes_in_each_iter
     assert len([size for size in fed if not size]) <= reads  # aiohttp feeds the parser again, once for each pause
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress])
-async def test_each_piece_of_a_compressed_body_is_decoded_in_an_iteration_of_its_own(
-    edge: RunningEdge, compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+PACKED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}
+
+
+@pytest.mark.parametrize("encoding", PACKED)
+async def test_compressed_bodies_are_decoded_outside_the_event_loop_one_piece_of_a_tenant_at_a_time(
+    edge: RunningEdge, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    body = b'{"model": "m", "input": "hi"}' + b" " * 8 * 2**20
-    encoding = "gzip" if compress is gzip.compress else "deflate"
-    taken = list[int]()
-    take = ByteBudget.take
+    """Four bodies of some kilobytes, each of which expands to 8 MiB."""
+    here, most, running = threading.current_thread(), 0, list[int]()
+    decoded = Counter[bool]()
+    decompress = encodings._decompress
 
-    async with beating() as heartbeat:
+    def noted(*given: Any) -> bytes:
+        nonlocal most
+        running.append(0)
+        most = max(most, len(running) if threading.current_thread() is not here else 0)
+        piece = decompress(*given)
+        running.pop()
+        decoded[threading.current_thread() is here] += len(piece)
+        return piece
 
-        def noted(budget: ByteBudget, holder: str, size: int) -> Excess | None:
-            taken.append(heartbeat.turns)
-            return take(budget, holder, size)
-
-        monkeypatch.setattr(ByteBudget, "take", noted)
-        headers = {"Content-Encoding": encoding, "Content-Type": "application/json"}
-        answer = await edge.ask("POST", "/v1/responses", compress(body), headers=headers)
-    assert answer.status == 200
-    assert len(set(taken)) >= 8
+    monkeypatch.setattr(encodings, "_decompress", noted)
+    packed = PACKED[encoding](b'{"model": "m", "input": "hi"}' + b" " * 8 * 2**20)
+    headers = {"Content-Encoding": encoding, "Content-Type": "application/json"}
+    answers = await asyncio.gather(*(edge.ask("POST", "/v1/responses", packed, headers=headers) for _ in range(4)))
+    assert [answer.status for answer in answers] == [200] * 4
+    assert decoded[True] == 4 * decoding.INLINE_BYTES_MAX
+    assert (decoded[False] > 30 * 2**20, most) == (True, 1)
 
 
 @pytest.mark.parametrize(

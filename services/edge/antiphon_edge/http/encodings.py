@@ -1,18 +1,21 @@
 """Encodings of request bodies: none, gzip (or x-gzip), deflate or zstd.
 
-The edge decodes bodies itself: aiohttp does not know x-gzip, and its zstd decoder allows any window. Each decoder
-returns a limited piece at a time, so that the size limit of a body applies before more of it is decoded.
+The edge decodes bodies itself: aiohttp does not know x-gzip, and its zstd decoder allows any window. A decoder does not
+decode: it yields the next step, which returns a piece of limited size, and is sent that piece. So its caller decides in
+which thread a step runs (http/decoding.py), and the size limit of a body applies before more of it is decoded.
 """
 
 from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from typing import Protocol
 
 from aiohttp import web
 
+from antiphon_core import offload
 from antiphon_edge.http.http_errors import Handler, rejection
 from antiphon_edge.http.zstd_frames import buffer_bytes
 
@@ -25,8 +28,6 @@ ACCEPT = {"Accept-Encoding": "gzip, deflate, zstd"}
 CODE = "unsupported_content_encoding"
 MESSAGE = "A request body must have no 'Content-Encoding', or one of gzip, deflate or zstd."
 
-PIECE_BYTES = 2**20
-"""How much is decoded at a time."""
 MEMBERS_MAX = 1_000
 """How many gzip members or zstd frames a body may have. Each of them costs a new decoder, however small it is."""
 ZSTD_WINDOW_LOG_MAX = 23
@@ -39,6 +40,11 @@ _ZLIB_METHOD = 8
 """The lower half of the first byte of a zlib stream (RFC 1950). Some clients send raw deflate data instead."""
 
 
+Step = Callable[[int], bytes]
+"""Decodes the next piece, which has at most the given number of bytes. It may run in another thread, but never two
+steps of a body at once. ValueError: the data is not in its encoding."""
+Steps = Generator[Step, bytes, None]
+"""The steps of decoding some data. Each is to be run, and its piece to be sent."""
 Reserve = Callable[[int], None]
 """Counts bytes that a decoder is about to allocate, until its body is decoded. It raises what the request is to be
 rejected with."""
@@ -47,8 +53,12 @@ rejected with."""
 class BodyDecoder(Protocol):
     """Decodes one body, piece by piece."""
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Decodes more of the body. ValueError: the data is not in this encoding."""
+    @property
+    def is_free(self) -> bool:
+        """Whether its steps take no time, because they only pass the body on."""
+
+    def feed(self, data: bytes) -> Steps:
+        """The steps of decoding more of the body. ValueError: the body has too many members."""
 
     def end(self) -> None:
         """Checks that the body is complete. ValueError: it is not."""
@@ -63,7 +73,7 @@ class _Stream(Protocol):
     @property
     def unused_data(self) -> bytes: ...
 
-    def pieces(self, data: bytes) -> Iterator[bytes]: ...
+    def steps(self, data: bytes) -> Steps: ...
 
 
 class _Zlib:
@@ -80,11 +90,9 @@ class _Zlib:
     def unused_data(self) -> bytes:
         return self._inner.unused_data
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        piece = self._inner.decompress(data, PIECE_BYTES)
-        while piece:
-            yield piece
-            piece = self._inner.decompress(self._inner.unconsumed_tail, PIECE_BYTES)
+    def steps(self, data: bytes) -> Steps:
+        while (yield partial(_decompress, self._inner, data)) and not self._inner.eof:
+            data = self._inner.unconsumed_tail
 
 
 class _Zstd:
@@ -104,7 +112,7 @@ class _Zstd:
     def unused_data(self) -> bytes:
         return self._inner.unused_data
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
+    def steps(self, data: bytes) -> Steps:
         if self._head is not None:
             data = self._head + data
             size = buffer_bytes(data)
@@ -112,17 +120,17 @@ class _Zstd:
             if size is None:
                 return
             self._reserve(min(size, ZSTD_WINDOW_BYTES_MAX))  # the decompressor rejects larger ones
-        piece = self._inner.decompress(data, PIECE_BYTES)
-        while piece:
-            yield piece
-            piece = b"" if self._inner.eof or self._inner.needs_input else self._inner.decompress(b"", PIECE_BYTES)
+        while (yield partial(_decompress, self._inner, data)) and not (self._inner.eof or self._inner.needs_input):
+            data = b""
 
 
 class _Identity:
     """Passes a body on that is not encoded."""
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        yield data
+    is_free = True
+
+    def feed(self, data: bytes) -> Steps:
+        yield lambda _: data
 
     def end(self) -> None:
         pass
@@ -144,19 +152,18 @@ class _Largest:
 class _Members:
     """Decodes gzip members or zstd frames, one behind another."""
 
+    is_free = False
+
     def __init__(self, make: Callable[[bytes], _Stream], *, members_max: int = MEMBERS_MAX) -> None:
         """`make` makes the decompressor of the member that begins with the given bytes."""
         self._make = make
         self._members_left = members_max
         self._stream: _Stream | None = None
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
+    def feed(self, data: bytes) -> Steps:
         while data:
             stream = self._stream = self._stream or self._next(data)
-            try:
-                yield from stream.pieces(data)
-            except (zlib.error, zstd.ZstdError) as error:
-                raise ValueError("the body is not in its encoding") from error
+            yield from stream.steps(data)
             data = stream.unused_data if stream.eof else b""
             if stream.eof:
                 self._stream = None
@@ -170,6 +177,19 @@ class _Members:
         if self._members_left < 0:
             raise ValueError("the body has too many members")
         return self._make(data)
+
+
+class _Decompressor(Protocol):
+    def decompress(self, data: bytes, most: int, /) -> bytes: ...
+
+
+def _decompress(inner: _Decompressor, data: bytes, most: int) -> bytes:
+    """The step of all compressed bodies."""
+    try:
+        with offload.without_gil():
+            return inner.decompress(data, most)
+    except (zlib.error, zstd.ZstdError) as error:
+        raise ValueError("the body is not in its encoding") from error
 
 
 def _deflate(data: bytes) -> _Stream:

@@ -6,7 +6,6 @@ not block other tenants. Those of a turn count until the turn ends.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -17,6 +16,7 @@ from antiphon_core import offload
 from antiphon_core.byte_budget import ByteBudget, Tally
 from antiphon_core.jsons import work_bytes
 from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.http.decoding import Decoding
 from antiphon_edge.http.encodings import decoder_of
 from antiphon_edge.quotas.stream_slots import hold_bytes
 
@@ -58,15 +58,17 @@ async def _read(request: web.Request, tally: Tally) -> bytes:
 async def _decoded(request: web.Request, tally: Tally) -> bytes:
     if (request.content_length or 0) > request.client_max_size:
         raise web.HTTPRequestEntityTooLarge(request.client_max_size)
-    decoder = decoder_of(request, tally.add)
+    decoding = Decoding(decoder_of(request, tally.add), tenant_of(request))
     body = bytearray()
+
+    def keep(piece: bytes) -> None:
+        tally.add(len(piece))
+        body.extend(piece)
+        if len(body) > request.client_max_size:
+            raise web.HTTPRequestEntityTooLarge(request.client_max_size)
+
     async for data in request.content.iter_any():
-        for piece in decoder.feed(data):
-            tally.add(len(piece))
-            body += piece
-            if len(body) > request.client_max_size:
-                raise web.HTTPRequestEntityTooLarge(request.client_max_size)
-            await asyncio.sleep(0)  # ten kilobytes can be ten pieces of a megabyte
-    decoder.end()
+        await decoding.feed(data, keep)
+    decoding.end()
     tally.shrink_to(len(body))  # without the memory of the decoder
     return bytes(body)
