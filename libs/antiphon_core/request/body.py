@@ -19,6 +19,7 @@ from antiphon_core.request.context import ContextManagement
 from antiphon_core.request.errors import TAG, from_validation
 from antiphon_core.request.extensions import Extensions, Seed, StopTexts
 from antiphon_core.request.items import Item, items_given
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import AsGiven, Body, Open, json_kind
 from antiphon_core.request.options import (
     BackgroundOptions,
@@ -39,7 +40,7 @@ Metadata = Annotated[
         Annotated[str, Field(max_length=limits.METADATA_KEY_CHARS_MAX)],
         Annotated[str, Field(max_length=limits.METADATA_VALUE_CHARS_MAX)],
     ],
-    Field(max_length=limits.METADATA_PAIRS_MAX),
+    AtMost(limits.METADATA_PAIRS_MAX),
 ]
 
 OUTPUT_LOGPROBS = "message.output_text.logprobs"
@@ -93,7 +94,7 @@ class Parameters(Body):
     followed and cancelled by its id."""
     stream_options: StreamOptions | None = None
     """Options of the stream."""
-    include: Annotated[list[Include], Field(max_length=limits.INCLUDE_ITEMS_MAX)] | None = None
+    include: Annotated[list[Include], AtMost(limits.INCLUDE_ITEMS_MAX)] | None = None
     """Parts to add to the response: log probabilities of its text, or an encrypted copy of its reasoning. The other
     values have no effect."""
     metadata: Metadata | None = None
@@ -133,7 +134,7 @@ class Parameters(Body):
     """The handling of a history that exceeds the model's context: `auto` leaves out the oldest turns; `disabled`, the
     default, rejects the request."""
 
-    tools: Annotated[list[Tool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
+    tools: Annotated[list[Tool], AtMost(limits.TOOLS_ITEMS_MAX)] | None = None
     """Tools that the model may call. The client runs them and sends their results with the next request."""
     tool_choice: ToolChoice | None = None
     """Whether the model must call a tool, and which tools it may call."""
@@ -158,7 +159,7 @@ class Parameters(Body):
     """All values are accepted without effect: the response says `default`."""
     client_metadata: Object | None = None
     """Accepted, because Codex sends it; not used."""
-    context_management: Annotated[list[ContextManagement], Field(max_length=1)] | None = None
+    context_management: Annotated[list[ContextManagement], AtMost(1)] | None = None
     """Compacts the context before the response if the prompt is long."""
     prompt: PromptRef | None = None
     """A stored prompt, whose messages come before the input."""
@@ -170,7 +171,7 @@ class Parameters(Body):
     """Options of images."""
     background_options: BackgroundOptions | None = None
     """Options of background responses."""
-    dropped_tools: list[str] | None = None
+    dropped_tools: Annotated[list[str], AtMost(limits.TOOLS_ITEMS_MAX)] | None = None
     """An extension that only the server sets: the types of hosted tools that were removed from the request, if the
     operator has configured that."""
 
@@ -218,7 +219,7 @@ Input = Annotated[
     Annotated[
         Annotated[str, Tag(TAG + "string")]
         | Annotated[
-            Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)],
+            Annotated[list[Item], AtMost(limits.INPUT_ITEMS_MAX)],
             Tag(TAG + "array"),
         ],
         Discriminator(json_kind),

@@ -17,6 +17,7 @@ from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request import misplaced
 from antiphon_core.request.chat_messages import ChatMessage, reject_unserved
 from antiphon_core.request.errors import TAG, from_validation
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, json_kind, type_tag
 from antiphon_core.unserved import Unserved, anything
 
@@ -51,7 +52,7 @@ class ChatCustomChoice(Exact):
 
 class ChatAllowed(Exact):
     mode: Literal["auto", "required"]
-    tools: list[Object]
+    tools: Annotated[list[Object], AtMost(limits.TOOLS_ITEMS_MAX)]
 
 
 class ChatAllowedChoice(Exact):
@@ -107,7 +108,7 @@ class ChatRequest(Exact):
 
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     """The name of a model, as `/v1/models` lists it."""
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=limits.INPUT_ITEMS_MAX)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1), AtMost(limits.INPUT_ITEMS_MAX)]
     """The whole conversation so far. Chat completions are not stored."""
     stream: bool | None = None
     """Whether to stream chunks while the answer is generated."""
@@ -132,7 +133,9 @@ class ChatRequest(Exact):
     """As in a create request."""
     stop: (
         Annotated[
-            Annotated[str, Tag(TAG + "string")] | Annotated[list[str], Tag(TAG + "array")], Discriminator(json_kind)
+            Annotated[str, Tag(TAG + "string")]
+            | Annotated[list[str], AtMost(limits.STOP_TEXTS_ITEMS_MAX), Tag(TAG + "array")],
+            Discriminator(json_kind),
         ]
         | None
     ) = None
@@ -144,7 +147,7 @@ class ChatRequest(Exact):
     nvext: Object | None = None
     """The `Extensions` of a create request."""
 
-    tools: Annotated[list[ChatTool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
+    tools: Annotated[list[ChatTool], AtMost(limits.TOOLS_ITEMS_MAX)] | None = None
     """Tools that the model may call. The client runs them and sends their results with the next request."""
     tool_choice: ChatChoice | None = None
     """Whether the model must call a tool, and which tools it may call."""
@@ -171,7 +174,7 @@ class ChatRequest(Exact):
     """Accepted; changes nothing."""
     store: bool | None = None
     """Only `false` is supported: chat completions are not stored."""
-    modalities: list[str] | None = None
+    modalities: Annotated[list[str], AtMost(limits.MODALITIES_ITEMS_MAX)] | None = None
     """Only `["text"]` is supported."""
     logit_bias: Object | None = None
     """Not supported: rejected, unless it is empty."""
@@ -181,7 +184,7 @@ class ChatRequest(Exact):
     """Not supported: rejected."""
     web_search_options: Object | None = None
     """Not supported: rejected."""
-    functions: list[Object] | None = None
+    functions: Annotated[list[Object], AtMost(limits.TOOLS_ITEMS_MAX)] | None = None
     """Not supported: use `tools`."""
     function_call: Any = None
     """Not supported: use `tool_choice`."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Tag
 
 from antiphon_core import limits, unserved
 from antiphon_core.request.errors import TAG
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Open, json_kind, type_tag
 from antiphon_core.unserved import Unserved
 
@@ -56,7 +57,8 @@ ChatPart = Annotated[
     Discriminator(type_tag),
 ]
 ChatContent = Annotated[
-    Annotated[str, Tag(TAG + "string")] | Annotated[list[ChatPart], Tag(TAG + "array")], Discriminator(json_kind)
+    Annotated[str, Tag(TAG + "string")] | Annotated[list[ChatPart], AtMost(limits.PARTS_ITEMS_MAX), Tag(TAG + "array")],
+    Discriminator(json_kind),
 ]
 
 
@@ -127,10 +129,10 @@ class ChatMessage(Open):
     """Another name of `reasoning_content`. Where both have a text, it must be the same."""
     thinking: str | None = None
     """Another name of `reasoning_content`."""
-    reasoning_details: Annotated[list[ChatReasoningDetail], Field(max_length=limits.INPUT_ITEMS_MAX)] | None = None
+    reasoning_details: Annotated[list[ChatReasoningDetail], AtMost(limits.INPUT_ITEMS_MAX)] | None = None
     """The reasoning in OpenRouter's form, used where no other member has it. Encrypted reasoning is left out: only the
     service that wrote it can read it."""
-    tool_calls: Annotated[list[ChatCall], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
+    tool_calls: Annotated[list[ChatCall], AtMost(limits.TOOLS_ITEMS_MAX)] | None = None
     """The calls that an assistant made."""
     tool_call_id: str | None = None
     """In a message of the role `tool`: the id of the call that it is the result of."""

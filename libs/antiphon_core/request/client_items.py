@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request.errors import TAG
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, ItemId, Open, type_tag
 
 CallId = Annotated[str, Field(min_length=1, max_length=limits.CALL_ID_CHARS_MAX)]
@@ -38,7 +39,7 @@ FileId = Annotated[str | None, AfterValidator(_reject_file_id)]
 
 
 class ShellAction(Exact):
-    commands: Annotated[list[str], Field(min_length=1)]
+    commands: Annotated[list[str], Field(min_length=1), AtMost(limits.PARTS_ITEMS_MAX)]
     """Commands to run in order."""
     timeout_ms: _Milliseconds | None = None
     max_output_length: Annotated[int, Field(ge=0)] | None = None
@@ -47,9 +48,9 @@ class ShellAction(Exact):
 
 class LocalShellAction(Exact):
     type: Literal["exec"] = "exec"
-    command: Annotated[list[str], Field(min_length=1)]
+    command: Annotated[list[str], Field(min_length=1), AtMost(limits.PARTS_ITEMS_MAX)]
     """The program and its arguments."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: Annotated[dict[str, str], AtMost(limits.ENVIRONMENT_ITEMS_MAX)] = Field(default_factory=dict)
     timeout_ms: _Milliseconds | None = None
     user: str | None = None
     working_directory: str | None = None
@@ -82,8 +83,8 @@ class ComputerAction(Exact):
     x: int | None = None
     y: int | None = None
     button: Literal["left", "right", "wheel", "back", "forward"] | None = None
-    keys: list[str] | None = None
-    path: list[_Point] | None = None
+    keys: Annotated[list[str], AtMost(limits.PARTS_ITEMS_MAX)] | None = None
+    path: Annotated[list[_Point], AtMost(limits.PARTS_ITEMS_MAX)] | None = None
     scroll_x: int | None = None
     scroll_y: int | None = None
     text: str | None = None
@@ -105,7 +106,7 @@ _NEEDED = {
     "scroll": ("x", "y", "scroll_x", "scroll_y"),
     "type": ("text",),
 }
-ComputerActions = Annotated[list[ComputerAction], Field(min_length=1)]
+ComputerActions = Annotated[list[ComputerAction], Field(min_length=1), AtMost(limits.PARTS_ITEMS_MAX)]
 
 
 class ShellCall(Open):
@@ -122,7 +123,7 @@ class ShellCallOutput(Open):
     type: Literal["shell_call_output"]
     call_id: CallId
     """The `call_id` of the call that this is the output of."""
-    output: list[Object]
+    output: Annotated[list[Object], AtMost(limits.PARTS_ITEMS_MAX)]
     """The output of each command, and how it ended."""
     id: ItemId | None = None
     status: Status | None = None
@@ -184,7 +185,7 @@ class ComputerCall(Open):
     """The id by which the output refers to the call."""
     action: ComputerAction | None = None
     """A single action, the form of older models."""
-    actions: list[ComputerAction] | None = None
+    actions: Annotated[list[ComputerAction], AtMost(limits.PARTS_ITEMS_MAX)] | None = None
     """The actions in order."""
     id: ItemId | None = None
     status: Status | None = None
@@ -228,7 +229,7 @@ class ToolSearchOutput(Open):
     execution: Literal["client"]
     call_id: CallId
     """The `call_id` of the call that this is the output of."""
-    tools: Annotated[list[Object], Field(max_length=limits.TOOLS_ITEMS_MAX)]
+    tools: Annotated[list[Object], AtMost(limits.TOOLS_ITEMS_MAX)]
     """The found tools, which the model can call from now on."""
     id: ItemId | None = None
     status: Status | None = None

@@ -11,6 +11,7 @@ from antiphon_core.jsons import Object, parse_object, work_bytes
 from antiphon_core.request.body import Metadata
 from antiphon_core.request.errors import from_validation
 from antiphon_core.request.items import Item, items_given
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import AsGiven, Body
 
 
@@ -28,7 +29,7 @@ class _Body(Body):
 class CreateConversation(_Body):
     metadata: Metadata | None = None
     """Up to 16 key-value pairs. They are not shown to the model."""
-    items: Annotated[Annotated[list[Item], Field(max_length=limits.CONVERSATION_ITEMS_MAX)], AsGiven] | None = None
+    items: Annotated[Annotated[list[Item], AtMost(limits.CONVERSATION_ITEMS_MAX)], AsGiven] | None = None
     """The first items of the conversation."""
 
     @property
@@ -45,7 +46,7 @@ class UpdateConversation(_Body):
 
 
 class AddItems(_Body):
-    items: Annotated[Annotated[list[Item], Field(min_length=1, max_length=limits.CONVERSATION_ITEMS_MAX)], AsGiven]
+    items: Annotated[Annotated[list[Item], Field(min_length=1), AtMost(limits.CONVERSATION_ITEMS_MAX)], AsGiven]
     """The items to add, in this order. Each gets a new id."""
 
     @property

@@ -59,7 +59,7 @@ def from_validation(error: ValidationError, *, where: str = "") -> InvalidReques
         return InvalidRequest(
             f"Missing required parameter: '{path}.type'.", field=f"{path}.type", code="missing_required_parameter"
         )
-    return InvalidRequest(explain(path, finding), field=path, code=_code(code, finding))
+    return InvalidRequest(explain(path, finding), field=path or None, code=_code(code, finding))
 
 
 def _steps(finding: ErrorDetails) -> list[str | int]:
@@ -148,6 +148,14 @@ def _limit(name: str, wording: str) -> Callable[[str, ErrorDetails], str]:
     return explain
 
 
+def _too_many(path: str, finding: ErrorDetails) -> str:
+    count, most = len(finding["input"]), finding["ctx"]["max_length"]
+    if not path:
+        return f"The request body must have at most {most} members, but has {count}."
+    elements = "element" if most == 1 else "elements"
+    return f"Invalid value for '{path}': it must have at most {most} {elements}, but has {count}."
+
+
 _Row = tuple[str, "Callable[[str, ErrorDetails], str]"]
 
 
@@ -181,7 +189,7 @@ _CODES: dict[str, _Row] = {
     "string_too_short": ("string_below_min_length", _limit("min_length", "it must have at least {} characters")),
     "string_too_long": ("string_above_max_length", _limit("max_length", "it must have at most {} characters")),
     "too_short": ("{container}_below_min_length", _limit("min_length", "it must have at least {} elements")),
-    "too_long": ("{container}_above_max_length", _limit("max_length", "it must have at most {} elements")),
+    "too_long": ("{container}_above_max_length", _too_many),
     "hosted_tool": ("unsupported_value", lambda path, finding: _hosted(path, finding["input"]["type"])),
     **{
         code: (code, _own_message)

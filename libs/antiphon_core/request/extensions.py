@@ -12,11 +12,12 @@ from pydantic import AliasChoices, Field
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact
 
 StopTexts = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=limits.STOP_TEXT_CHARS_MAX)]],
-    Field(max_length=limits.STOP_TEXTS_ITEMS_MAX),
+    AtMost(limits.STOP_TEXTS_ITEMS_MAX),
 ]
 
 
@@ -49,7 +50,7 @@ class Extensions(Exact):
     """The whole answer matches this regular expression."""
     guided_grammar: Annotated[str, Field(min_length=1, max_length=limits.GUIDE_CHARS_MAX)] | None = None
     """The whole answer is a text of this grammar, in EBNF."""
-    guided_choice: Annotated[list[str], Field(min_length=1, max_length=limits.GUIDE_CHOICES_ITEMS_MAX)] | None = None
+    guided_choice: Annotated[list[str], Field(min_length=1), AtMost(limits.GUIDE_CHOICES_ITEMS_MAX)] | None = None
     """The whole answer is one of these texts."""
 
     @property

@@ -33,6 +33,7 @@ from antiphon_core.request.context import (
     ConfigurationUpdate,
 )
 from antiphon_core.request.errors import TAG, types_tag
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, ItemId, Open, json_kind
 
 REFERENCE = "item_reference"
@@ -159,7 +160,7 @@ Part = Annotated[
     Discriminator(_part_tag),
 ]
 Content = Annotated[
-    Annotated[str, Tag(TAG + "string")] | Annotated[list[Part], Tag(TAG + "array")],
+    Annotated[str, Tag(TAG + "string")] | Annotated[list[Part], AtMost(limits.PARTS_ITEMS_MAX), Tag(TAG + "array")],
     Discriminator(json_kind),
 ]
 
@@ -245,8 +246,8 @@ class ReasoningItem(Open):
 
     type: Literal["reasoning"]
     id: ItemId | None = None
-    summary: list[ThoughtPart] | None = None
-    content: list[ThoughtPart] | None = None
+    summary: Annotated[list[ThoughtPart], AtMost(limits.PARTS_ITEMS_MAX)] | None = None
+    content: Annotated[list[ThoughtPart], AtMost(limits.PARTS_ITEMS_MAX)] | None = None
     """The text of the reasoning."""
     encrypted_content: str | None = None
     """The text of the reasoning, encrypted by this server, which decrypts it if `content` is missing."""
@@ -257,7 +258,7 @@ class AdditionalTools(Open):
     """Tools in addition to those of the request. They are validated when all tools of the turn are known."""
 
     type: Literal["additional_tools"]
-    tools: Annotated[list[Object], Field(max_length=limits.TOOLS_ITEMS_MAX)]
+    tools: Annotated[list[Object], AtMost(limits.TOOLS_ITEMS_MAX)]
     id: ItemId | None = None
 
 

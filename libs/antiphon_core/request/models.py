@@ -11,10 +11,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from antiphon_core import limits
 from antiphon_core.request.errors import JSON_KIND_TAGS, TAG
+from antiphon_core.request.lengths import require_length
 
 ItemId = Annotated[str, Field(max_length=limits.ITEM_ID_CHARS_MAX)]
 """The id of an item, which stores have in an index. OpenAI's ids have 64 characters at most."""
@@ -24,6 +33,13 @@ class Exact(BaseModel):
     """A model that rejects undeclared members, so that a misspelt parameter is not ignored."""
 
     model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _require_few_members(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            require_length(given, limits.MEMBERS_ITEMS_MAX)
+        return given
 
 
 class Body(Exact):

@@ -14,6 +14,7 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request.items import Item, items_given
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import AsGiven, Open
 
 SEALED_CONTEXT = "encrypted_context"
@@ -31,7 +32,7 @@ class PreviousResponse(Open):
     store: bool | None = None
     """Whether the response is stored. If it is, only its id is used."""
     output: Annotated[
-        Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)], AsGiven, PlainSerializer(lambda given: given)
+        Annotated[list[Item], AtMost(limits.INPUT_ITEMS_MAX)], AsGiven, PlainSerializer(lambda given: given)
     ]
     """The items of the model's answer."""
     encrypted_context: str | None = None

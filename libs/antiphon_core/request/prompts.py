@@ -11,6 +11,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object, work_bytes
 from antiphon_core.request.errors import TAG, from_validation
 from antiphon_core.request.items import FilePart, ImagePart, Message, TextPart, items_given
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import AsGiven, Body, Exact
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
@@ -46,7 +47,7 @@ class PromptRef(Exact):
     """The id of a prompt of `/v1/prompts`."""
     version: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}$")] | None = None
     """The version of the prompt; the default is the latest."""
-    variables: Annotated[dict[str, Value], Field(max_length=limits.PROMPT_VARIABLES_ITEMS_MAX)] | None = None
+    variables: Annotated[dict[str, Value], AtMost(limits.PROMPT_VARIABLES_ITEMS_MAX)] | None = None
     """The value of each variable `{{name}}` in the prompt: a text, an image or a file."""
 
     @property
@@ -64,9 +65,7 @@ class PutPrompt(Body):
 
     instructions: Annotated[str, Field(min_length=1)] | None = None
     """Instructions for responses whose request has none. `{{name}}` is a variable."""
-    input: Annotated[Annotated[list[Message], Field(max_length=limits.PROMPT_MESSAGES_ITEMS_MAX)], AsGiven] | None = (
-        None
-    )
+    input: Annotated[Annotated[list[Message], AtMost(limits.PROMPT_MESSAGES_ITEMS_MAX)], AsGiven] | None = None
     """Messages that come before the input of the request. `{{name}}` in their texts is a variable."""
 
     @property

@@ -16,6 +16,7 @@ from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request.errors import TAG, types_tag
 from antiphon_core.request.hosted_tools import is_hosted
+from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, Open, type_tag
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
@@ -45,7 +46,14 @@ def _require_direct(given: list[str] | None) -> list[str] | None:
 class CalledDirectly(Open):
     """A tool that the model calls directly and the client runs."""
 
-    allowed_callers: Annotated[list[Literal["direct", "programmatic"]], AfterValidator(_require_direct)] | None = None
+    allowed_callers: (
+        Annotated[
+            list[Literal["direct", "programmatic"]],
+            AtMost(limits.CALLERS_ITEMS_MAX),
+            AfterValidator(_require_direct),
+        ]
+        | None
+    ) = None
     """Must include `direct`: no programs run on this server."""
 
 
@@ -112,7 +120,7 @@ class LocalEnvironment(Open):
     """The user's own machine."""
 
     type: Literal["local"]
-    skills: list[Skill] | None = None
+    skills: Annotated[list[Skill], AtMost(limits.SKILLS_ITEMS_MAX)] | None = None
     """Skills that are listed in the prompt."""
 
 
@@ -166,7 +174,7 @@ class NamespaceTool(Open):
     name: ToolName
     description: str | None = None
     """Accepted, but not shown to the model, which sees the descriptions of the tools."""
-    tools: Annotated[list[OwnTool], Field(max_length=limits.TOOLS_ITEMS_MAX)]
+    tools: Annotated[list[OwnTool], AtMost(limits.TOOLS_ITEMS_MAX)]
 
 
 Tool = Annotated[
@@ -199,7 +207,7 @@ class AllowedTools(Open):
     type: Literal["allowed_tools"]
     mode: Literal["auto", "required"]
     """`required`: the model must call one of them."""
-    tools: Annotated[list[Object], Field(min_length=1, max_length=limits.TOOLS_ITEMS_MAX)]
+    tools: Annotated[list[Object], Field(min_length=1), AtMost(limits.TOOLS_ITEMS_MAX)]
     """Tools of the request, by type and name."""
 
 
