@@ -92,8 +92,7 @@ def _guidable() -> Iterator[Object]:
     """The normal forms of random schemas that a client may send."""
     for seed in count():
         try:
-            outline = schemas.read(schema_of(Random(seed)))
-            schemas.require_guidable(outline)
+            outline = schemas.read_guidable(schema_of(Random(seed)))
         except InvalidSchema:
             continue
         yield normal_form.of(outline)

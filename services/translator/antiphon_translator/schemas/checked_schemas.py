@@ -51,9 +51,11 @@ def _check(written: bytes, strict: bool, budget: SchemaBudget) -> SchemaCost:
     """Checks a schema that is not in the cache, and returns its cost."""
     schemas.require_size(len(written))
     schema: Object = loads(written)
-    outline = Outline(schema)
+    outline = Outline(schema, nodes_max=limits.SCHEMAS_NODES_MAX)
     cost = cost_of(outline, size_bytes=len(written), compiles=strict)
     budget.take(cost)
+    if strict:
+        schemas.require_lengths(outline)
     schemas.require_schema(outline)
     kind = schema.get("type", "object")
     if kind != "object" and "object" not in kind:

@@ -48,9 +48,7 @@ def of_extensions(given: Extensions) -> Guide | None:
 
 def _guidable(schema: Object) -> Outline:
     try:
-        outline = schemas.read(schema)
-        schemas.require_guidable(outline)
-        return outline
+        return schemas.read_guidable(schema)
     except InvalidSchema as flaw:
         message = f"Invalid schema for 'nvext.guided_json': {flaw}"
         raise InvalidRequest(message, field="nvext.guided_json", code="invalid_json_schema") from flaw

@@ -104,8 +104,8 @@ def _schemas_under(keyword: str, value: object) -> Iterator[tuple[Path, Any]]:
 class Outline:
     """All places of one schema, in the order in which they are written."""
 
-    def __init__(self, schema: Object, *, depth_max: int = SCHEMA_DEPTH_MAX) -> None:
-        """InvalidSchema: schemas are nested deeper than `depth_max`."""
+    def __init__(self, schema: Object, *, depth_max: int = SCHEMA_DEPTH_MAX, nodes_max: int | None = None) -> None:
+        """InvalidSchema: schemas are nested deeper than `depth_max`, or there are more than `nodes_max`."""
         self.schema = schema
         self.root = Place((), schema)
         self.places: dict[Path, Place] = {}
@@ -118,6 +118,10 @@ class Outline:
                 raise InvalidSchema(place.path, f"schemas are nested deeper than {depth_max} levels.")
             self._note(place)
             waiting.extend(reversed(self._within[place.path]))
+            if nodes_max is not None and (nodes := len(self.places) + len(waiting)) > nodes_max:
+                raise InvalidSchema(
+                    (), f"the schema has {nodes} schemas in each other; at most {nodes_max} are possible."
+                )
 
     def _note(self, place: Place) -> None:
         self.places[place.path] = place

@@ -43,8 +43,7 @@ def answer_check(format: TextFormat | None) -> AnswerCheck | None:  # noqa: A002
 
 
 def _check_of(format: JsonSchema) -> AnswerCheck:  # noqa: A002
-    outline = schemas.read(format.schema_)
-    schemas.require_guidable(outline)
+    outline = schemas.read_guidable(format.schema_)
     if format.strict:
         strict_schemas.require(outline)
     return AnswerCheck(outline)

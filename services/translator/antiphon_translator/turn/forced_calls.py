@@ -96,7 +96,7 @@ def _is_held_to_schema(tool: Tool) -> bool:
     if tool.strict is False:
         return False
     try:
-        schemas.require_guidable(schemas.read(tool.schema))
+        schemas.read_guidable(tool.schema)
     except InvalidSchema:
         return False
     return True

@@ -17,9 +17,7 @@ STRING: Object = {"type": "string"}
 
 
 def guidable(schema: Object) -> Outline:
-    outline = schemas.read(schema)
-    schemas.require_guidable(outline)
-    return outline
+    return schemas.read_guidable(schema)
 
 
 class RecordingServer:

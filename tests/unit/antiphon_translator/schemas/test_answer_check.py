@@ -22,8 +22,7 @@ TREE: Object = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"
 
 
 def check(schema: Object) -> AnswerCheck:
-    outline = schemas.read(schema)
-    schemas.require_guidable(outline)
+    outline = schemas.read_guidable(schema)
     return AnswerCheck(outline)
 
 

@@ -19,6 +19,11 @@ def test_cost_of_a_schema_counts_bytes_nodes_and_patterns() -> None:
     assert cost_of(outline, size_bytes=7, compiles=False) == SchemaCost(7, 4, 0)
 
 
+def test_ten_enum_values_count_as_one_node() -> None:
+    schema: Object = {"anyOf": [{"enum": list(range(99))}, {"enum": [1]}]}
+    assert cost_of(Outline(schema), size_bytes=7, compiles=False) == SchemaCost(7, 3 + 10, 0)
+
+
 @pytest.mark.parametrize(
     ("half", "words"),
     [

@@ -38,8 +38,7 @@ def nested(levels: int) -> Object:
 
 
 def check(schema: Object) -> None:
-    outline = schemas.read(schema)
-    schemas.require_guidable(outline)
+    outline = schemas.read_guidable(schema)
     strict_schemas.require(outline)
 
 

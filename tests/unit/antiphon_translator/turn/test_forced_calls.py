@@ -91,7 +91,7 @@ KINDS: Object = {"$id": "https://a.example/n", "$defs": {"Kind": {"enum": ["a", 
 
 def test_references_of_each_tool_lead_to_its_own_definitions() -> None:
     guide = schema_of(force("hermes", *(Tool(each, each, parameters=NODE | KINDS) for each in "ab"), WEATHER).guide)
-    schemas.require_guidable(schemas.read(guide))
+    schemas.read_guidable(guide)
     first, second, weather = (call["properties"]["arguments"] for call in guide["anyOf"])
     assert (first, second, weather) == ({"$ref": "#/$defs/arguments_0"}, {"$ref": "#/$defs/arguments_1"}, SCHEMA)
     moved = guide["$defs"]["arguments_1"]
