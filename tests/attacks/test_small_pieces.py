@@ -327,20 +327,16 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate":
 
 
 @pytest.mark.parametrize("encoding", PACKED)
-async def test_compressed_bodies_are_decoded_outside_the_event_loop_one_piece_of_a_tenant_at_a_time(
+async def test_compressed_bodies_are_decoded_outside_the_event_loop(
     edge: RunningEdge, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four bodies of some kilobytes, each of which expands to 8 MiB."""
-    here, most, running = threading.current_thread(), 0, list[int]()
+    here = threading.current_thread()
     decoded = Counter[bool]()
     decompress = encodings._decompress
 
     def noted(*given: Any) -> bytes:
-        nonlocal most
-        running.append(0)
-        most = max(most, len(running) if threading.current_thread() is not here else 0)
         piece = decompress(*given)
-        running.pop()
         decoded[threading.current_thread() is here] += len(piece)
         return piece
 
@@ -350,7 +346,7 @@ async def test_compressed_bodies_are_decoded_outside_the_event_loop_one_piece_of
     answers = await asyncio.gather(*(edge.ask("POST", "/v1/responses", packed, headers=headers) for _ in range(4)))
     assert [answer.status for answer in answers] == [200] * 4
     assert decoded[True] == 4 * decoding.INLINE_BYTES_MAX
-    assert (decoded[False] > 30 * 2**20, most) == (True, 1)
+    assert decoded[False] > 30 * 2**20
 
 
 @pytest.mark.parametrize(
