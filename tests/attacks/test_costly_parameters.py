@@ -15,6 +15,7 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request import body, chat, conversations, prompts
+from antiphon_core.request.errors import from_validation
 from antiphon_edge.callers.authentication import TENANT_HEADER
 from tests.support.edge import RunningEdge, running_edge
 
@@ -53,11 +54,10 @@ async def edge() -> AsyncIterator[RunningEdge]:
 def findings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of findings of each failed validation."""
     counts: list[int] = []
-    translate = body.from_validation
 
     def counted(error: ValidationError, **options: Any) -> InvalidRequest:
         counts.append(error.error_count())
-        return translate(error, **options)
+        return from_validation(error, **options)
 
     for module in (body, chat, conversations, prompts):
         monkeypatch.setattr(module, "from_validation", counted)
