@@ -12,11 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from antiphon_core import free_memory
+from antiphon_core.free_memory import FreeMemory
 from antiphon_core.loop_lag import PROCESS, LoopLag
 
 MEASURED_EVERY_S = 0.5
-RETURNED_EVERY_S = 5.0
-"""Returning memory stops the process for some tenths of a second."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -30,16 +29,15 @@ class ProcessLoad:
         memory_limit_bytes: int = 0,
         lag: LoopLag = PROCESS,
         used_bytes: Callable[[], int] | None = None,
-        return_memory: Callable[[], None] = free_memory.return_to_system,
+        free: FreeMemory = free_memory.PROCESS,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limit_bytes = memory_limit_bytes or available_bytes()
         self._lag = lag
         self._used_bytes = used_bytes or resident_bytes
-        self._return_memory = return_memory
+        self._free = free
         self._now_s = now_s
         self._share = 0.0
-        self._returned_s = float("-inf")
         self._measured_s = float("-inf")
 
     @property
@@ -47,23 +45,23 @@ class ProcessLoad:
         """The standing lag of the event loop; 0 or little if it has caught up."""
         return self._lag.standing_s
 
-    def uses_more_than(self, share: float) -> bool:
+    async def uses_more_than(self, share: float) -> bool:
         """Whether the process uses this share of its memory, also after it has returned what is free. Python and the C
         library keep the memory of a burst: without this, a burst of some seconds would stop turns for ever."""
-        now_s = self._now_s()
-        if self.memory_share >= share and now_s - self._returned_s >= RETURNED_EVERY_S:
-            self._returned_s = now_s
-            self._return_memory()
-            self._measured_s = float("-inf")
+        if self.memory_share >= share and await self._free.give_back(lambda: self._measure() < share):
+            self._measure()
         return self.memory_share >= share
 
     @property
     def memory_share(self) -> float:
         """The part of the limit that is in use; measured twice a second."""
-        now_s = self._now_s()
-        if now_s - self._measured_s >= MEASURED_EVERY_S:
-            self._measured_s = now_s
-            self._share = self._used_bytes() / self._limit_bytes
+        if self._now_s() - self._measured_s >= MEASURED_EVERY_S:
+            self._measure()
+        return self._share
+
+    def _measure(self) -> float:
+        self._measured_s = self._now_s()
+        self._share = self._used_bytes() / self._limit_bytes
         return self._share
 
 

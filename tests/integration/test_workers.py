@@ -19,7 +19,7 @@ from tests.support.fixed_text_model import FixedTextTriton, fixed_text, fixed_te
 from tests.support.http import Http, RetryingHttp
 from tests.support.served_models import write_directory
 from tests.support.system import Command
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_MAX_S, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,7 +53,7 @@ def serving(*options: str) -> Iterator[Command]:
 
 
 @asynccontextmanager
-async def serving_all(folder: Path, triton: FixedTextTriton) -> AsyncIterator[Command]:
+async def serving_all(folder: Path, triton: FixedTextTriton, *more: str) -> AsyncIterator[Command]:
     """All targets over one SQLite file, ready."""
     profiles = folder / "profiles"
     profiles.mkdir()
@@ -65,6 +65,7 @@ async def serving_all(folder: Path, triton: FixedTextTriton) -> AsyncIterator[Co
         *("--target=all", "--edge-port=0", "--store-port=0", "--translator-port=0"),
         f"--store-url=sqlite:///{folder}/store.db",
         f"--translator-profiles={profiles}",
+        *more,
     )
     with serving(*options) as command:
         await asyncio.to_thread(command.wait_for, "^workers +2 processes")
@@ -210,6 +211,19 @@ async def test_workers_die_with_their_supervisor() -> None:
         assert len(workers) == WORKERS
         service.kill()
     await until(lambda: not any(psutil.pid_exists(worker.pid) for worker in workers), "all are gone")
+
+
+async def test_each_worker_returns_free_memory_before_it_rejects_turns(tmp_path: Path, triton: FixedTextTriton) -> None:
+    limits = ("--edge-memory-limit-bytes=2", "--worker-memory-limit-bytes=2")
+    async with serving_all(tmp_path, triton, *limits) as service, client(service) as http:
+        seen: set[str] = set()
+        async with asyncio.timeout(WAIT_MAX_S):
+            while len(seen) < WORKERS:
+                answer = await http.session.post(http.url + "/v1/responses", json={"model": "m", "input": "hi"})
+                assert answer.status == 503
+                assert "short of memory" in await answer.text()
+                metrics = (await http.get("/v1/metrics")).body.decode()
+                seen |= set(re.findall(r'antiphon_memory_returned_total{[^}]*step="trim"[^}]*} [1-9]', metrics))
 
 
 async def test_workers_that_cannot_start_end_the_service_with_one_message(tmp_path: Path) -> None:

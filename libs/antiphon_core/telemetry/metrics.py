@@ -64,6 +64,13 @@ ADMISSION_REJECTED = counter(
     targets=[EDGE],
     labels=("limit",),
 )
+MEMORY_RETURNED = counter(
+    "antiphon_memory_returned_total",
+    "How often free memory was returned to the system because the process was short of memory, by step: trim, and "
+    "collection, which stops the process for 0.1 s for each million objects.",
+    targets=TURNS,
+    labels=("step",),
+)
 
 CONNECTIONS_LIMITED = counter(
     "antiphon_connections_limited_total",

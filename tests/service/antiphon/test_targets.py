@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import aiohttp
 import pytest
 
 from antiphon.parts.store import StorePart
@@ -12,18 +16,20 @@ from antiphon.settings import SECTIONS
 from antiphon.targets import TARGETS, Process, build, expand
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import ResponseNotFound, Unauthenticated
+from antiphon_core.free_memory import FreeMemory
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge import server
 from antiphon_edge.background import worker
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.local_settings import settings
+from tests.support.waiting import WAIT_MAX_S
 
 
 def test_targets_are_expanded_and_put_into_starting_order() -> None:
@@ -146,6 +152,34 @@ async def test_warnings_of_all_sections_are_collected() -> None:
     assert "not authenticated" in messages
     assert "memory only" in messages
     assert [message for message, _ in open_door.warnings(["translator"])] == []
+
+
+@pytest.mark.parametrize("target", ["edge", "worker"])
+async def test_target_above_its_memory_limit_returns_free_memory(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    returned = asyncio.Event()
+
+    async def give_back(_self: FreeMemory, _is_enough: Callable[[], bool]) -> bool:
+        returned.set()
+        return True
+
+    monkeypatch.setattr(FreeMemory, "give_back", give_back)
+    limited = replace(
+        settings(EdgeSettings(port=0, memory_limit_bytes=1)),
+        worker=WorkerSettings(memory_limit_bytes=1),
+        translator=TranslatorSettings(port=0, profiles=tmp_path),
+    )
+    process = Process(limited)
+    async with AsyncExitStack() as running, asyncio.timeout(WAIT_MAX_S):
+        for part in build(["store", "translator", target], process):
+            await part.start()
+            running.push_async_callback(part.stop)
+        if process.edge is not None:
+            session = await running.enter_async_context(aiohttp.ClientSession())
+            answer = await session.post(process.edge.url + "/v1/responses", json={"model": "m", "input": "hi"})
+            assert "short of memory" in await answer.text()
+        await returned.wait()
 
 
 def test_every_target_has_a_section_of_its_name() -> None:

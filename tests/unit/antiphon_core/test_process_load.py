@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.clock import ManualClock
+from antiphon_core.free_memory import FreeMemory
 from antiphon_core.loop_lag import LoopLag
 from antiphon_core.process_load import ProcessLoad, available_bytes, bytes_for_turns, resident_bytes
 
@@ -19,24 +20,32 @@ def test_memory_is_measured_twice_a_second() -> None:
     assert load.memory_share == 0.9
 
 
-def test_free_memory_is_returned_before_a_process_counts_as_short_of_it() -> None:
-    clock, used, returns = ManualClock(), [95], []
+@pytest.mark.parametrize(
+    ("used_bytes", "behind_trim", "behind_collection", "is_short", "steps"),
+    [
+        (80, 80, 80, False, ""),
+        (95, 60, 60, False, "trim"),
+        (95, 94, 60, False, "trim collection trim"),
+        (95, 94, 93, True, "trim collection trim"),
+    ],
+)
+async def test_free_memory_is_returned_before_a_process_counts_as_short_of_it(
+    used_bytes: int, behind_trim: int, behind_collection: int, is_short: bool, steps: str
+) -> None:
+    clock, used, taken = ManualClock(), [used_bytes], []
 
-    def give_back() -> None:
-        returns.append(clock.monotonic())
-        used[0] = min(used[0], 60)
+    def step(name: str, behind: int) -> None:
+        taken.append(name)
+        used[0] = min(used[0], behind)
 
-    load = ProcessLoad(
-        memory_limit_bytes=100, used_bytes=lambda: used[0], now_s=clock.monotonic, return_memory=give_back
+    free = FreeMemory(
+        trim=lambda: step("trim", behind_trim),
+        collect=lambda: step("collection", behind_collection),
+        now_s=clock.monotonic,
     )
-    assert not load.uses_more_than(0.9)
-    assert len(returns) == 1
-    used[0] = 95
-    clock.advance(1)
-    assert load.uses_more_than(0.9)  # not again so soon: it stops the process
-    clock.advance(5)
-    assert not load.uses_more_than(0.9)
-    assert len(returns) == 2
+    load = ProcessLoad(memory_limit_bytes=100, used_bytes=lambda: used[0], now_s=clock.monotonic, free=free)
+    assert await load.uses_more_than(0.9) is is_short
+    assert " ".join(taken) == steps
 
 
 def test_the_lag_of_a_process_is_the_standing_lag_of_its_loop() -> None:

@@ -164,7 +164,7 @@ class Worker:
     async def _claim_if_able(self, holder: str) -> Job | None:
         """Claims a job. An overloaded process claims none: turns of waiting callers come first, and another worker may
         be free."""
-        if self._is_overloaded():
+        if await self._is_overloaded():
             await self._pause()
             return None
         await self._starter.watch.require_room()  # an attempt that cannot be stored is lost
@@ -184,8 +184,8 @@ class Worker:
             async with asyncio.timeout(PAUSE_S):
                 await self._stopping.wait()
 
-    def _is_overloaded(self) -> bool:
-        return self._load.lag_s >= LAG_S_MAX or self._load.uses_more_than(MEMORY_SHARE_MAX)
+    async def _is_overloaded(self) -> bool:
+        return self._load.lag_s >= LAG_S_MAX or await self._load.uses_more_than(MEMORY_SHARE_MAX)
 
     async def _claim(self, holder: str) -> Job | None:
         claim = asyncio.create_task(self._poll(holder))

@@ -78,14 +78,14 @@ class LoadShedder:
         self.kept_bytes = ByteBudget("histories", total=HISTORIES * turns_bytes)
         """The bytes of histories that connections keep for their next turns."""
 
-    def begin(self, tenant: str) -> RunningTurn:
+    async def begin(self, tenant: str) -> RunningTurn:
         """Admits a turn.
 
         Raises:
             RequestRateExceeded: the tenant uses its share.
             Unavailable: the process is overloaded.
         """
-        self._require_health()
+        await self._require_health()
         free = self._limits.turns - self._total
         if self._limits.turns and free <= 0:
             raise self._shed("turns", "The server runs as many responses as it can.", TURN_RETRY_MS)
@@ -107,10 +107,10 @@ class LoadShedder:
         if not self._turns[tenant]:
             del self._turns[tenant]
 
-    def _require_health(self) -> None:
+    async def _require_health(self) -> None:
         if self._limits.lag_s and self._load.lag_s >= self._limits.lag_s:
             raise self._shed("lag", "The server is overloaded.", LAG_RETRY_MS)
-        if self._load.uses_more_than(MEMORY_SHARE_MAX):
+        if await self._load.uses_more_than(MEMORY_SHARE_MAX):
             raise self._shed("memory", "The server is short of memory.", MEMORY_RETRY_MS)
 
     def _shed(self, limit: str, why: str, retry_ms: int) -> Unavailable:

@@ -150,7 +150,7 @@ class RateLimiter:
 
         Raises what `admit` raises, RequestRateExceeded also when all slots are taken, and Unavailable if the process is
         overloaded."""
-        turn = self.shedder.begin(tenant) if generates else None
+        turn = await self.shedder.begin(tenant) if generates else None
         try:
             slot = await self._take_slot(tenant, generates=generates)
         except BaseException:

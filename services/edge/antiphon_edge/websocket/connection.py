@@ -274,7 +274,7 @@ class Connection:
         self._has_free_slot = False
         try:
             await self._limiter.admit(self._tenant, generates=True)
-            turn = self._limiter.shedder.begin(self._tenant)
+            turn = await self._limiter.shedder.begin(self._tenant)
             with StreamSlot(turn.end, turn).held_by_request():
                 yield
         finally:
