@@ -36,6 +36,9 @@ BRIEF = RetryPolicy(for_s=0.0)
 TIMING = TurnTiming(linger_s=0, silence_s=0.02, append_retry=BRIEF, commit_retry=BRIEF, stale_key_s=0.2)
 CALLS = 12
 """Calls of the store in the turn below, at least."""
+PAUSE_AT = 2
+ITERATIONS = 500
+"""Of the event loop: more than an edge needs to react to a fault, over a store in memory."""
 
 
 @dataclass
@@ -50,6 +53,8 @@ class FaultyLine:
     """Whether no later call gets through."""
     calls: list[str] = field(default_factory=list)
     has_failed: asyncio.Event = field(default_factory=asyncio.Event)
+    is_heard: asyncio.Event | None = None
+    """When the edge hears of the fault; None: at once."""
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.store, name)
@@ -66,6 +71,8 @@ class FaultyLine:
         if self.is_executed:
             await method(*arguments, **options)
         self.has_failed.set()
+        if self.is_heard is not None:
+            await self.is_heard.wait()
         raise StoreUnavailable(f"The answer of {name} is lost.")
 
 
@@ -142,3 +149,36 @@ async def test_turn_of_an_edge_that_dies_at_a_call_is_generated_once(at: int, is
         record = await running.store.get(TENANT, ended["response"]["id"])
         assert ended["response"] == loads(response.join(record.body, record.output_items))
         assert await running.from_nothing() <= (1 if had_output or not dies else 2), running.line.calls[at]
+
+
+@pytest.mark.parametrize("is_executed", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(CALLS))
+async def test_edge_that_hears_of_a_fault_late_leaves_the_turn_to_the_edge_that_runs_it(
+    at: int, is_executed: bool
+) -> None:
+    """The client asks another edge meanwhile, which is in the middle of the answer when the first edge gives up."""
+    async with system(at, is_executed=is_executed, dies=False) as running, asyncio.timeout(WAIT_MAX_S):
+        running.line.is_heard = asyncio.Event()
+        first = asyncio.ensure_future(ask(running.faulty))
+        await running.line.has_failed.wait()
+        had_output, had_begun = await running.has_logged_output(), bool(running.sayer.requests)
+        running.sayer.pause_at = PAUSE_AT
+        passing = asyncio.ensure_future(running.advance_time())
+        second = asyncio.ensure_future(ask(running.healthy))
+        paused = asyncio.ensure_future(running.sayer.paused.wait())
+        await asyncio.wait([second, paused], return_when=asyncio.FIRST_COMPLETED)
+        passing.cancel()
+        running.line.is_heard.set()
+        for _ in range(ITERATIONS):
+            await asyncio.sleep(0)
+        third = asyncio.ensure_future(ask(running.healthy))
+        for _ in range(ITERATIONS):
+            await asyncio.sleep(0)
+        running.sayer.go.set()
+        answers = await asyncio.gather(second, third)
+        await asyncio.gather(first, return_exceptions=True)
+        answers.append(await ask(running.healthy))
+        paused.cancel()
+        assert answers[0][-1]["type"] == events.COMPLETED
+        assert answers == [answers[0]] * 3
+        assert await running.from_nothing() <= (2 if had_begun and not had_output else 1), running.line.calls[at]
