@@ -175,7 +175,7 @@ async def test_edge_that_hears_of_a_fault_late_leaves_the_turn_to_the_edge_that_
         for _ in range(ITERATIONS):
             await asyncio.sleep(0)
         running.sayer.go.set()
-        answers = await asyncio.gather(second, third)
+        answers = [*await asyncio.gather(second, third)]
         await asyncio.gather(first, return_exceptions=True)
         answers.append(await ask(running.healthy))
         paused.cancel()
