@@ -25,13 +25,13 @@ from tests.support.http import Http
 from tests.support.scripted_system import served
 from tests.support.served_models import END_ID, FILES, model, tokenizer
 
-TURNS = 70
+TURNS = 100
 """More than the caches hold that are counted in items, such as the parameters of 64 requests."""
 CACHE_BYTES = 16 * 2**10
 ROUNDS = range(2, 9)
 """Full caches vary by some hundred blocks, whatever the number of rounds."""
 BLOCKS_MAX = 2 * TURNS
-"""Blocks of Python's allocator for each round. If each request leaves one object, a round leaves 420."""
+"""Blocks of Python's allocator for each round. If each request leaves one object, a round leaves 600."""
 
 
 def own_objects() -> Counter[str]:

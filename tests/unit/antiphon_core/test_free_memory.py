@@ -59,10 +59,13 @@ async def test_garbage_and_freed_memory_are_returned_to_the_system() -> None:
 
 async def test_loop_runs_while_memory_is_trimmed() -> None:
     """A trim in the loop's thread would wait for an event that only the loop sets."""
-    has_run = threading.Event()
-    asyncio.get_running_loop().call_soon(has_run.set)
-    results: list[bool] = []
-    await FreeMemory(trim=lambda: results.append(has_run.wait(60))).give_back(lambda: True)
+    loop, has_run, results = asyncio.get_running_loop(), threading.Event(), []
+
+    def trim() -> None:
+        loop.call_soon_threadsafe(has_run.set)
+        results.append(has_run.wait(30))
+
+    await FreeMemory(trim=trim).give_back(lambda: True)
     assert results == [True]
 
 
