@@ -179,7 +179,7 @@ async def served(
     if rpc is not None:
         rpc.add(STORE, store_handlers(store), ready=store.ready)
         rpc.add(TRANSLATOR, translator_handlers(translator), ready=translator.ready)
-    edge_settings = EdgeSettings(drain_s=1.0, **settings)
+    edge_settings = EdgeSettings(**({"port": 0, "drain_s": 1.0} | settings))
     server = EdgeServer(edge_settings, store, translator, clock=clock, ids=ids, sealer=sealer)
     worker = Worker(WorkerSettings(drain_s=1.0), store, translator, clock=clock, ids=ids, sealer=sealer)
     await server.start()
