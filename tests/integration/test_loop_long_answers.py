@@ -129,6 +129,10 @@ ANSWERS: Mapping[str, Answer] = {
     ),
 }
 
+BY_DAY = ("text without usage", "chat without usage", "log probabilities", "log probabilities, too many to be stored")
+"""The others take less than the bound on the loop, too, while they are as short as by day."""
+PLAYED = volume({name: ANSWERS[name] for name in BY_DAY}, dict(ANSWERS))
+
 
 class LongAnswers(ScriptedEngine):
     """Plays one answer in each generation, one chunk in each iteration of the event loop."""
@@ -161,7 +165,7 @@ async def over_a_websocket(http: Http, **members: Any) -> str:
                 return event
 
 
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize("answer", PLAYED.values(), ids=PLAYED)
 async def test_the_end_of_a_long_answer_does_not_block_the_event_loop(http: Http, answer: Answer) -> None:
     asked: Object = {"model": "m", "input": "hi"} | answer.members
     end = "response.completed" if answer.is_stored else "response.failed"
