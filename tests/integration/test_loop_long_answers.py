@@ -130,7 +130,7 @@ ANSWERS: Mapping[str, Answer] = {
 }
 
 BY_DAY = ("text without usage", "chat without usage", "log probabilities", "log probabilities, too many to be stored")
-"""The others take less than the bound on the loop, too, while they are as short as by day."""
+"""The others take 8 to 27 ms by day, whether their end is in the loop or not."""
 PLAYED = volume({name: ANSWERS[name] for name in BY_DAY}, dict(ANSWERS))
 
 
