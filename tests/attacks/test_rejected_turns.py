@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import socket
+import struct
 import tracemalloc
 import weakref
 from collections.abc import AsyncIterator, Iterator
@@ -30,12 +32,14 @@ from antiphon_core.ports.translator import Receive, Turn
 from antiphon_edge.http import http_server
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.raw_http import exchange, head, post
+from tests.support.socket_client import held_responses
 from tests.support.waiting import until
 
 LARGE = "x" * 300_000
 ROUNDS, AT_ONCE = 3, 4
 KEPT_BYTES_MAX = 4 * 2**10
 """For each request, of small objects of the client in this process, whose sockets wait for the collector."""
+RESET = struct.pack("ii", 1, 0)  # struct linger
 CLOSE = {"Connection": "close"}
 """An open connection refers to its last request until the next one."""
 BODIES: dict[str, tuple[str, Object | bytes]] = {
@@ -193,6 +197,21 @@ async def test_turns_whose_client_disconnects_are_freed_at_once(edge: RunningEdg
     writer.write(post(body_of({"stream": stream})))
     await until(lambda: bool(edge.translator.turns), "the turn runs")
     writer.close()
+    await edge.translator.closed.wait()
+    await require_nothing_kept(kept)
+
+
+async def test_turn_whose_write_fails_is_freed_at_once(edge: RunningEdge, kept: Kept) -> None:
+    release, loop, url = held_responses(edge), asyncio.get_running_loop(), URL(edge.http.url)
+    with socket.socket() as client:
+        client.setblocking(False)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        await loop.sock_connect(client, (url.host, url.port))
+        await loop.sock_sendall(client, post(body_of({"stream": True})))
+        answered = b""
+        while b"response.in_progress" not in answered:
+            answered += await loop.sock_recv(client, 2**20)
+    release.set()  # the server writes before it reads that the connection was reset
     await edge.translator.closed.wait()
     await require_nothing_kept(kept)
 

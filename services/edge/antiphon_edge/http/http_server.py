@@ -194,6 +194,8 @@ class _Connection(StreamConnection):
         self._table.remove(self)
         self._head.clear()
         self._sender.stop()
+        if exc is not None:  # of a write, whose frames refer to the request, as does what keeps the error
+            release_frames(exc)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
