@@ -13,7 +13,7 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_store.rows.model import Grow, Index, Program
 from antiphon_store.service import StoreService
-from antiphon_store.topics.node_pages import READ_NODES_MAX
+from antiphon_store.topics.node_pages import NodePages
 from antiphon_store.topics.trees import tree_of
 from tests.support.edge import running_edge
 from tests.support.rows import SpiedRows
@@ -21,7 +21,7 @@ from tests.support.rows import SpiedRows
 CONNECTIONS = 32
 NODES = 12_000
 SCAN, COUNTED, PART = 1_000, 1_000, 200  # a tenth of the limits, as the tree is a tenth of a large one
-READ_MOST = 3 * SCAN + COUNTED + PART + 2 * READ_NODES_MAX
+READ_MOST = 3 * SCAN + COUNTED + PART + 2 * NodePages.read_nodes_max
 """The limit; for a part, the ancestors of as many; a last step that goes over it; the children that are counted."""
 FIELDS = {"session": None, "status": "completed", "version": 1, "deleted": 0, "expires": None, "size": 1}
 

@@ -6,6 +6,7 @@ import gc
 import logging
 import sys
 from collections import Counter, deque
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -69,11 +70,19 @@ def bounded_model() -> ServedModel:
     return model(prompt=prompt, histories=HistoryCache(CACHE_BYTES))
 
 
+@pytest.fixture
+def no_log() -> Iterator[None]:
+    """Drops all lines of the log, which pytest keeps."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("no_log")
 async def test_turns_leave_no_objects_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(checked_schemas, "PROCESS", CheckedSchemas(items_max=8))
     engine = ScriptedEngine([Emit([*tokenizer().encode("Hi!"), END_ID])], controls=ALL_CONTROLS | {"guide"})
     engine.requests = deque(maxlen=1)  # type: ignore[assignment]
-    monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)  # pytest keeps each line
     numbers = count()
     options: Object = {"store_url": f"sqlite:///{tmp_path}/store.db", "trusted_proxies": ("127.0.0.1/32",), "port": 0}
     async with served([(bounded_model(), engine)], **options) as server, aiohttp.ClientSession() as session:

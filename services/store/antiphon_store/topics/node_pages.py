@@ -30,7 +30,6 @@ from antiphon_store.topics.item_lookups import ItemLookups
 from antiphon_store.topics.trees import tree_of
 
 NODE_WORK_BYTES = 256  # the work to sort one node into a page, in bytes of JSON
-READ_NODES_MAX = 1_000  # by one call of the backend: a few milliseconds, in which it may serve no other
 
 
 class Part(NamedTuple):
@@ -67,6 +66,8 @@ class NodePages(ItemLookups):
     part_nodes_max = limits.TREE_PART_NODES_MAX
     scan_nodes_max = limits.TREE_SCAN_NODES_MAX
     children_counted_max = limits.TREE_CHILDREN_NODES_MAX
+    read_nodes_max = 1_000
+    """By one call of the backend: a few milliseconds, in which it may serve no other."""
 
     @asynccontextmanager
     async def _own_line(self, tenant: str) -> AsyncIterator[None]:
@@ -149,7 +150,7 @@ class NodePages(ItemLookups):
         """Reads an index behind a place until `choose` has chosen more than `limit` nodes."""
         index, found, read_count, size = listed[1], list[Node](), 0, limit + 1
         while True:
-            size = min(size, READ_NODES_MAX)
+            size = min(size, self.read_nodes_max)
             now_ms, entries = await self._rows.page(*listed, Span(size, after), payload=Payload.NONE)
             named = [each._replace(id=named_node(each.id)) for each in entries if each.row is not None]
             chosen = await choose(now_ms, named)
@@ -186,24 +187,24 @@ class NodePages(ItemLookups):
     async def _connected(self, partition: Partition, node_ids: Sequence[str]) -> tuple[set[str], int, str | None]:
         """Those of the nodes that have a readable node below them, the number of nodes that were read, and the first
         node that was not looked at any more because those are enough for a page. A node with
-        more than READ_NODES_MAX unreadable nodes below it counts as connected if none of those is followed by a
+        more than `read_nodes_max` unreadable nodes below it counts as connected if none of those is followed by a
         readable one so far: it takes too long to see."""
         connected: set[str] = set()
         with_unreadable: set[str] = set()
         rest, read_count = list(node_ids), 0
         while rest and read_count < self.scan_nodes_max:
-            now_ms, found = await self._rows.children(partition, rest, max_nodes=READ_NODES_MAX)
+            now_ms, found = await self._rows.children(partition, rest, max_nodes=self.read_nodes_max)
             read_count += len(found)
             for each in found:
                 is_readable = nodes.is_readable(each.row, now_ms)
                 (connected if is_readable else with_unreadable).add(_parent_of(each))
-            is_all = len(found) < READ_NODES_MAX
+            is_all = len(found) < self.read_nodes_max
             rest = [] if is_all else rest[max(1, rest.index(_parent_of(found[-1]))) :]
         unsure = sorted(with_unreadable - connected)
         if unsure:
-            now_ms, below = await self._rows.subtree(partition, unsure, max_nodes=READ_NODES_MAX)
+            now_ms, below = await self._rows.subtree(partition, unsure, max_nodes=self.read_nodes_max)
             read_count += len(below)
-            is_cut_off = len(below) == READ_NODES_MAX
+            is_cut_off = len(below) == self.read_nodes_max
             connected |= set(unsure) if is_cut_off else tree_pages.connected(await _tree_nodes(below, now_ms))
         return connected, read_count, rest[0] if rest else None
 

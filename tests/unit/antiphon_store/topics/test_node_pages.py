@@ -21,7 +21,6 @@ from antiphon_store.decisions.lineage import tree_node
 from antiphon_store.rows.model import Entry, Index
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
-from antiphon_store.topics import node_pages
 from antiphon_store.topics.node_pages import NODE_WORK_BYTES
 from antiphon_store.topics.trees import tree_of
 from tests.support.rows import SpiedRows
@@ -132,7 +131,7 @@ async def test_each_page_of_a_wide_tree_reads_about_the_nodes_of_a_page(
         rows.forget_calls()
         page = await getattr(store, name)(T, root.id, cursor=cursor, **limit)
         found += [each.id for each in page.nodes]
-        assert rows.nodes_read <= 21 + (node_pages.READ_NODES_MAX if cursor is None else 0) + 50
+        assert rows.nodes_read <= 21 + (store.read_nodes_max if cursor is None else 0) + 50
         assert len(rows.calls) <= 6
         cursor = page.next_cursor
         if cursor is None:
@@ -173,9 +172,7 @@ async def test_a_node_with_many_children_is_listed_with_the_first_ones_counted(s
     assert [(each.id, each.child_count) for each in nodes] == [(each, 3) for each in sorted((first.id, second.id))]
 
 
-async def test_a_node_above_many_unreadable_ones_counts_as_connected(
-    store: StoreService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_node_above_many_unreadable_ones_counts_as_connected(store: StoreService) -> None:
     """Where a readable node is too far below to be seen, a tree stays connected."""
     line = [draft()]
     for _ in range(9):
@@ -183,7 +180,7 @@ async def test_a_node_above_many_unreadable_ones_counts_as_connected(
     await put(store, *line)
     for each in line[1:9]:
         await store.delete(T, each.id)
-    monkeypatch.setattr(node_pages, "READ_NODES_MAX", 4)
+    store.read_nodes_max = 4
     assert [each.id for each in await walk(store, "tree", line[0].id, 100)] == [each.id for each in line]
     assert [each.id for each in await walk(store, "leaves", line[0].id, 100)] == [line[9].id]
 

@@ -99,7 +99,7 @@ async def test_neither_a_turn_nor_a_page_reads_a_whole_tree(
         await connection.execute(statement, {"parent": child.id, "start": child.id[:-8] + "ffff", "count": MANY_ROWS})
     if has_statistics:
         await connection.execute("ANALYZE")
-    backend.children_counted_max = backend.part_nodes_max = 100
+    backend.children_counted_max = backend.part_nodes_max = backend.read_nodes_max = 100
     assert [await reads_of(backend, deed) for deed in deeds] == [{}] * len(deeds)
 
 
