@@ -55,7 +55,7 @@ async def test_a_tenant_above_its_share_of_turns_gets_429_without_delaying_other
         refused = await asking(edge, "attacker")
         assert (refused.status, refused.headers["retry-after"]) == (429, "1")
         assert "are yours" in refused.error["message"]
-        beside_s = await least(seconds, most=3 * alone_s)
+        beside_s = await least(seconds, most=3 * alone_s, tries=50)
         print(f"the victim's turn took {alone_s * 1000:.1f} ms alone, {beside_s * 1000:.1f} ms beside {SHARE} turns")
         assert beside_s <= 3 * alone_s
         await let_go(turns)
