@@ -4,26 +4,16 @@ the windows of the streams. With a token it holds at most its budget, and half o
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 import pytest
 
-from antiphon_core.clock import SystemClock
-from antiphon_core.errors import Unavailable
 from antiphon_core.limits import RPC_CONNECTION_STREAMS_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
-from antiphon_core.rpc.authentication import Guard
-from antiphon_core.rpc.client import RpcClient
-from antiphon_core.rpc.credentials import ClientCredentials
 from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.security import ServerSecurity
-from antiphon_core.rpc.server import RpcServer
-from antiphon_store.backends.memory import MemoryRows
-from antiphon_store.server import handlers
-from antiphon_store.service import StoreService
 from tests.support.grpc_flood import Flood, flood
+from tests.support.guarded_store import ATTACKER, GuardedStore, guarded_store
 from tests.support.waiting import until
 
 MIB = 2**20
@@ -33,41 +23,22 @@ WINDOWS = CALLS * 2**17
 PUT = STORE.methods["PutResponseRecord"].path
 CHECK = "/grpc.health.v1.Health/Check"
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
-ATTACKER, VICTIM = "attacker-0123456789", "victim-0123456789ab"
 UNAUTHENTICATED, UNAVAILABLE = (
     str(code.value[0]) for code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.UNAVAILABLE)
 )
 LIMITS = IntakeLimits(bytes_max=4 * RPC_MESSAGE_BYTES_MAX, caller_bytes_max=2 * RPC_MESSAGE_BYTES_MAX)
 
 
-@dataclass(frozen=True)
-class Served:
-    """A store that requires tokens, and a client of the victim's tenant."""
-
-    port: int
-    server: RpcServer
-    victim: RpcClient
-
-    async def ask(self) -> None:
-        """Sends a request of the victim, which must be answered within the deadline of its method."""
-        sent = STORE.methods["DescribeSession"].request.message(session_id="conv_1")
-        await self.victim.call("DescribeSession", sent, tenant="globex")
+async def ask(store: GuardedStore) -> None:
+    """Sends a request of the victim, which must be answered within the deadline of its method."""
+    sent = STORE.methods["DescribeSession"].request.message(session_id="conv_1")
+    await store.victim.call("DescribeSession", sent, tenant="globex")
 
 
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[Served]:
-    path = tmp_path / "credentials"
-    path.write_text(f"attacker {ATTACKER} acme writer\nvictim {VICTIM} globex writer\n")
-    path.chmod(0o600)
-    backend, server = MemoryRows(SystemClock()), RpcServer(ServerSecurity(Guard(path)), limits=LIMITS)
-    await backend.open()
-    store = StoreService(backend)
-    server.add(STORE, handlers(store), ready=store.ready)
-    port = await server.start("127.0.0.1", 0)
-    victim = RpcClient(f"127.0.0.1:{port}", STORE, unavailable=Unavailable, credentials=ClientCredentials(token=VICTIM))
-    yield Served(port, server, victim)
-    await victim.close()
-    await server.drain(0)
+async def served(tmp_path: Path) -> AsyncIterator[GuardedStore]:
+    async with guarded_store(tmp_path / "credentials", LIMITS, role="writer") as store:
+        yield store
 
 
 async def attack(opened: Flood, path: str, *metadata: tuple[str, str]) -> None:
@@ -79,34 +50,34 @@ async def attack(opened: Flood, path: str, *metadata: tuple[str, str]) -> None:
 @pytest.mark.parametrize("path", [PUT, REFLECTION])
 @pytest.mark.parametrize("metadata", [(), (("authorization", "Bearer wrong"),)], ids=["no token", "wrong token"])
 async def test_calls_without_a_valid_token_are_rejected_within_stream_windows(
-    served: Served, path: str, metadata: tuple[tuple[str, str], ...]
+    served: GuardedStore, path: str, metadata: tuple[tuple[str, str], ...]
 ) -> None:
     async with flood(served.port) as opened:
         await attack(opened, path, *metadata)
         assert opened.statuses == {UNAUTHENTICATED}
         assert sum(each.taken for each in opened.sendings.values()) < WINDOWS
-        await served.ask()
+        await ask(served)
 
 
-async def test_large_health_requests_are_rejected_as_unavailable(served: Served) -> None:
+async def test_large_health_requests_are_rejected_as_unavailable(served: GuardedStore) -> None:
     async with flood(served.port) as opened:
         await attack(opened, CHECK)
         await opened.all_ended()
         assert opened.statuses == {UNAVAILABLE}
-        await served.ask()
+        await ask(served)
 
 
-async def test_an_authenticated_flood_holds_at_most_its_share_of_the_budget(served: Served) -> None:
+async def test_an_authenticated_flood_holds_at_most_its_share_of_the_budget(served: GuardedStore) -> None:
     async with flood(served.port) as opened:
         await attack(opened, PUT, ("authorization", f"Bearer {ATTACKER}"), ("antiphon-tenant", "acme"))
         held = [each for each in opened.sendings.values() if each.status is None]
         assert len(held) <= LIMITS.caller_bytes_max // RPC_MESSAGE_BYTES_MAX
         assert opened.statuses <= {UNAVAILABLE, None}
         assert opened.taken <= LIMITS.caller_bytes_max
-        await served.ask()
+        await ask(served)
 
 
-async def test_the_budget_is_released_when_the_attacker_disconnects(served: Served) -> None:
+async def test_the_budget_is_released_when_the_attacker_disconnects(served: GuardedStore) -> None:
     budget = served.server._intake.budget
     async with flood(served.port) as opened:
         await attack(opened, PUT, ("authorization", f"Bearer {ATTACKER}"), ("antiphon-tenant", "acme"))
@@ -116,7 +87,7 @@ async def test_the_budget_is_released_when_the_attacker_disconnects(served: Serv
 
 @pytest.mark.parametrize("metadata", [(), (("authorization", b"Bearer secret-\xff"),)], ids=["no token", "no text"])
 async def test_calls_without_a_valid_token_are_logged_once_and_without_it(
-    served: Served, metadata: tuple[tuple[str, str], ...], caplog: pytest.LogCaptureFixture
+    served: GuardedStore, metadata: tuple[tuple[str, str], ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each such call wrote a line, or four tracebacks with the metadata in them: 1 MB/s, from anybody."""
     async with flood(served.port) as opened:
@@ -129,7 +100,7 @@ async def test_calls_without_a_valid_token_are_logged_once_and_without_it(
     assert "Traceback" not in caplog.text
 
 
-async def test_the_server_announces_its_limit_of_streams_per_connection(served: Served) -> None:
+async def test_the_server_announces_its_limit_of_streams_per_connection(served: GuardedStore) -> None:
     async with flood(served.port) as opened:
         await until(lambda: opened.streams_max is not None, "the server's settings")
         assert opened.streams_max == RPC_CONNECTION_STREAMS_ITEMS_MAX

@@ -4,25 +4,15 @@ store. The server holds a share of its budget for one caller, and answers others
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 import pytest
 
-from antiphon_core.clock import SystemClock
-from antiphon_core.errors import Unavailable
-from antiphon_core.rpc.authentication import Guard
-from antiphon_core.rpc.client import RpcClient
-from antiphon_core.rpc.credentials import ClientCredentials
 from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.security import ServerSecurity
-from antiphon_core.rpc.server import RpcServer
-from antiphon_store.backends.memory import MemoryRows
-from antiphon_store.server import handlers
-from antiphon_store.service import StoreService
 from tests.support.grpc_flood import Flood, flood
+from tests.support.guarded_store import ATTACKER, GuardedStore, guarded_store
 from tests.support.waiting import until
 
 MIB = 2**20
@@ -30,7 +20,6 @@ ANSWER = MIB + 1000
 CALLS = 12
 HELD = 4
 """The answers that the share of one caller has room for."""
-ATTACKER, VICTIM = "attacker-0123456789", "victim-0123456789ab"
 UNAVAILABLE = str(grpc.StatusCode.UNAVAILABLE.value[0])
 LIMITS = IntakeLimits(bytes_max=2 * (HELD + 1) * MIB, caller_bytes_max=(HELD + 1) * MIB)
 RECORD = "resp_" + "5" * 48
@@ -38,46 +27,23 @@ LOG = "resp_" + "6" * 48
 EVENTS = STORE.methods["ReadEvents"]
 
 
-@dataclass(frozen=True)
-class Served:
-    """A store that holds one large record and one large event log of each tenant."""
-
-    port: int
-    server: RpcServer
-    attacker: RpcClient
-    victim: RpcClient
-
-    async def fill(self) -> None:
-        put, append = STORE.methods["PutResponseRecord"], STORE.methods["AppendEvents"]
-        body = b'{"text": "%s"}' % (b"x" * MIB)
-        frames = b"data: " + b"x" * MIB + b"\n\n"
-        for client, tenant in ((self.attacker, "acme"), (self.victim, "globex")):
-            record = {"id": RECORD, "status": 3, "body": body}
-            await client.call(put.name, put.request.message(record=record), tenant=tenant)
-            appended = append.request.message(response_id=LOG, count=1, frames=frames)
-            await client.call(append.name, appended, tenant=tenant)
+async def fill(store: GuardedStore) -> None:
+    """Writes one large record and one large event log of each tenant."""
+    put, append = STORE.methods["PutResponseRecord"], STORE.methods["AppendEvents"]
+    body = b'{"text": "%s"}' % (b"x" * MIB)
+    frames = b"data: " + b"x" * MIB + b"\n\n"
+    for client, tenant in ((store.attacker, "acme"), (store.victim, "globex")):
+        record = {"id": RECORD, "status": 3, "body": body}
+        await client.call(put.name, put.request.message(record=record), tenant=tenant)
+        appended = append.request.message(response_id=LOG, count=1, frames=frames)
+        await client.call(append.name, appended, tenant=tenant)
 
 
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[Served]:
-    path = tmp_path / "credentials"
-    path.write_text(f"attacker {ATTACKER} acme gateway\nvictim {VICTIM} globex gateway\n")
-    path.chmod(0o600)
-    backend, server = MemoryRows(SystemClock()), RpcServer(ServerSecurity(Guard(path)), limits=LIMITS)
-    await backend.open()
-    store = StoreService(backend)
-    server.add(STORE, handlers(store), ready=store.ready)
-    port = await server.start("127.0.0.1", 0)
-    attacker, victim = (
-        RpcClient(f"127.0.0.1:{port}", STORE, unavailable=Unavailable, credentials=ClientCredentials(token=token))
-        for token in (ATTACKER, VICTIM)
-    )
-    made = Served(port, server, attacker, victim)
-    await made.fill()
-    yield made
-    await attacker.close()
-    await victim.close()
-    await server.drain(0)
+async def served(tmp_path: Path) -> AsyncIterator[GuardedStore]:
+    async with guarded_store(tmp_path / "credentials", LIMITS, role="gateway") as store:
+        await fill(store)
+        yield store
 
 
 def begin(opened: Flood, method: str, count: int) -> None:
@@ -94,7 +60,7 @@ def rejected(opened: Flood) -> int:
 
 
 @pytest.mark.parametrize("method", ["GetResponseRecord", "GetChain", EVENTS.name])
-async def test_unread_answers_beyond_the_share_of_a_caller_are_rejected(served: Served, method: str) -> None:
+async def test_unread_answers_beyond_the_share_of_a_caller_are_rejected(served: GuardedStore, method: str) -> None:
     budget = served.server._delivery.budget
     async with flood(served.port, answer_window=0) as opened:
         begin(opened, method, CALLS)

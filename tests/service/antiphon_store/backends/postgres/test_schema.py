@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +42,22 @@ async def schema_of(connection: Connection) -> list[Any]:
     return [await (await connection.execute(each)).fetchall() for each in (COLUMNS, INDEXES, FUNCTIONS)]
 
 
+@asynccontextmanager
+async def first_schema(url: str, name: str) -> AsyncIterator[Connection]:
+    """Makes a schema as the first release did."""
+    async with await AsyncConnection.connect(url, autocommit=True) as connection:
+        await configure(connection, schema=name, durability=Durability.PROCESS)
+        await connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
+        await connection.execute(QUERIES["make_schema_version"])
+        await connection.execute(FIRST_SCHEMA.read_bytes(), prepare=False)
+        await connection.execute(QUERIES["note_schema_version"], {"version": FIRST_VERSION, "name": "first"})
+        yield connection
+
+
 async def test_migrating_the_first_schema_yields_the_schema_of_a_new_database(connection: Connection, url: str) -> None:
     """A change of schema.sql needs a migration. first_schema.sql stays as it was."""
     name = new_schema()
-    async with await AsyncConnection.connect(url, autocommit=True) as old:
-        await configure(old, schema=name, durability=Durability.PROCESS)
-        await old.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
-        await old.execute(QUERIES["make_schema_version"])
-        await old.execute(FIRST_SCHEMA.read_bytes(), prepare=False)
-        await old.execute(QUERIES["note_schema_version"], {"version": FIRST_VERSION, "name": "first"})
+    async with first_schema(url, name) as old:
         await migrate(old, name)
         assert await version_of(old) == VERSION
         assert await schema_of(old) == await schema_of(connection)
@@ -60,12 +69,7 @@ async def test_nodes_of_the_first_schema_and_of_its_replicas_are_listed(url: str
         INSERT INTO stored_row (tenant, tree, kind, id, place, size, fields)
         VALUES ('t', 'tree', 'node', %s, %s, 1, %s)
     """
-    async with await AsyncConnection.connect(url, autocommit=True) as old:
-        await configure(old, schema=name, durability=Durability.PROCESS)
-        await old.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
-        await old.execute(QUERIES["make_schema_version"])
-        await old.execute(FIRST_SCHEMA.read_bytes(), prepare=False)
-        await old.execute(QUERIES["note_schema_version"], {"version": FIRST_VERSION, "name": "first"})
+    async with first_schema(url, name) as old:
         await old.execute(insert, ["root", 2**32, '{"created":5,"depth":0}'])
         rows = PostgresRows(url, database_schema=name, durability=Durability.PROCESS)
         await rows.open()
