@@ -181,7 +181,6 @@ ENGINE_ERROR_CHARS_MAX = 16 * 2**10  # of an engine's error that are looked at: 
 ENGINE_SLICE_ITEMS_MAX = 512  # token ids, log probabilities, segments
 ENGINE_SLICE_CHARS_MAX = 4_096
 ENGINE_SLICE_BYTES_MAX = 16 * 2**10  # as read: 60 events of vLLM
-ENGINE_SLICE_MESSAGES_MAX = 128  # of one gRPC stream
 ENGINE_IDLE_BYTES_MAX = (
     2 * ENGINE_TEXT_BYTES_MAX
 )  # without content yet: an event of the largest size, and as much again
@@ -194,12 +193,3 @@ HTTP_INTERIM_ITEMS_MAX = 32  # responses 1xx before one answer: real servers sen
 HTTP_HEADS_BYTES_MAX = 256 * 2**10  # all heads of one answer: HEAD_BYTES_MAX
 HTTP_FRAMING_BYTES_MAX = 128 * 2**10  # of chunks, besides a share of their content: 26,000 chunks of one byte, or 25 ms
 HTTP_PIECE_BYTES_MAX = 4 * 2**10  # of a read that are parsed between two checks: 256 of the shortest heads
-
-# ---- HTTP/2 streams ----
-HTTP2_STREAM_WINDOW_BYTES = 256 * 2**10  # for a paused stream: 1,700 messages of one token; 128 MB for 512 streams
-HTTP2_CONNECTION_WINDOW_BYTES = 16 * 2**20  # credited as data is read, so it only has to cover a round trip
-HTTP2_HEADERS_BYTES_MAX = 64 * 2**10  # of one response, decoded; gRPC servers send 8 or 16 KiB at most
-HTTP2_ANSWERS_BYTES_MAX = 64 * 2**10  # unsent answers to pings and settings of a peer that does not read them
-HTTP2_CONTROL_ITEMS_MAX = 4_096  # frames without content at once: 30 ms, and the late frames of 1,000 cancelled calls
-HTTP2_CONTROL_ITEMS_PER_S = 1_000  # later ones; servers send a ping in ten seconds, and the rest for what they get
-HTTP2_BURST_BYTES = 256 * 2**10  # request bodies written to a socket before its write buffer is checked

@@ -17,7 +17,7 @@ from typing import Any
 import grpc
 import uvloop
 
-from antiphon_core.http2.client import GrpcStreams
+from antiphon_http2.client.client import GrpcStreams
 from tests.support.children import start_child
 from tests.support.stream_server import HOST, StreamServer, serving
 

@@ -183,7 +183,7 @@ def options(api: Api, *, checks_health: bool) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
-        # A successor of a server is used within about a second, as by antiphon_core.http2.
+        # A successor of a server is used within about a second, as by antiphon_http2.
         ("grpc.dns_min_time_between_resolutions_ms", 1_000),
         ("grpc.initial_reconnect_backoff_ms", 250),
         ("grpc.max_reconnect_backoff_ms", 1_000),

@@ -1,6 +1,6 @@
-"""A client of streaming RPCs over antiphon_core.http2, with the credentials, retries and errors of RpcClient.
+"""A client of streaming RPCs over antiphon_http2, with the credentials, retries and errors of RpcClient.
 
-It needs the libraries of antiphon_core.http2, which are not in the base install.
+It needs the libraries of antiphon_http2, which are not in the base install.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from typing import Any
 
 from antiphon_core.errors import Unavailable
 from antiphon_core.flow import Flow
-from antiphon_core.http2.balancing import BalancedStreams
-from antiphon_core.http2.errors import GrpcError
-from antiphon_core.http2.options import Options
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.absence import Absence
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
@@ -26,6 +23,9 @@ from antiphon_core.rpc.observed import MadeCall
 from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.silence import SilenceWatch
 from antiphon_core.rpc.status import from_grpc_error
+from antiphon_http2.client.balancing import BalancedStreams
+from antiphon_http2.client.options import Options
+from antiphon_http2.errors import GrpcError
 
 log = logging.getLogger(__name__)
 

@@ -40,7 +40,7 @@ from antiphon_core.limits import ERROR_FACT_BYTES_MAX
 from antiphon_core.telemetry.log_limit import LogLimit
 
 if TYPE_CHECKING:  # its libraries are no part of the base install
-    from antiphon_core.http2.errors import GrpcError
+    from antiphon_http2.errors import GrpcError
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError, unavailable: type[Unavailable]) 
 
 
 def from_grpc_error(error: GrpcError, unavailable: type[Unavailable]) -> AntiphonError:
-    """The error of a call of antiphon_core.http2, as `from_rpc_error` reads it."""
+    """The error of a call of antiphon_http2, as `from_rpc_error` reads it."""
     try:
         status = status_pb2.Status.FromString(error.details)
     except DecodeError:

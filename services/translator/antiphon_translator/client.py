@@ -24,14 +24,14 @@ SILENT_ATTEMPTS_MAX = 3
 """Attempts at a turn over grpc.aio, while each translator falls silent before its first event."""
 
 Transport = Literal["lean", "grpc"]
-"""The transport of generations: antiphon_core.http2 or grpc.aio."""
+"""The transport of generations: antiphon_http2 or grpc.aio."""
 
 
 class TranslatorClient:
     """The port of a translator in another process. Create, use and close it inside one event loop; `endpoint` is a gRPC
     target.
 
-    Generations use antiphon_core.http2, unless `transport` is "grpc" or the target is of another kind than host:port
+    Generations use antiphon_http2, unless `transport` is "grpc" or the target is of another kind than host:port
     and dns:///host:port. All other calls use grpc.aio. A call that cannot reach a translator is repeated for the first
     `wait_s` of its absence; only `ready` is not.
     """
@@ -130,7 +130,7 @@ class TranslatorClient:
 
 
 def _lean_streams(endpoint: str, credentials: ClientCredentials, wait_s: float) -> LeanStreams | None:
-    """The streams over antiphon_core.http2; None for a kind of endpoint that only grpc.aio knows."""
+    """The streams over antiphon_http2; None for a kind of endpoint that only grpc.aio knows."""
     try:
         return LeanStreams(
             endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials, wait_s=wait_s

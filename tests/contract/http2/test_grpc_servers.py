@@ -13,9 +13,9 @@ import grpc
 import pytest
 
 from antiphon_core.flow import Flow
-from antiphon_core.http2.client import GrpcCall, GrpcStreams
-from antiphon_core.http2.errors import ConnectionLost, GrpcError
-from antiphon_core.http2.options import Options
+from antiphon_http2.client.client import GrpcCall, GrpcStreams
+from antiphon_http2.client.options import Options
+from antiphon_http2.errors import ConnectionLost, GrpcError
 from tests.support.certificates import Certificate, authority, signed_by
 from tests.support.ports import free_ports
 from tests.support.stream_server import HOST, StreamServer, relaying, serving

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
+import pytest
+
 from antiphon_core import limits
+from antiphon_http2 import limits as http2_limits
 
 UNITS = {
     "BYTES",
@@ -23,8 +28,9 @@ UNITS = {
 }
 
 
-def test_every_limit_is_a_positive_whole_number_with_its_unit_in_its_name() -> None:
-    named = {name: value for name, value in vars(limits).items() if name.isupper()}
+@pytest.mark.parametrize("module", [limits, http2_limits])
+def test_every_limit_is_a_positive_whole_number_with_its_unit_in_its_name(module: ModuleType) -> None:
+    named = {name: value for name, value in vars(module).items() if name.isupper()}
     assert named
     for name, value in named.items():
         assert isinstance(value, int)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 SOURCES = {
+    "antiphon_http2": ROOT / "libs",
     "antiphon_core": ROOT / "libs",
     "antiphon_store": ROOT / "services/store",
     "antiphon_translator": ROOT / "services/translator",
@@ -36,6 +37,10 @@ ELSEWHERE = {
     ),
     "antiphon_store/backends/postgres/programs.py": ("tests/contract/store/test_rows.py", "random programs"),
     "antiphon_core/limits.py": (
+        "tests/unit/repo/test_limits.py",
+        "constants: tested where used, here their form",
+    ),
+    "antiphon_http2/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",
     ),
@@ -85,7 +90,7 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suite",
     ),
-    "antiphon_core/http2/client.py": ("tests/contract/http2/test_grpc_servers.py", "its other end is a server"),
+    "antiphon_http2/client/client.py": ("tests/contract/http2/test_grpc_servers.py", "its other end is a server"),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
     "antiphon_local_triton/errors.py": ("tests/unit/antiphon_local_triton", "one class without behaviour"),
 }

@@ -1,7 +1,7 @@
 """Connections to Triton servers: one per endpoint, shared by all models that are served there.
 
 A connection multiplexes any number of streams and reconnects by itself, so nothing is gained by a second one. Unary
-calls use grpc.aio. Generations use antiphon_core.http2, which reads a message of one token at a third of the cost, or
+calls use grpc.aio. Generations use antiphon_http2, which reads a message of one token at a third of the cost, or
 grpc.aio, too, if the setting `triton_transport` says so.
 """
 
@@ -14,7 +14,9 @@ from typing import Any, Literal
 import grpc
 
 from antiphon_core.errors import EngineUnavailable
-from antiphon_core.http2.client import GrpcStreams
+from antiphon_core.limits import ENGINE_MESSAGE_BYTES_MAX
+from antiphon_http2.client.client import GrpcStreams
+from antiphon_http2.client.options import Options
 from antiphon_translator.engines.triton_transport import GrpcAioStreams, InferStreams
 
 # By default Triton closes connections that are pinged more often than every five minutes.
@@ -30,7 +32,7 @@ _OPTIONS = (
 
 
 Transport = Literal["lean", "grpc"]
-"""The client library that carries generations: antiphon_core.http2 or grpc.aio."""
+"""The client library that carries generations: antiphon_http2 or grpc.aio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,6 @@ class TritonChannels:
 
 def _lean_streams(endpoint: str) -> GrpcStreams:
     try:
-        return GrpcStreams(endpoint)
+        return GrpcStreams(endpoint, options=Options(message_bytes_max=ENGINE_MESSAGE_BYTES_MAX))
     except ValueError as error:
         raise EngineUnavailable(f"A Triton server cannot be reached: {error}.") from error

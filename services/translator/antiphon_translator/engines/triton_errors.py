@@ -29,9 +29,9 @@ from antiphon_core.errors import (
     EngineTimeout,
     EngineUnavailable,
 )
-from antiphon_core.http2.errors import GrpcError
 from antiphon_core.limits import ENGINE_ERROR_CHARS_MAX
 from antiphon_core.telemetry import remedies
+from antiphon_http2.errors import GrpcError
 from antiphon_translator.engines import guide_errors, length_errors, secret_texts
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def from_text(text: str, *, model: str) -> AntiphonError:
 
 @contextmanager
 def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
-    """Translates the errors of grpc.aio and antiphon_core.http2, and logs them at `level`. A cancellation of the
+    """Translates the errors of grpc.aio and antiphon_http2, and logs them at `level`. A cancellation of the
     current task passes through."""
     try:
         yield

@@ -8,10 +8,10 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 from antiphon_core.flow import Flow
-from antiphon_core.http2.client import GrpcStreams
-from antiphon_core.http2.errors import GrpcError
 from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
+from antiphon_http2.client.client import GrpcStreams
+from antiphon_http2.errors import GrpcError
 from antiphon_translator.engines.triton_transport import INFER_PATH, GrpcAioStreams, InferStreams
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import FakeTriton, fake_triton, final_response, token_response

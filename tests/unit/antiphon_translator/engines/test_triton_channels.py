@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from antiphon_core.errors import EngineUnavailable
-from antiphon_core.http2.client import GrpcStreams
+from antiphon_http2.client.client import GrpcStreams
 from antiphon_translator.engines.triton_channels import Transport, TritonChannels
 from antiphon_translator.engines.triton_transport import GrpcAioStreams
 

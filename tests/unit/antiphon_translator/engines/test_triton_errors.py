@@ -16,7 +16,7 @@ from antiphon_core.errors import (
     EngineUnavailable,
     InvalidRequest,
 )
-from antiphon_core.http2.errors import GrpcError
+from antiphon_http2.errors import GrpcError
 from antiphon_translator.engines.triton_errors import from_text, translated
 
 IN_BAND = [

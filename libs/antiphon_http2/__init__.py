@@ -1,0 +1,10 @@
+"""gRPC over HTTP/2, for calls whose messages come token by token: docs/adr/0050-lean-http2-reader.md.
+
+client/            streams of calls to one server, or to all addresses of a name
+frames.py          the frame header, frames to send, errors in received ones
+header_codec.py    HPACK with a cache
+messages.py        reads messages from DATA payloads
+sending.py         bodies under the peer's flow control
+control_budget.py  the limit of frames without content
+settings.py, statuses.py, errors.py, keepalive.py, limits.py
+"""

@@ -1,0 +1,20 @@
+"""Limits of connections, each with its unit and its reason. Callers change some of them by `Options`."""
+
+from __future__ import annotations
+
+# ---- Flow control: bytes that a peer may send before they are read ----
+STREAM_WINDOW_BYTES = 256 * 2**10  # for a paused stream: 1,700 messages of one token; 128 MB for 512 streams
+CONNECTION_WINDOW_BYTES = 16 * 2**20  # credited as data is read, so it only has to cover a round trip
+
+# ---- What one peer may send ----
+# One message of an engine: 16 tokens with their logits over a vocabulary of 200,000 words are 13 MB.
+MESSAGE_BYTES_MAX = 16 * 2**20
+ANSWER_HEADERS_BYTES_MAX = 64 * 2**10  # of one response, decoded; gRPC servers send 8 or 16 KiB at most
+INTERIM_ITEMS_MAX = 32  # responses 1xx before one answer: real servers send one or two
+CONTROL_ITEMS_MAX = 4_096  # frames without content at once: 30 ms, and the late frames of 1,000 cancelled calls
+CONTROL_ITEMS_PER_S = 1_000  # later ones; servers send a ping in ten seconds, and the rest for what they get
+
+# ---- What waits in this process ----
+UNREAD_ANSWERS_BYTES_MAX = 64 * 2**10  # unsent answers to pings and settings of a peer that does not read them
+BURST_BYTES = 256 * 2**10  # bodies written to a socket before its write buffer is checked
+SLICE_MESSAGES_MAX = 128  # of one stream, delivered in one iteration of the event loop
