@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.clock import ManualClock
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Turn
@@ -16,7 +15,7 @@ from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEng
 from antiphon_translator.schemas import schemas
 from antiphon_translator.schemas.schema_outline import Outline
 from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
+from tests.support.in_process import translator_of
 from tests.support.served_models import END_ID, model, turn
 from tests.support.waiting import until
 
@@ -66,9 +65,7 @@ def calling(*tools: Object) -> Turn:
 
 
 def serving() -> TranslatorService:
-    service = TranslatorService(TranslatorSettings(), clock=ManualClock())
-    service.add(model(), ScriptedEngine([Emit([END_ID])], controls=ALL_CONTROLS | {"guide"}))
-    return service
+    return translator_of((model(), ScriptedEngine([Emit([END_ID])], controls=ALL_CONTROLS | {"guide"})))
 
 
 async def refused(*tools: Object) -> InvalidRequest:

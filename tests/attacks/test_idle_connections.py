@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import pytest
 from yarl import URL
 
-from tests.support.system import Command
+from tests.support.system import Command, serve
 from tests.support.waiting import WAIT_MAX_S
 
 OPEN_FILES = 128
@@ -23,13 +23,9 @@ LIVE = b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\
 def edge() -> Iterator[tuple[Command, URL]]:
     """An edge with a low limit of open files."""
     nowhere = ("--edge-store=127.0.0.1:1", "--edge-translator=127.0.0.1:1")
-    command = Command("serve", "--target=edge", "--edge-port=0", f"--edge-connections-max={OPEN_FILES - 64}", *nowhere)
-    try:
-        url = URL(command.wait_for(r"^edge +(http://\S+)")[1])
+    with serve("edge", f"--edge-connections-max={OPEN_FILES - 64}", *nowhere) as (command, address):
         resource.prlimit(command.process.pid, resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
-        yield command, url
-    finally:
-        command.stop()
+        yield command, URL(f"http://{address}")
 
 
 def live(url: URL) -> bytes:

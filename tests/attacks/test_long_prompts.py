@@ -10,14 +10,13 @@ from collections.abc import Sequence
 import pytest
 from tokenizers import Encoding
 
-from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ContextLengthExceeded
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
 from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
+from tests.support.in_process import translator_of
 from tests.support.served_models import END_ID, message, model, turn
 from tests.support.waiting import until
 
@@ -52,9 +51,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> Encoded:
 
 def serving(context_length: int = CONTEXT_TOKENS) -> tuple[TranslatorService, ScriptedEngine]:
     engine = ScriptedEngine([Emit([END_ID])])
-    service = TranslatorService(TranslatorSettings(), clock=ManualClock())
-    service.add(model(context_length=context_length), engine)
-    return service, engine
+    return translator_of((model(context_length=context_length), engine)), engine
 
 
 ATTACKS: dict[str, Turn] = {

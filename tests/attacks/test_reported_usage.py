@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from antiphon_core import events
-from antiphon_core.clock import ManualClock
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch
@@ -18,10 +17,9 @@ from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.models.profiles import ModelProfile
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from tests.support.fake_chat import MODEL, delta, event, fake_chat
 from tests.support.fake_triton import ENSEMBLE, VLLM, Kind, fake_triton, response
+from tests.support.in_process import translator_of
 from tests.support.served_models import model, turn
 
 MOST = 1_000
@@ -31,8 +29,7 @@ COUNTS = [-5, 2**31 - 1, 10**18, 10**400, 1e18, float("inf"), "9" * 30]
 
 async def usage_of(engine: Engine) -> Object:
     """Returns the usage of a short turn on this engine."""
-    service = TranslatorService(TranslatorSettings(), clock=ManualClock())
-    service.add(model(), engine)
+    service = translator_of((model(), engine))
     batches: list[Batch] = []
     await service.generate(turn("Hi", max_output_tokens=10), batches.append)
     await service.close()

@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 
 from antiphon_core import events
-from antiphon_core.clock import SystemClock
 from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.jsons import Object
 from antiphon_edge.callers.authentication import TENANT_HEADER
 from antiphon_translator.engines.scripted import Hang, ScriptedEngine
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
+from tests.support.in_process import translator_of
 from tests.support.served_models import model, turn
 from tests.support.socket_client import connected
 from tests.support.waiting import WAIT_MAX_S, until
@@ -145,8 +143,7 @@ async def test_histories_that_idle_websockets_keep_are_bounded(edge: RunningEdge
 
 async def test_a_translator_bounds_the_bytes_of_its_turns() -> None:
     text = "hi " * 3_333
-    service = TranslatorService(TranslatorSettings(turns_bytes_max=100_000), clock=SystemClock())
-    service.add(model(context_length=2**30), ScriptedEngine([Hang()]))
+    service = translator_of((model(context_length=2**30), ScriptedEngine([Hang()])), turns_bytes_max=100_000)
     generating = [asyncio.create_task(service.generate(turn(text), lambda _: None)) for _ in range(TRIES)]
     done, hanging = await asyncio.wait(generating, timeout=WAIT_MAX_S, return_when=asyncio.FIRST_COMPLETED)
     assert 1 <= len(hanging) <= FITTING

@@ -14,19 +14,12 @@ import time
 
 from aiohttp import web
 
-from antiphon_core.clock import SystemClock
 from antiphon_core.flow import Flow
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import dumps
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
-from antiphon_store.backends.registry import row_backend
-from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ScriptedEngine
 from antiphon_translator.generation import GenerationRequest, TokenChunk
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
+from tests.support.in_process import running
 from tests.support.served_models import END_ID, model, tokenizer
 
 TOKENS = 2_000
@@ -89,19 +82,9 @@ async def bare() -> float:
 
 
 async def gateway(together: int) -> float:
-    backend = row_backend("memory://")
-    await backend.open()
-    translator = TranslatorService(TranslatorSettings(), clock=SystemClock())
-    translator.add(model(), FastEngine(together))
-    store = StoreService(backend)
-    edge = EdgeServer(EdgeSettings(port=0), store, translator, clock=SystemClock(), ids=RandomIds())
-    await edge.start()
-    body = dumps({"model": "m", "input": "Tell me a story.", "stream": True})
-    cost = await cost_us(f"{edge.url}/v1/responses", body)
-    await edge.stop()
-    await translator.close()
-    await backend.close()
-    return cost
+    async with running((model(), FastEngine(together))) as system:
+        body = dumps({"model": "m", "input": "Tell me a story.", "stream": True})
+        return await cost_us(f"{system.url}/v1/responses", body)
 
 
 async def main() -> None:

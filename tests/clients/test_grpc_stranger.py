@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from google.rpc import error_details_pb2
 
-from tests.support.system import Command
+from tests.support.system import serve
 
 BUF = Path(__file__).parents[2] / "node_modules/.bin/buf"
 PUBLIC = [f"antiphon.store.v1.{name}" for name in ("Conversations", "Responses", "Sessions", "Trees")]
@@ -23,11 +23,8 @@ UNKNOWN = "resp_" + "0" * 48
 
 @pytest.fixture(scope="module")
 def store_url() -> Iterator[str]:
-    command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://")
-    try:
-        yield "http://" + command.wait_for(r"^store +(\S+:\d+)")[1]
-    finally:
-        command.stop()
+    with serve("store", "--store-url=memory://") as (_, address):
+        yield "http://" + address
 
 
 def buf_curl(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.clock import ManualClock
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch
@@ -18,9 +17,9 @@ from antiphon_translator.engines.scripted import Emit, ScriptedEngine, Wait
 from antiphon_translator.generation import Level, TextChunk
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from tests.support.engine_plays import Ending
 from tests.support.fake_chat import USAGE, FakeChat, delta, event, fake_chat
+from tests.support.in_process import translator_of
 from tests.support.served_models import model, turn
 from tests.support.waiting import WAIT_MAX_S
 
@@ -35,8 +34,7 @@ async def chatting(**changes: Any) -> AsyncIterator[tuple[TranslatorService, Fak
     """A translator with a fake server of chat completions."""
     async with fake_chat() as fake:
         profile = ModelProfile(name="m", endpoint=fake.endpoint, engine="openai_chat", first_token_timeout_s=WAIT_MAX_S)
-        service = TranslatorService(TranslatorSettings(), clock=ManualClock())
-        service.add(model(**changes), OpenAIChatEngine(profile))
+        service = translator_of((model(**changes), OpenAIChatEngine(profile)))
         try:
             yield service, fake
         finally:
@@ -121,8 +119,7 @@ async def test_text_behind_the_finish_reason_is_read_up_to_the_limit() -> None:
 async def test_text_engines_are_stopped_at_max_output_tokens() -> None:
     engine = ScriptedEngine([Emit(TextChunk("word "))] * DELTAS)
     engine.level = Level.TEXT
-    service = TranslatorService(TranslatorSettings(), clock=ManualClock())
-    service.add(model(), engine)
+    service = translator_of((model(), engine))
     status, _, text = await ran(service, max_output_tokens=TOKENS)
     assert status is Status.INCOMPLETE
     assert text.count("word") <= 2 * TOKENS
@@ -131,8 +128,7 @@ async def test_text_engines_are_stopped_at_max_output_tokens() -> None:
 
 async def test_a_slow_endless_generation_ends_at_its_timeout() -> None:
     engine = ScriptedEngine([Emit([1]), Wait(0.01)] * 100_000)
-    service = TranslatorService(TranslatorSettings(generation_s=0.2), clock=ManualClock())
-    service.add(model(context_length=10**9), engine)
+    service = translator_of((model(context_length=10**9), engine), generation_s=0.2)
     status, body, _ = await ran(service)
     assert status is Status.FAILED
     assert "within 0.2 s" in body["error"]["message"]

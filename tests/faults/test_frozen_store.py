@@ -7,25 +7,22 @@ import asyncio
 import re
 import signal
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from antiphon_core.clock import SystemClock
 from antiphon_core.fold import fold
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_edge.operations.table import OPERATIONS
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.client import StoreClient
 from tests.support.http import Answer, Http, RetryingHttp
-from tests.support.system import Command
+from tests.support.in_process import running
+from tests.support.system import Command, serve
 from tests.support.thinking_edges import Sayer, losable
 from tests.support.waiting import least
 
@@ -57,30 +54,25 @@ class System:
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    command = Command("serve", "--target=store", "--store-port=0", f"--store-url=sqlite:///{tmp_path / 'store.db'}")
-    async with AsyncExitStack() as life:
-        life.callback(command.stop)
-        address = await asyncio.to_thread(command.wait_for, r"^store +(\S+:\d+)")
-        store = await life.enter_async_context(StoreClient(address[1]))
-        sayer = Sayer("Hello there.")
-        server = EdgeServer(
-            EdgeSettings(port=0, drain_s=1), store, losable(sayer, SystemClock()), clock=SystemClock(), ids=RandomIds()
-        )
-        await server.start()
-        life.push_async_callback(server.stop)
-        http = Http(await life.enter_async_context(aiohttp.ClientSession()), server.url)
-        said, unwanted = [(await http.create(model="m", input="hi")).json for _ in range(2)]
-        items = [{"role": "user", "content": "hi"}]
-        conversation = (await http.ask("POST", "/v1/conversations", {"items": items})).json
-        listed = (await http.get(f"/v1/conversations/{conversation['id']}/items")).json
-        names = {
-            "response": said["id"],
-            "unwanted": unwanted["id"],
-            "conversation": conversation["id"],
-            "prompt": (await http.ask("POST", "/v1/prompts", {"instructions": "hi"})).json["id"],
-            "item": listed["data"][0]["id"],
-        }
-        yield System(http, command, sayer, names)
+    sayer = Sayer("Hello there.")
+    with serve("store", f"--store-url=sqlite:///{tmp_path / 'store.db'}") as (command, address):
+        async with (
+            StoreClient(address) as store,
+            running(translator=losable(sayer, SystemClock()), store=store) as system,
+        ):
+            http = system.http
+            said, unwanted = [(await http.create(model="m", input="hi")).json for _ in range(2)]
+            items = [{"role": "user", "content": "hi"}]
+            conversation = (await http.ask("POST", "/v1/conversations", {"items": items})).json
+            listed = (await http.get(f"/v1/conversations/{conversation['id']}/items")).json
+            names = {
+                "response": said["id"],
+                "unwanted": unwanted["id"],
+                "conversation": conversation["id"],
+                "prompt": (await http.ask("POST", "/v1/prompts", {"instructions": "hi"})).json["id"],
+                "item": listed["data"][0]["id"],
+            }
+            yield System(http, command, sayer, names)
 
 
 ASKED: list[tuple[str, str, Object | None]] = [

@@ -25,7 +25,7 @@ from antiphon_translator.client import TranslatorClient, Transport
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import FakeTriton, Raw, fake_triton, input_ids_of, token_response
 from tests.support.ports import free_ports
-from tests.support.served_models import tokenizer, turn, write_directory
+from tests.support.served_models import tokenizer, turn, write_profile
 from tests.support.system import Command
 from tests.support.waiting import WAIT_MAX_S, least, until
 
@@ -68,17 +68,12 @@ def _prompt_of(request: Raw) -> str:
 async def running_pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
     (port,) = free_ports(1)
     folder = tmp_path_factory.mktemp("pair")
-    directory = write_directory(folder / "model")
     async with AsyncExitStack() as stack:
         engines = [await stack.enter_async_context(fake_triton()) for _ in HOSTS]
         made = Pair(port, [], engines)
         stack.callback(lambda: [command.stop() for command in made.commands])
         for number, (host, engine) in enumerate(zip(HOSTS, engines, strict=True)):
-            profiles = folder / f"profiles-{number}"
-            profiles.mkdir()
-            (profiles / "m.toml").write_text(
-                f'name = "m"\ndirectory = "{directory}"\nendpoint = "{engine.endpoint}"\nengine = "triton_tokens"\n'
-            )
+            profiles = write_profile(folder / str(number), engine.endpoint)
             options = (f"--translator-host={host}", f"--translator-port={port}", f"--translator-profiles={profiles}")
             made.commands.append(Command("serve", "--target=translator", *options))
         for command in made.commands:

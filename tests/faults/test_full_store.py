@@ -6,29 +6,25 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-import aiohttp
 import psycopg
 import pytest
 
 from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
-from antiphon_core.ports.translator import Translator
 from antiphon_edge import server
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.client import StoreClient
 from tests.support.http import Answer, Http, RetryingHttp
+from tests.support.in_process import running
 from tests.support.postgres_server import owner, postgres_server
 from tests.support.redis_servers import SAFE, redis_server
 from tests.support.small_disk import small_disk
-from tests.support.system import Command
+from tests.support.system import Command, serve
 from tests.support.thinking_edges import Sayer, losable
 from tests.support.waiting import WAIT_MAX_S
 
@@ -122,20 +118,13 @@ class System:
 async def system(medium: Medium, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[System]:
     """The turn that fills the store waits for room for two seconds, and so for longer than a report of room counts."""
     monkeypatch.setattr(server, "TurnTiming", partial(TurnTiming, commit_retry=RetryPolicy(for_s=2.0)))
-    async with AsyncExitStack() as life:
-        command = Command(
-            "serve", "--target=store", "--store-port=0", f"--store-url={medium.url}", prefix=medium.prefix
-        )
-        life.callback(command.stop)
-        address = await asyncio.to_thread(command.wait_for, r"^store +(\S+:\d+)")
-        store = await life.enter_async_context(StoreClient(address[1]))
-        sayer = Sayer("Hello there.")
-        translator: Translator = losable(sayer, SystemClock())
-        edge = EdgeServer(EdgeSettings(port=0, drain_s=1), store, translator, clock=SystemClock(), ids=RandomIds())
-        await edge.start()
-        life.push_async_callback(edge.stop)
-        http = Http(await life.enter_async_context(aiohttp.ClientSession()), edge.url)
-        yield System(http, sayer, medium, store)
+    sayer = Sayer("Hello there.")
+    with serve("store", f"--store-url={medium.url}", prefix=medium.prefix) as (_, address):
+        async with (
+            StoreClient(address) as store,
+            running(translator=losable(sayer, SystemClock()), store=store) as edge,
+        ):
+            yield System(edge.http, sayer, medium, store)
 
 
 async def keyed_turn(system: System, key: str) -> Answer:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from antiphon_core.clock import ManualClock
 from antiphon_core.jsons import Object
 from antiphon_core.limits import ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_ITEMS_MAX
 from antiphon_core.ports.store import Status
@@ -25,8 +24,7 @@ from antiphon_translator.generation import (
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Segment
 from antiphon_translator.parsing.token_parser import TokenSyntax
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
+from tests.support.in_process import translator_of
 from tests.support.served_models import END_ID, model, tokenizer, turn
 
 TEXT_CHARS = 2**20
@@ -59,9 +57,8 @@ async def test_the_event_loop_runs_between_slices_of_a_large_message(name: str) 
     level, chunk, asked, slices = MESSAGES[name]
     engine = ScriptedEngine([Emit(chunk), _end(level)], controls=ALL_CONTROLS | {"logprobs", "top_logprobs"})
     engine.level = level
-    service = TranslatorService(TranslatorSettings(), clock=ManualClock())
     syntax = TokenSyntax(families.load("hermes"), tokenizer())
-    service.add(model(syntax=syntax, context_length=2**30), engine)
+    service = translator_of((model(syntax=syntax, context_length=2**30), engine))
     ticking = asyncio.ensure_future(_tick(ticks := [0]))
     iterations, batches = set[int](), list[Batch]()
 

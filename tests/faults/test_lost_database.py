@@ -10,18 +10,16 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-import aiohttp
 import pytest
 
 from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
-from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
 from tests.support.http import Http
+from tests.support.in_process import running
 from tests.support.postgres_server import postgres_server
 from tests.support.relay import Relay, relay
-from tests.support.system import Command
+from tests.support.system import serve
 from tests.support.thinking_edges import Sayer, losable
 from tests.support.waiting import WAIT_MAX_S
 
@@ -46,21 +44,12 @@ async def system() -> AsyncIterator[System]:
         database = life.enter_context(postgres_server())
         way = life.enter_context(relay(f"127.0.0.1:{database.port}"))
         urls = [database.url.replace(f"127.0.0.1:{database.port}", way.endpoint), database.url]
-        commands = [Command("serve", "--target=store", "--store-port=0", f"--store-url={url}") for url in urls]
-        endpoints = []
-        for command in commands:
-            life.callback(command.stop)
-            endpoints.append((await asyncio.to_thread(command.wait_for, r"^store +(\S+:\d+)"))[1])
-        settings = EdgeSettings(port=0, drain_s=1)
-        store = await life.enter_async_context(
-            StoreClient("ipv4:" + ",".join(endpoints), wait_s=settings.restart_wait_s)
-        )
+        endpoints = [life.enter_context(serve("store", f"--store-url={url}"))[1] for url in urls]
+        wait_s = EdgeSettings().restart_wait_s
+        store = await life.enter_async_context(StoreClient("ipv4:" + ",".join(endpoints), wait_s=wait_s))
         translator = losable(Sayer("Hello there."), SystemClock())
-        edge = EdgeServer(settings, store, translator, clock=SystemClock(), ids=RandomIds())
-        await edge.start()
-        life.push_async_callback(edge.stop)
-        http = Http(await life.enter_async_context(aiohttp.ClientSession()), edge.url)
-        yield System(http, way)
+        edge = await life.enter_async_context(running(translator=translator, store=store))
+        yield System(edge.http, way)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["refused", "silent"])

@@ -6,24 +6,18 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 import grpc
 import pytest
 
 from antiphon_core import events
-from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.rpc.codec import encode
 from antiphon_core.rpc.methods import TRANSLATOR
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
-from antiphon_store.backends.memory import MemoryRows
-from antiphon_store.service import StoreService
 from antiphon_translator import wire
 from antiphon_translator.client import TranslatorClient, Transport
 from tests.support.http import Http
+from tests.support.in_process import running
 from tests.support.pushed import generated
 from tests.support.served_models import turn
 from tests.support.translators import ScriptedTranslator
@@ -95,18 +89,12 @@ async def edge_of(answer: Callable[[], AsyncIterator[bytes]], transport: Transpo
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     translator = TranslatorClient(f"127.0.0.1:{port}", transport=transport)
-    clock, rows = SystemClock(), MemoryRows(SystemClock())
-    await rows.open()
-    edge = EdgeServer(EdgeSettings(port=0), StoreService(rows), translator, clock=clock, ids=RandomIds())
-    await edge.start()
     try:
-        async with aiohttp.ClientSession() as session:
-            yield Http(session, edge.url)
+        async with running(translator=translator) as system:
+            yield system.http
     finally:
-        await edge.stop()
         await translator.close()
         await server.stop(0)
-        await rows.close()
 
 
 CASES = (

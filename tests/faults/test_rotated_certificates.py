@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,8 @@ import pytest
 from tests.support.certificates import Certificate, authority, signed_by
 from tests.support.fixed_text_model import FixedTextTriton, fixed_text, fixed_text_triton
 from tests.support.http import Http
-from tests.support.ports import free_ports
-from tests.support.served_models import write_directory
-from tests.support.system import Command
+from tests.support.served_models import write_profile
+from tests.support.system import Processes
 from tests.support.waiting import PAUSE_S, WAIT_MAX_S, until
 
 WORDS = 12
@@ -53,21 +52,13 @@ class System:
     http: Http
     triton: FixedTextTriton
     files: CertificateFiles
-    arguments: dict[str, list[str]]
-    metrics_url: str
-    commands: dict[str, Command] = field(default_factory=dict)
+    processes: Processes
 
     async def restart_services(self) -> None:
         """Breaks all connections of the edge. The new processes read the files when they start."""
         for target in SERVICES:
-            self.commands[target].kill()
-        for target in SERVICES:
-            await self.start(target)
-
-    async def start(self, target: str) -> Command:
-        self.commands[target] = command = Command("serve", f"--target={target}", *self.arguments[target])
-        await asyncio.to_thread(command.wait_for, rf"^{target}\b")
-        return command
+            self.processes.commands[target].kill()
+        await asyncio.to_thread(self.processes.start, *SERVICES)
 
     async def answer(self) -> str:
         """The text of a turn that is stored."""
@@ -76,7 +67,7 @@ class System:
         return str(answer.json["output"][0]["content"][0]["text"])
 
     async def has_unusable(self, setting: str) -> bool:
-        async with self.http.session.get(self.metrics_url) as answer:
+        async with self.http.session.get(self.processes.metrics_url("edge")) as answer:
             return f'antiphon_secrets_unusable{{setting="{setting}"}} 1' in await answer.text()
 
     async def call_store_until(self, holds: Callable[[], Awaitable[bool]]) -> None:
@@ -87,41 +78,24 @@ class System:
                 await asyncio.sleep(PAUSE_S)
 
     async def has_new_files(self) -> bool:
-        return "was read again" in "".join(self.commands["edge"].lines)
+        return "was read again" in "".join(self.processes.commands["edge"].lines)
 
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
     async with AsyncExitStack() as life:
         triton = await life.enter_async_context(fixed_text_triton(WORDS))
-        store_port, translator_port, edge_port, metrics_port = free_ports(4)
         files = CertificateFiles(tmp_path)
         ca = authority(tmp_path, "first-ca")
         files.put(signed_by(ca, tmp_path, "first"), ca)
-        (tmp_path / "m.toml").write_text(
-            f'name = "m"\ndirectory = "{write_directory(tmp_path / "model")}"\n'
-            f'endpoint = "{triton.endpoint}"\nengine = "triton_tokens"\n'
-        )
-        arguments = {
-            "store": [f"--store-port={store_port}", f"--store-url=sqlite:///{tmp_path / 'store.db'}"],
-            "translator": [f"--translator-port={translator_port}", f"--translator-profiles={tmp_path}"],
-            "edge": [
-                f"--edge-port={edge_port}",
-                f"--metrics-port={metrics_port}",
-                f"--edge-store=127.0.0.1:{store_port}",
-                f"--edge-translator=127.0.0.1:{translator_port}",
-            ],
-        }
-        for target in SERVICES:
-            arguments[target] += files.of_server(target)
-            arguments["edge"] += files.of_client(target)
+        options = {target: files.of_server(target) for target in SERVICES}
+        options["store"].append(f"--store-url=sqlite:///{tmp_path / 'store.db'}")
+        options["edge"] = [option for target in SERVICES for option in files.of_client(target)]
+        processes = Processes(write_profile(tmp_path, triton.endpoint), options)
+        life.callback(processes.stop)
+        await asyncio.to_thread(processes.start)
         session = await life.enter_async_context(aiohttp.ClientSession())
-        edge_url, metrics_url = (f"http://127.0.0.1:{port}" for port in (edge_port, metrics_port))
-        made = System(Http(session, edge_url), triton, files, arguments, f"{metrics_url}/metrics")
-        life.callback(lambda: [command.stop() for command in made.commands.values()])
-        for target in arguments:
-            await made.start(target)
-        yield made
+        yield System(Http(session, processes.url), triton, files, processes)
 
 
 async def test_streams_outlive_a_rotation_and_new_connections_use_the_new_files(system: System, tmp_path: Path) -> None:

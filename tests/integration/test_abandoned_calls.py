@@ -7,16 +7,15 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-import aiohttp
 import pytest
 
 from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step
 from tests.support.http import Http
+from tests.support.in_process import running
 from tests.support.prompts import ids_in
 from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, reasoning_model
-from tests.support.scripted_system import served
 from tests.support.small_vocabulary import ids_of
 from tests.support.waiting import PAUSE_S, WAIT_MAX_S
 
@@ -67,8 +66,8 @@ class Talk:
 @pytest.fixture
 async def talk() -> AsyncIterator[Talk]:
     engine = ScriptedEngine([])
-    async with served([(reasoning_model(), engine)]) as server, aiohttp.ClientSession() as session:
-        yield Talk(Http(session, server.url), engine)
+    async with running((reasoning_model(), engine), workers=1) as system:
+        yield Talk(system.http, engine)
 
 
 async def fail(talk: Talk, **request: Any) -> Object:

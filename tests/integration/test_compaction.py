@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
 
-import aiohttp
-
-from antiphon_core.clock import SystemClock
 from antiphon_core.flow import Flow
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
-from antiphon_edge.background.worker import Worker
 from antiphon_edge.compaction.compaction import CUT_NOTE, INSTRUCTION, SUMMARY_TOKENS_MAX
-from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings, WorkerSettings
-from antiphon_edge.turn_settings import SEALED_TTL_S
-from antiphon_store.backends.registry import row_backend
-from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS, ScriptedEngine
 from antiphon_translator.generation import GenerationRequest, TokenChunk
 from antiphon_translator.prompt.conversation_items import SUMMARY_NOTE
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
-from tests.support.http import Http
+from tests.support.in_process import System, running
 from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, model, tokenizer
 
@@ -52,52 +37,25 @@ class Scribe(ScriptedEngine):
         deliver([TokenChunk([token]) for token in ids])
 
 
-@dataclass
-class System:
-    http: Http
-    scribe: Scribe
-
-    async def create(self, **members: Any) -> Object:
-        answer = await self.http.create(**({"model": "m"} | members))
-        assert answer.status == 200, answer.body
-        response: Object = answer.json
-        return response
-
-
 @asynccontextmanager
-async def running() -> AsyncIterator[System]:
-    backend, scribe, clock, ids = row_backend("memory://"), Scribe(), SystemClock(), RandomIds()
-    await backend.open()
-    translator = TranslatorService(TranslatorSettings(), clock=clock)
-    translator.add(model(name="m", context_length=100_000), scribe)
-    store = StoreService(backend)
-    sealer = Sealer.of(None, ttl_s=SEALED_TTL_S, clock=clock)
-    edge = EdgeServer(EdgeSettings(port=0), store, translator, clock=clock, ids=ids, sealer=sealer)
-    worker = Worker(WorkerSettings(slots=1), store, translator, clock=clock, ids=ids, sealer=sealer)
-    await edge.start()
-    await worker.start()
-    try:
-        async with aiohttp.ClientSession() as session:
-            yield System(Http(session, edge.url), scribe)
-    finally:
-        await worker.stop()
-        await edge.stop()
-        await translator.close()
-        await backend.close()
+async def summarizing() -> AsyncIterator[tuple[System, Scribe]]:
+    scribe = Scribe()
+    async with running((model(name="m", context_length=100_000), scribe), workers=1) as system:
+        yield system, scribe
 
 
 async def test_a_long_chain_is_compacted_and_continued() -> None:
-    async with running() as system:
+    async with summarizing() as (system, scribe):
         first = await system.create(input="Tell me of Rome.")
         second = await system.create(input="And of Ostia?", previous_response_id=first["id"], **LONG)
         assert [item["type"] for item in second["output"]] == ["compaction", "message"]
-        summing, answering = system.scribe.prompts[-2:]
+        summing, answering = scribe.prompts[-2:]
         assert "Yes." in summing
         assert "Yes." not in answering
         for text in ("Tell me of Rome.", "And of Ostia?", SUMMARY_NOTE.strip(), "They talked of Rome."):
             assert text in answering
         await system.create(input="Good.", previous_response_id=second["id"])
-        last = system.scribe.prompts[-1]
+        last = scribe.prompts[-1]
         assert (
             last.index("And of Ostia?") < last.index("They talked of Rome.") < last.index("Yes.") < last.index("Good.")
         )
@@ -105,8 +63,8 @@ async def test_a_long_chain_is_compacted_and_continued() -> None:
 
 async def test_a_model_that_never_ends_its_summary_has_it_cut_off() -> None:
     talk = [{"role": "user", "content": "Tell me of Rome."}, {"role": "assistant", "content": "It is old."}]
-    async with running() as system:
-        system.scribe.is_endless = True
+    async with summarizing() as (system, scribe):
+        scribe.is_endless = True
         for path, members in (("/v1/responses/compact", {"input": talk}), ("/v1/responses", {"input": talk, **LONG})):
             answer = await system.http.post(path, {"model": "m"} | members)
             assert answer.status == 200, answer.body
@@ -117,7 +75,7 @@ async def test_a_model_that_never_ends_its_summary_has_it_cut_off() -> None:
             assert answer.json["usage"]["output_tokens"] >= 2 * SUMMARY_TOKENS_MAX
             went_on = await system.create(input=[item, {"role": "user", "content": "Go on."}])
             assert went_on["status"] == "completed"
-            assert CUT_NOTE.strip() in system.scribe.prompts[-1]
+            assert CUT_NOTE.strip() in scribe.prompts[-1]
 
 
 async def test_a_conversation_with_calls_is_compacted() -> None:
@@ -127,19 +85,19 @@ async def test_a_conversation_with_calls_is_compacted() -> None:
         {"type": "function_call_output", "call_id": "c", "output": "sunny"},
     ]
     tool = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
-    async with running() as system:
+    async with summarizing() as (system, scribe):
         compacted = await system.http.post("/v1/responses/compact", {"model": "m", "input": talk})
         assert compacted.status == 200, compacted.body
-        assert "sunny" in system.scribe.prompts[-1]
+        assert "sunny" in scribe.prompts[-1]
         answer = await system.create(input=compacted.json["output"], tools=[tool])
         assert answer["status"] == "completed"
-        assert "sunny" not in system.scribe.prompts[-1]
+        assert "sunny" not in scribe.prompts[-1]
         long = await system.create(input=talk, tools=[tool], tool_choice="auto", **LONG)
         assert [item["type"] for item in long["output"]] == ["compaction", "message"]
 
 
 async def test_a_background_response_is_compacted_and_its_stream_is_complete() -> None:
-    async with running() as system:
+    async with summarizing() as (system, _):
         talk = [
             {"role": "assistant", "content": "I know Rome."},
             {"role": "user", "content": "Tell me all of it, please."},

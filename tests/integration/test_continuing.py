@@ -13,7 +13,8 @@ from antiphon_core import events
 from antiphon_core.jsons import Object
 from antiphon_edge.operations.parameters import SESSION
 from tests.support.http import Answer, Http
-from tests.support.thinking_edges import Edges, thinking_edges, worker
+from tests.support.in_process import worker
+from tests.support.thinking_edges import Edges, thinking_edges
 from tests.support.waiting import WAIT_MAX_S
 
 ANSWER = "Rome, it is."

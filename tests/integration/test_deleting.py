@@ -10,7 +10,8 @@ import pytest
 
 from antiphon_core.jsons import Object
 from tests.support.http import Answer, Http
-from tests.support.thinking_edges import Edges, thinking_edges, worker
+from tests.support.in_process import worker
+from tests.support.thinking_edges import Edges, thinking_edges
 from tests.support.waiting import WAIT_MAX_S
 
 ANSWER = "Rome, it is."

@@ -15,9 +15,10 @@ from antiphon_core.errors import EngineFault
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from tests.support.http import Http
+from tests.support.in_process import worker
 from tests.support.reasoning_model import CALL, WEATHER
 from tests.support.schema import validate_response
-from tests.support.thinking_edges import Edges, thinking_edges, worker
+from tests.support.thinking_edges import Edges, thinking_edges
 from tests.support.waiting import WAIT_MAX_S
 
 UNKNOWN = "resp_" + "0" * 48

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from antiphon_core.clock import Clock, SystemClock
@@ -19,23 +18,18 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.server import RpcServer
 from antiphon_edge import server
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.client import StoreClient
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.server import handlers
-from antiphon_store.service import StoreService
 from tests.support.background import FlowingClock
 from tests.support.http import Answer, Http
+from tests.support.in_process import running, store_endpoint
 from tests.support.redis_servers import redis_rows, shared_redis
-from tests.support.thinking_edges import LosableTranslator, Sayer, losable
+from tests.support.thinking_edges import Sayer, losable
 
 KEYS = 8
 EDGES = 3
@@ -65,14 +59,11 @@ class Replicas:
         self.clock = FlowingClock()
         """The clock of the store."""
 
-    async def add(self, life: AsyncExitStack, store: FullStore, session: aiohttp.ClientSession) -> None:
+    async def add(self, life: AsyncExitStack, store: FullStore) -> None:
         sayer, line = Sayer("<think>", "Hm.", "</think>", "Hello there."), Line(store)
-        translator: LosableTranslator = losable(sayer, SystemClock())
         reached: Any = line
-        edge = EdgeServer(EdgeSettings(port=0, drain_s=1), reached, translator, clock=SystemClock(), ids=RandomIds())
-        await edge.start()
-        life.push_async_callback(edge.stop)
-        self.https.append(Http(session, edge.url))
+        system = await life.enter_async_context(running(translator=losable(sayer, SystemClock()), store=reached))
+        self.https.append(system.http)
         self.lines.append(line)
         self.sayers.append(sayer)
 
@@ -103,16 +94,9 @@ async def replicas(
     monkeypatch.setattr(server, "TurnTiming", partial(TurnTiming, commit_retry=AWAY, append_retry=AWAY))
     made = Replicas()
     async with AsyncExitStack() as life:
-        backend = backends(request.param, tmp_path, made.clock)
-        await backend.open()
-        life.push_async_callback(backend.close)
-        rpc = RpcServer()
-        rpc.add(STORE, handlers(StoreService(backend)), ready=backend.ready)
-        endpoint = f"127.0.0.1:{await rpc.start('127.0.0.1', 0)}"
-        life.push_async_callback(rpc.drain, 0)
-        session = await life.enter_async_context(aiohttp.ClientSession())
+        endpoint = await life.enter_async_context(store_endpoint(backends(request.param, tmp_path, made.clock)))
         for _ in range(EDGES):
-            await made.add(life, await life.enter_async_context(StoreClient(endpoint)), session)
+            await made.add(life, await life.enter_async_context(StoreClient(endpoint)))
         yield made
 
 

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
 import pytest
 
 from antiphon_core.jsons import Object, dumps
@@ -39,8 +38,8 @@ from antiphon_translator.parsing.segments import (
     Text,
 )
 from tests.support.http import Http
+from tests.support.in_process import running
 from tests.support.loop_watch import require_short_callbacks
-from tests.support.scripted_system import served
 from tests.support.served_models import END_ID, model, tokenizer
 from tests.support.volume import volume
 
@@ -148,8 +147,8 @@ class LongAnswers(ScriptedEngine):
 @pytest.fixture
 async def http(answer: Answer) -> AsyncIterator[Http]:
     asked = model(context_length=10 * OUTPUT_BYTES_MAX)
-    async with served([(asked, LongAnswers(answer))]) as server, aiohttp.ClientSession() as session:
-        yield Http(session, server.url)
+    async with running((asked, LongAnswers(answer)), workers=1) as system:
+        yield system.http
 
 
 async def streamed(http: Http, path: str = "/v1/responses", **members: Any) -> bytes:

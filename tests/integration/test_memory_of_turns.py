@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from antiphon_core.jsons import Object
@@ -23,7 +22,7 @@ from antiphon_translator.schemas import checked_schemas
 from antiphon_translator.schemas.checked_schemas import CheckedSchemas
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.http import Http
-from tests.support.scripted_system import served
+from tests.support.in_process import running
 from tests.support.served_models import END_ID, FILES, model, tokenizer
 
 TURNS = 100
@@ -84,9 +83,9 @@ async def test_turns_leave_no_objects_behind(monkeypatch: pytest.MonkeyPatch, tm
     engine = ScriptedEngine([Emit([*tokenizer().encode("Hi!"), END_ID])], controls=ALL_CONTROLS | {"guide"})
     engine.requests = deque(maxlen=1)  # type: ignore[assignment]
     numbers = count()
-    options: Object = {"store_url": f"sqlite:///{tmp_path}/store.db", "trusted_proxies": ("127.0.0.1/32",), "port": 0}
-    async with served([(bounded_model(), engine)], **options) as server, aiohttp.ClientSession() as session:
-        http = Http(session, server.url)
+    options: Object = {"rows": f"sqlite:///{tmp_path}/store.db", "trusted_proxies": ("127.0.0.1/32",)}
+    async with running((bounded_model(), engine), workers=1, **options) as system:
+        http = system.http
 
         async def run(turns: int) -> None:
             for _, number in zip(range(turns), numbers, strict=False):

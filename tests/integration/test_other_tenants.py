@@ -12,17 +12,11 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 
-from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
-from antiphon_store.backends.registry import row_backend
-from antiphon_store.service import StoreService
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
+from tests.support.in_process import running
 from tests.support.served_models import END_ID, model, tokenizer
 from tests.support.volume import volume
 
@@ -80,17 +74,9 @@ class OwnerData:
 @pytest.fixture
 async def server() -> AsyncIterator[EdgeServer]:
     """A server that reads the tenant of a request from a trusted proxy."""
-    backend, clock = row_backend("memory://"), SystemClock()
-    await backend.open()
-    translator = TranslatorService(TranslatorSettings(), clock=clock)
-    translator.add(model(), ScriptedEngine([Emit([*tokenizer().encode(SECRET), END_ID])]))
-    settings = EdgeSettings(port=0, trusted_proxies=("127.0.0.1/32",))
-    server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
-    await server.start()
-    yield server
-    await server.stop()
-    await translator.close()
-    await backend.close()
+    engine = ScriptedEngine([Emit([*tokenizer().encode(SECRET), END_ID])])
+    async with running((model(), engine), trusted_proxies=("127.0.0.1/32",)) as system:
+        yield system.server
 
 
 async def test_data_of_another_tenant_is_answered_as_not_found(server: EdgeServer) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -16,9 +14,9 @@ from grpc_health.v1 import health_pb2
 from tests.support.fake_chat import MODEL, fake_chat
 from tests.support.in_a_thread import in_a_thread
 from tests.support.manifests import of_kind, overlay, pod_templates
-from tests.support.ports import HOST, free_ports
-from tests.support.served_models import write_directory
-from tests.support.system import Command
+from tests.support.ports import HOST
+from tests.support.served_models import write_profile
+from tests.support.system import Processes
 from tests.support.waiting import WAIT_MAX_S
 
 PROBED = ("edge", "translator", "store")
@@ -27,10 +25,15 @@ PROBED = ("edge", "translator", "store")
 @pytest.fixture(scope="module")
 def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
     """The port of each service."""
-    found = dict(zip(PROBED, free_ports(len(PROBED)), strict=True))
-    with in_a_thread(fake_chat()) as chat, ExitStack() as running:
-        _start(running, tmp_path_factory.mktemp("probes"), chat.endpoint, found)
-        yield found
+    with in_a_thread(fake_chat()) as chat:
+        folder = tmp_path_factory.mktemp("probes")
+        profiles = write_profile(folder, chat.endpoint, engine="openai_chat", chat_model=MODEL)
+        processes = Processes(profiles, {target: [f"--{target}-drain-s=1"] for target in PROBED})
+        try:
+            processes.start()
+            yield processes.ports
+        finally:
+            processes.stop()
 
 
 async def test_every_probe_of_the_manifests_succeeds(ports: dict[str, int]) -> None:
@@ -74,21 +77,3 @@ async def _succeeds(session: aiohttp.ClientSession, probe: dict[str, Any], port:
         except grpc.aio.AioRpcError:
             return False
     return bool(answered.status == health_pb2.HealthCheckResponse.SERVING)
-
-
-def _start(running: ExitStack, folder: Path, endpoint: str, ports: dict[str, int]) -> None:
-    profiles = folder / "profiles"
-    profiles.mkdir()
-    directory = write_directory(folder / "model")
-    profile = f'name = "m"\ndirectory = "{directory}"\nengine = "openai_chat"\nendpoint = "{endpoint}"\n'
-    (profiles / "m.toml").write_text(profile + f'chat_model = "{MODEL}"\n')
-    where = [f"--edge-store={HOST}:{ports['store']}", f"--edge-translator={HOST}:{ports['translator']}"]
-    options = {
-        "store": [f"--store-port={ports['store']}", "--store-url=memory://"],
-        "translator": [f"--translator-port={ports['translator']}", f"--translator-profiles={profiles}"],
-        "edge": [f"--edge-port={ports['edge']}", "--edge-drain-s=1", *where],
-    }
-    for target, more in options.items():
-        command = Command("serve", f"--target={target}", *more)
-        running.callback(command.stop)
-        command.wait_for(rf"^{target}\b")

@@ -12,20 +12,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineFault, EngineUnavailable
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.logs import LogSettings, configure
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
-from antiphon_store.backends.registry import row_backend
-from antiphon_store.service import StoreService
 from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.http import Answer, Http
+from tests.support.in_process import running
 from tests.support.raw_http import exchange, head, post
 from tests.support.served_models import END_ID, model, tokenizer
 
@@ -46,7 +39,7 @@ CALL: list[Object] = [
 
 @dataclass
 class World:
-    server: EdgeServer
+    url: str
     engine: ScriptedEngine
     secret: str
 
@@ -55,17 +48,9 @@ class World:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     files = KeyFiles(tmp_path)
     secret = files.make("acme")
-    backend, clock = row_backend("memory://"), SystemClock()
-    await backend.open()
-    translator, engine = TranslatorService(TranslatorSettings(), clock=clock), ScriptedEngine(SAYS_HELLO)
-    translator.add(model(), engine)
-    settings = EdgeSettings(port=0, **files.settings)
-    server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
-    await server.start()
-    yield World(server, engine, secret)
-    await server.stop()
-    await translator.close()
-    await backend.close()
+    engine = ScriptedEngine(SAYS_HELLO)
+    async with running((model(), engine), **files.settings) as system:
+        yield World(system.url, engine, secret)
 
 
 GOOD: tuple[Object, ...] = (
@@ -151,7 +136,7 @@ async def collect_errors(world: World) -> list[str]:
     """Sends requests that succeed, that are rejected and that fail. Returns the errors."""
     answers: list[Answer] = []
     async with aiohttp.ClientSession(headers=bearer(world.secret) | {"x-note": HEADER, "cookie": HEADER}) as session:
-        http = Http(session, world.server.url)
+        http = Http(session, world.url)
         for body in GOOD:
             assert (await ask(http, body)).status == 200
         for body in BAD:
@@ -163,7 +148,7 @@ async def collect_errors(world: World) -> list[str]:
             world.engine.script = [Break(fault)]
             answers += [await ask(http, {"input": CALL}), await ask(http, {"input": CALL, "stream": True})]
     async with aiohttp.ClientSession(headers=bearer(GUESS) | {"x-note": HEADER}) as session:
-        answers.append(await ask(Http(session, world.server.url), {"input": PROMPT}))
+        answers.append(await ask(Http(session, world.url), {"input": PROMPT}))
         assert answers[-1].status == 401
     return [error_of(answer) for answer in answers] + await malformed(world)
 
@@ -174,10 +159,10 @@ async def malformed(world: World) -> list[str]:
     for request, behind in MALFORMED:
         for key in (GUESS, world.secret):
             sent = request.replace(GUESS.encode(), key.encode())
-            answer = await exchange(world.server.url, sent, after_continue=behind)
+            answer = await exchange(world.url, sent, after_continue=behind)
             assert 400 <= answer.status < 500
             answers.append(f"{answer.headers} {answer.body.decode()}")
-    url = world.server.url + "/v1/responses"
+    url = world.url + "/v1/responses"
     protocols = ("realtime", f"openai-insecure-api-key.{world.secret}", PROMPT)
     async with (
         aiohttp.ClientSession(headers=bearer(world.secret)) as session,

@@ -23,8 +23,8 @@ ENGINES: dict[str, Callable[[], RowBackend]] = {
 
 @pytest.fixture(params=ENGINES)
 async def edges(request: pytest.FixtureRequest) -> AsyncIterator[Edges]:
-    engine = ENGINES[request.param]()
-    async with thinking_edges("Hello there.", count=2, engine=engine, conversation_wait_ms=30_000) as running:
+    rows = ENGINES[request.param]()
+    async with thinking_edges("Hello there.", count=2, rows=rows, conversation_wait_ms=30_000) as running:
         yield running
 
 

@@ -16,15 +16,10 @@ import pytest_asyncio
 from antiphon_core.clock import ManualClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import dumps
-from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.server import RpcServer
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
-from antiphon_store.server import handlers
-from antiphon_store.service import StoreService
 from tests.support.fixed_text_model import FixedTextTriton, fixed_text_triton
 from tests.support.http import Answer, Http, RetryingHttp, is_too_busy
+from tests.support.in_process import running, store_endpoint
 from tests.support.redis_servers import RedisServer, redis_rows, redis_server
 from tests.support.replicas import Replicas, fleet
 from tests.support.translators import ScriptedTranslator
@@ -46,21 +41,14 @@ class Edges:
     https: list[Http] = field(default_factory=list)
     translators: list[ScriptedTranslator] = field(default_factory=list)
 
-    async def add(self, life: AsyncExitStack, session: aiohttp.ClientSession, **limits: Any) -> None:
-        backend = redis_rows(self.redis.url, clock=self.clock)
-        await backend.open()
-        life.push_async_callback(backend.close)
-        rpc = RpcServer()
-        rpc.add(STORE, handlers(StoreService(backend)), ready=backend.ready)
-        store = StoreClient(f"127.0.0.1:{await rpc.start('127.0.0.1', 0)}")
-        life.push_async_callback(rpc.drain, 0)
-        await life.enter_async_context(store)
+    async def add(self, life: AsyncExitStack, **limits: Any) -> None:
+        endpoint = await life.enter_async_context(store_endpoint(redis_rows(self.redis.url, clock=self.clock)))
+        store = await life.enter_async_context(StoreClient(endpoint))
         self.translators.append(ScriptedTranslator())
-        settings = EdgeSettings(port=0, drain_s=1, replicas=EDGES, **limits)
-        server = EdgeServer(settings, store, self.translators[-1], clock=self.clock, ids=RandomIds())
-        await server.start()
-        life.push_async_callback(server.stop)
-        self.https.append(Http(session, server.url))
+        system = await life.enter_async_context(
+            running(translator=self.translators[-1], store=store, clock=self.clock, replicas=EDGES, **limits)
+        )
+        self.https.append(system.http)
 
     async def create(self, edge: int, **members: Any) -> Answer:
         return await self.https[edge % EDGES].create(**({"model": "m", "input": "hi"} | members))
@@ -75,9 +63,8 @@ class Edges:
 async def edges(**limits: Any) -> AsyncIterator[Edges]:
     async with AsyncExitStack() as life:
         made = Edges(life.enter_context(redis_server()))
-        session = await life.enter_async_context(aiohttp.ClientSession())
         for _ in range(EDGES):
-            await made.add(life, session, **limits)
+            await made.add(life, **limits)
         yield made
 
 

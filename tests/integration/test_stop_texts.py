@@ -10,9 +10,10 @@ from antiphon_core.jsons import Object
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
 from antiphon_translator.generation import EngineChunk, Level, TextChunk, TokenChunk
 from tests.support.fake_chat import delta, ending
+from tests.support.in_process import running
 from tests.support.reasoning_model import TOKENIZER, reasoning_model
 from tests.support.small_vocabulary import ids_of
-from tests.support.templated_system import by_chat, running
+from tests.support.templated_system import by_chat
 
 SAID = ("<think>", "One.\n\nTwo.", "</think>", "\n\n", "Three.\n", "\nFour.")
 CHAT = (delta(reasoning_content="One.\n\nTwo."), delta(content="\n\nThree.\n"), delta(content="\nFour."), *ending())
@@ -31,16 +32,16 @@ def chunk_of(level: Level, said: str) -> EngineChunk:
 async def test_stop_text_of_a_model_whose_output_is_parsed_here_ends_the_answer(level: Level) -> None:
     engine = ScriptedEngine([Emit(chunk_of(level, said)) for said in SAID])
     engine.level = level
-    async with running(reasoning_model(), engine) as http:
-        answer = (await http.create(model=reasoning_model().name, input="Hi", stop=FEED)).json
+    async with running((reasoning_model(), engine)) as system:
+        answer = (await system.http.create(model=reasoning_model().name, input="Hi", stop=FEED)).json
     assert (answer["status"], texts_of(answer)) == ("completed", [("reasoning", "One.\n\nTwo."), ("message", "Three.")])
     assert engine.stopped.is_set()
 
 
 async def test_stop_text_in_the_reasoning_ends_the_output_with_stop_in_reasoning() -> None:
     engine = ScriptedEngine([Emit(chunk_of(Level.TOKENS, said)) for said in SAID])
-    async with running(replace(reasoning_model(), stop_in_reasoning=True), engine) as http:
-        answer = (await http.create(model=reasoning_model().name, input="Hi", stop=FEED)).json
+    async with running((replace(reasoning_model(), stop_in_reasoning=True), engine)) as system:
+        answer = (await system.http.create(model=reasoning_model().name, input="Hi", stop=FEED)).json
     assert (answer["status"], texts_of(answer)) == ("completed", [("reasoning", "One.")])
 
 

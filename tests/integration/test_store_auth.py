@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
 from tests.support.certificates import authority, signed_by
-from tests.support.system import Command
+from tests.support.system import serve
 
 EDGE, BILLING, WRONG = "edge-token-0123456789", "billing-token-0123456789", "wrong-token-0123456789"
 ROLES = "reader,writer,gateway,operator"
@@ -199,18 +199,8 @@ async def test_probes_need_no_token(endpoint: str) -> None:
 # ---- Processes ----
 
 
-@contextmanager
-def served_store(*options: str) -> Iterator[tuple[Command, str]]:
-    """`antiphon serve --target=store`, and its address."""
-    command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://", *options)
-    try:
-        yield command, command.wait_for(r"^store +(\S+:\d+)")[1]
-    finally:
-        command.stop()
-
-
 async def test_a_store_process_with_a_token_file_requires_tokens(tokens: Path) -> None:
-    with served_store(f"--store-token-file={tokens}") as (command, address):
+    with serve("store", "--store-url=memory://", f"--store-token-file={tokens}") as (command, address):
         command.wait_for(r"^store .*\(gRPC, tokens\)")
         async with client(address, BILLING) as billing, client(address) as anonymous:
             assert await outcome(billing) is ResponseNotFound
@@ -226,7 +216,7 @@ async def test_a_store_process_with_a_client_ca_accepts_only_clients_with_certif
         f"--store-tls-client-ca-file={ca.cert}",
     ]
     credentials = ClientCredentials(tls_ca_file=ca.cert, tls_cert_file=own.cert, tls_key_file=own.key)
-    with served_store(*options) as (command, address):
+    with serve("store", "--store-url=memory://", *options) as (command, address):
         command.wait_for(r"^store .*\(gRPC, client certificates, TLS\)")
         without_certificate = ClientCredentials(tls_ca_file=ca.cert)
         async with (
@@ -259,7 +249,10 @@ def test_a_service_without_working_authentication_does_not_start(options: list[s
 
 
 def test_the_insecure_setting_starts_an_open_store_with_a_warning() -> None:
-    with served_store("--store-host=0.0.0.0", "--store-insecure=true") as (command, _address):
+    with serve("store", "--store-url=memory://", "--store-host=0.0.0.0", "--store-insecure=true") as (
+        command,
+        _address,
+    ):
         command.wait_for(r"^warning: The store listens on 0.0.0.0, and its callers are not authenticated")
         command.wait_for(r"^store .*\(gRPC, no authentication\)")
 

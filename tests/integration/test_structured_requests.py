@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-import aiohttp
 import pytest
 
-from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
-from antiphon_store.backends.registry import row_backend
-from antiphon_store.service import StoreService
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
+from tests.support.in_process import running
 from tests.support.served_models import END_ID, model, tokenizer
 
 SCHEMA: Object = {
@@ -33,19 +25,9 @@ ANSWER = '{"city":"Rome"}'
 @pytest.fixture
 async def http() -> AsyncIterator[Http]:
     """A server whose model always gives one answer."""
-    backend, clock, ids = row_backend("memory://"), SystemClock(), RandomIds()
-    await backend.open()
-    translator = TranslatorService(TranslatorSettings(), clock=clock)
-    translator.add(
-        model(), ScriptedEngine([Emit([*tokenizer().encode(ANSWER), END_ID])], controls=ALL_CONTROLS | {"guide"})
-    )
-    server = EdgeServer(EdgeSettings(port=0), StoreService(backend), translator, clock=clock, ids=ids)
-    await server.start()
-    async with aiohttp.ClientSession() as session:
-        yield Http(session, server.url)
-    await server.stop()
-    await translator.close()
-    await backend.close()
+    engine = ScriptedEngine([Emit([*tokenizer().encode(ANSWER), END_ID])], controls=ALL_CONTROLS | {"guide"})
+    async with running((model(), engine)) as system:
+        yield system.http
 
 
 def asking_for(schema: Any, **members: Any) -> Object:

@@ -17,8 +17,8 @@ from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.models import profiles, served_model
 from tests.support.fake_generate import FakeGenerate, fake_generate
 from tests.support.http import Http
+from tests.support.in_process import running
 from tests.support.served_models import END_ID, tokenizer, write_directory
-from tests.support.templated_system import running
 
 STORY = "The capital of France is Paris, which lies on the Seine."
 ADAPTER = "pirate"
@@ -62,8 +62,8 @@ async def system(tmp_path: Path) -> AsyncIterator[System]:
         given |= {"chat_model": "m", "lora": ADAPTER}
         profile = profiles.from_values(given | {"endpoints": [first.endpoint, second.endpoint]})
         engine = registry.create(profile, TritonChannels())
-        http = await stack.enter_async_context(running(served_model.load(profile), engine))
-        yield System(http, first, second, ids)
+        system = await stack.enter_async_context(running((served_model.load(profile), engine)))
+        yield System(system.http, first, second, ids)
 
 
 def text_of(answer: Object) -> str:

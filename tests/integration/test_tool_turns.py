@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-import aiohttp
 import pytest
 
-from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
-from antiphon_store.backends.registry import row_backend
-from antiphon_store.service import StoreService
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
+from tests.support.in_process import running
 from tests.support.prompts import ids_in
 from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, reasoning_model
 from tests.support.schema import validate_response
@@ -48,17 +40,9 @@ class Talk:
 
 @pytest.fixture
 async def talk() -> AsyncIterator[Talk]:
-    backend, clock, ids = row_backend("memory://"), SystemClock(), RandomIds()
-    await backend.open()
-    translator, engine = TranslatorService(TranslatorSettings(), clock=clock), ScriptedEngine([])
-    translator.add(reasoning_model(), engine)
-    server = EdgeServer(EdgeSettings(port=0), StoreService(backend), translator, clock=clock, ids=ids)
-    await server.start()
-    async with aiohttp.ClientSession() as session:
-        yield Talk(Http(session, server.url), engine)
-    await server.stop()
-    await translator.close()
-    await backend.close()
+    engine = ScriptedEngine([])
+    async with running((reasoning_model(), engine)) as system:
+        yield Talk(system.http, engine)
 
 
 async def test_a_turn_continues_with_the_result_of_its_tool_call(talk: Talk) -> None:

@@ -17,7 +17,7 @@ import pytest_asyncio
 from antiphon_core import events
 from tests.support.fixed_text_model import FixedTextTriton, fixed_text, fixed_text_triton
 from tests.support.http import Http, RetryingHttp
-from tests.support.served_models import write_directory
+from tests.support.served_models import write_profile
 from tests.support.system import Command
 from tests.support.waiting import WAIT_MAX_S, until
 
@@ -55,16 +55,10 @@ def serving(*options: str) -> Iterator[Command]:
 @asynccontextmanager
 async def serving_all(folder: Path, triton: FixedTextTriton, *more: str) -> AsyncIterator[Command]:
     """All targets over one SQLite file, ready."""
-    profiles = folder / "profiles"
-    profiles.mkdir()
-    directory = write_directory(folder / "model")
-    (profiles / "m.toml").write_text(
-        f'name = "m"\ndirectory = "{directory}"\nendpoint = "{triton.endpoint}"\nengine = "triton_tokens"\n'
-    )
     options = (
         *("--target=all", "--edge-port=0", "--store-port=0", "--translator-port=0"),
         f"--store-url=sqlite:///{folder}/store.db",
-        f"--translator-profiles={profiles}",
+        f"--translator-profiles={write_profile(folder, triton.endpoint)}",
         *more,
     )
     with serving(*options) as command:

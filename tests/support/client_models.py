@@ -41,9 +41,9 @@ from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
 from tests.support import client_plays
 from tests.support.client_plays import HARMONY, HERMES, MISTRAL, QWEN_CODER, Format
+from tests.support.in_process import running
 from tests.support.played_chat import PlayedChat, played_chat
 from tests.support.prompts import ids_in, images_in, text_in
-from tests.support.scripted_system import served
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
 from tests.support.templated_system import source_of
 
@@ -152,8 +152,8 @@ async def played_models(port: int = 0) -> AsyncIterator[str]:
             for name, family in MODELS.items():
                 chat = await stack.enter_async_context(played_chat(name, family.template, family.form))
                 models.append(_behind(chat))
-            server = await stack.enter_async_context(served(models, port=port))
-            yield server.url
+            system = await stack.enter_async_context(running(*models, workers=1, port=port))
+            yield system.url
 
 
 def _behind(chat: PlayedChat) -> tuple[ServedModel, Engine]:

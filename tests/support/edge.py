@@ -8,16 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-import aiohttp
-
 from antiphon_core.clock import Clock, SystemClock
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Model
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
 from antiphon_store.service import StoreService
 from tests.support.http import Answer, Http
+from tests.support.in_process import running
 from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
 
@@ -58,28 +55,11 @@ class RunningEdge:
 
 @asynccontextmanager
 async def running_edge(
-    *,
-    keep_alive_s: float = 15.0,
-    drain_s: float = 30.0,
-    tenants: bool = False,
-    clock: Clock | None = None,
-    opens_metrics: bool = False,
-    **door: Any,
+    *, tenants: bool = False, clock: Clock | None = None, drain_s: float = 30.0, **settings: Any
 ) -> AsyncIterator[RunningEdge]:
-    """Runs an edge. With `tenants` the header TENANT_HEADER names the tenant of a request, as from a proxy. `door` are
-    members of AccessSettings."""
+    """Runs an edge. With `tenants` the header TENANT_HEADER names the tenant of a request, as from a proxy."""
     clock = clock or SystemClock()
     backend, translator = ReachableRows(clock), ScriptedTranslator()
-    await backend.open()
-    door |= {"trusted_proxies": ("127.0.0.1/32",)} if tenants else {}
-    settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s, **door)
-    server = EdgeServer(
-        settings, StoreService(backend), translator, clock=clock, ids=RandomIds(), opens_metrics=opens_metrics
-    )
-    await server.start()
-    try:
-        async with aiohttp.ClientSession() as session:
-            yield RunningEdge(server, translator, backend, Http(session, server.url))
-    finally:
-        await server.stop()
-        await backend.close()
+    settings |= {"trusted_proxies": ("127.0.0.1/32",)} if tenants else {}
+    async with running(translator=translator, rows=backend, clock=clock, drain_s=drain_s, **settings) as system:
+        yield RunningEdge(system.server, translator, backend, system.http)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,9 @@ from tests.support.engine_plays import Ending, Play
 from tests.support.fake_triton import FakeTriton, fake_triton
 from tests.support.http import Http
 from tests.support.manifests import K8S
-from tests.support.ports import HOST, free_ports
 from tests.support.prometheus_server import Prometheus, prometheus
-from tests.support.served_models import END_ID, tokenizer, write_directory
-from tests.support.system import Command
+from tests.support.served_models import END_ID, tokenizer, write_profile
+from tests.support.system import Processes
 
 RULES = K8S / "components" / "prometheus" / "rules.yaml"
 
@@ -43,13 +42,19 @@ def rules() -> dict[str, Any]:
 async def monitored_system(folder: Path, *, requests_per_minute: int) -> AsyncIterator[MonitoredSystem]:
     """Runs a system that is ready to answer. Its rate limit is `requests_per_minute`."""
     async with fake_triton() as triton, aiohttp.ClientSession() as session:
-        running = ExitStack()
+        options = {
+            "store": ["--store-sweep-s=1", "--store-default-ttl-s=1"],
+            "translator": [],
+            "worker": ["--worker-slots=2", "--worker-drain-s=1"],
+            "edge": ["--edge-drain-s=1", f"--edge-requests-per-minute={requests_per_minute}"],
+        }
+        processes = Processes(write_profile(folder, triton.endpoint), options)
         try:
-            url, ports = await asyncio.to_thread(_start, running, folder, triton.endpoint, requests_per_minute)
-            server = running.enter_context(prometheus(folder, ports, rules()))
-            yield MonitoredSystem(Http(session, url), triton, server)
+            await asyncio.to_thread(processes.start)
+            with prometheus(folder, processes.metrics_ports, rules()) as server:
+                yield MonitoredSystem(Http(session, processes.url), triton, server)
         finally:
-            await asyncio.to_thread(running.close)
+            await asyncio.to_thread(processes.stop)
 
 
 async def load(system: MonitoredSystem, name: str = "", *, pause_s: float = 0.0) -> None:
@@ -92,35 +97,3 @@ async def _hang_up(http: Http) -> None:
     body = {"model": "m", "input": "Hello.", "stream": True}
     async with http.session.post(f"{http.url}/v1/responses", json=body) as answer:
         await answer.content.readany()
-
-
-def _start(running: ExitStack, folder: Path, endpoint: str, requests_per_minute: int) -> tuple[str, dict[str, int]]:
-    profiles = folder / "profiles"
-    profiles.mkdir()
-    directory = write_directory(folder / "model")
-    profile = f'name = "m"\ndirectory = "{directory}"\nendpoint = "{endpoint}"\nengine = "triton_tokens"\n'
-    (profiles / "m.toml").write_text(profile)
-    store, translator, *ports = free_ports(6)
-    where = {
-        target: [f"--{target}-store={HOST}:{store}", f"--{target}-translator={HOST}:{translator}"]
-        for target in ("edge", "worker")
-    }
-    options = {
-        "store": [f"--store-port={store}", "--store-url=memory://", "--store-sweep-s=1", "--store-default-ttl-s=1"],
-        "translator": [f"--translator-port={translator}", f"--translator-profiles={profiles}"],
-        "worker": ["--worker-slots=2", "--worker-drain-s=1", *where["worker"]],
-        "edge": [
-            "--edge-port=0",
-            "--edge-drain-s=1",
-            f"--edge-requests-per-minute={requests_per_minute}",
-            *where["edge"],
-        ],
-    }
-    metrics = dict(zip(options, ports, strict=True))
-    commands = {}
-    for target, more in options.items():
-        commands[target] = Command("serve", f"--target={target}", f"--metrics-port={metrics[target]}", *more)
-        running.callback(commands[target].stop)
-    for target, command in commands.items():
-        command.wait_for(rf"^{target}\b")
-    return commands["edge"].wait_for(r"^edge +(http://\S+)/v1")[1], metrics

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from tests.support.balancer import Balancer
 from tests.support.ports import free_ports
 from tests.support.redis_servers import redis_server
-from tests.support.served_models import write_directory
+from tests.support.served_models import write_profile
 from tests.support.service_names import ServiceNames
 from tests.support.system import Command
 from tests.support.waiting import WAIT_MAX_S
@@ -160,7 +160,7 @@ async def fleet(
         }
         options = {
             "store": (f"--store-url={store_url}",),
-            "translator": (f"--translator-profiles={_profiles(folder, triton_endpoint)}",),
+            "translator": (f"--translator-profiles={write_profile(folder, triton_endpoint)}",),
             "edge": (*where["edge"], *edge_options),
             "worker": (f"--worker-slots={WORKER_SLOTS}", *where["worker"], *worker_options),
         }
@@ -178,13 +178,3 @@ async def fleet(
             yield replicas
         finally:
             await replicas.balancer.stop()
-
-
-def _profiles(folder: Path, triton_endpoint: str) -> Path:
-    profiles = folder / "profiles"
-    profiles.mkdir()
-    directory = write_directory(folder / "model")
-    (profiles / "m.toml").write_text(
-        f'name = "m"\ndirectory = "{directory}"\nendpoint = "{triton_endpoint}"\nengine = "triton_tokens"\n'
-    )
-    return profiles

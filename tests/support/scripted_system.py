@@ -13,26 +13,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
-import aiohttp
-
-from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.flow import Flow
-from antiphon_core.ids import RandomIds
-from antiphon_core.rpc.methods import STORE, TRANSLATOR
-from antiphon_core.rpc.server import RpcServer
-from antiphon_core.sealing_keys import SealingKeys
-from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings, WorkerSettings
-from antiphon_edge.turn_settings import SEALED_TTL_S
-from antiphon_store.backends.registry import row_backend
-from antiphon_store.server import handlers as store_handlers
-from antiphon_store.service import StoreService
-from antiphon_translator.engines.base import Deliver, Engine
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
     EngineChunk,
@@ -48,12 +34,10 @@ from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.prompt.prompt import PromptEncoder
-from antiphon_translator.server import handlers as translator_handlers
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread
+from tests.support.in_process import running
 from tests.support.prompts import ids_in, images_in, text_in
 from tests.support.scripted_answers import CONTROL_TOKENS, END, IMAGE, TEMPLATE, answer, gives_up
 from tests.support.served_models import model
@@ -161,47 +145,14 @@ class ScriptedSystem:
 
 
 @asynccontextmanager
-async def served(
-    models: Sequence[tuple[ServedModel, Engine]],
-    *,
-    store_url: str = "memory://",
-    rpc: RpcServer | None = None,
-    **settings: Any,
-) -> AsyncIterator[EdgeServer]:
-    """Runs store, translator, edge and a worker with these models, ready to answer. `settings` are the edge's. The
-    store and the translator are also added to `rpc`, which is not started yet."""
-    backend, clock, ids = row_backend(store_url), SystemClock(), RandomIds()
-    sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
-    await backend.open()
-    store, translator = StoreService(backend), TranslatorService(TranslatorSettings(), clock=clock)
-    for served_model, engine in models:
-        translator.add(served_model, engine)
-    if rpc is not None:
-        rpc.add(STORE, store_handlers(store), ready=store.ready)
-        rpc.add(TRANSLATOR, translator_handlers(translator), ready=translator.ready)
-    edge_settings = EdgeSettings(**({"port": 0, "drain_s": 1.0} | settings))
-    server = EdgeServer(edge_settings, store, translator, clock=clock, ids=ids, sealer=sealer)
-    worker = Worker(WorkerSettings(drain_s=1.0), store, translator, clock=clock, ids=ids, sealer=sealer)
-    await server.start()
-    await worker.start()
-    try:
-        yield server
-    finally:
-        await worker.stop()
-        await server.stop()
-        await translator.close()
-        await backend.close()
-
-
-@asynccontextmanager
 async def scripted_system(
     *, port: int = 0, context_length: int = 100_000, hosted_tools: Literal["refuse", "drop"] = "refuse"
 ) -> AsyncIterator[ScriptedSystem]:
     """Runs a scripted system that is ready to answer."""
     models = scripted_models(context_length)
     (_, engine), (_, seer) = models
-    async with served(models, port=port, hosted_tools=hosted_tools) as server, aiohttp.ClientSession() as session:
-        yield ScriptedSystem(server, engine, seer, Http(session, server.url))
+    async with running(*models, workers=1, port=port, hosted_tools=hosted_tools) as system:
+        yield ScriptedSystem(system.server, engine, seer, system.http)
 
 
 @contextmanager

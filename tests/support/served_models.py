@@ -77,6 +77,17 @@ def write_directory(target: Path, *, short: bool = False) -> Path:
     return target
 
 
+def write_profile(folder: Path, endpoint: str, **members: str) -> Path:
+    """Writes the profile of SmolLM2 as a model `m` behind a Triton, and its model directory. `members` replace members
+    of the profile. Returns the folder of the profile."""
+    profiles = folder / "profiles"
+    profiles.mkdir(parents=True)
+    directory = write_directory(folder / "model")
+    values = {"name": "m", "directory": str(directory), "endpoint": endpoint, "engine": "triton_tokens"} | members
+    (profiles / "m.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in values.items()))
+    return profiles
+
+
 def prompt_of(ids: Sequence[int], *tools: Tool) -> TurnPrompt:
     """Returns a prompt with these ids, for a model that may call these tools."""
     encoded = EncodedPrompt([""], len(ids), ids)

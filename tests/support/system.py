@@ -14,15 +14,18 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from tests.support.children import start_child
+from tests.support.ports import HOST, free_ports
 
 START_TIMEOUT_S = 240.0  # the first start on a fresh machine downloads Triton and the model
 STOP_TIMEOUT_S = 100.0
+_PARTS = ("store", "translator", "edge")
+"""The targets that listen."""
 
 
 class Command:
@@ -119,6 +122,68 @@ class System:
 
 
 @contextmanager
+def serve(target: str, *options: str, prefix: Sequence[str] = ()) -> Iterator[tuple[Command, str]]:
+    """Runs one target on a free port until it is ready. Yields the command and its address."""
+    command = Command("serve", f"--target={target}", f"--{target}-port=0", *options, prefix=prefix)
+    try:
+        yield command, command.wait_for(rf"^{target} +(?:http://)?([^\s/]+:\d+)")[1]
+    finally:
+        command.stop()
+
+
+class Processes:
+    """Targets of Antiphon that know each other, each in its own process. Their ports are chosen before they start, so
+    that each can be started again."""
+
+    def __init__(
+        self,
+        profiles: Path,
+        options: Mapping[str, Sequence[str]],
+        *,
+        environ: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`options` are further options by target. The store is in memory unless its options say otherwise."""
+        self.ports = dict(zip(_PARTS, free_ports(len(_PARTS)), strict=True))
+        self.metrics_ports = dict(zip(options, free_ports(len(options)), strict=True))
+        self.commands: dict[str, Command] = {}
+        self._environ = environ
+        known = {
+            "store": [f"--store-port={self.ports['store']}", "--store-url=memory://"],
+            "translator": [f"--translator-port={self.ports['translator']}", f"--translator-profiles={profiles}"],
+            "edge": [f"--edge-port={self.ports['edge']}", *self._peers("edge")],
+            "worker": self._peers("worker"),
+        }
+        self._arguments = {
+            target: [f"--metrics-port={port}", *known[target], *options[target]]
+            for target, port in self.metrics_ports.items()
+        }
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.ports['edge']}"
+
+    def metrics_url(self, target: str) -> str:
+        return f"http://{HOST}:{self.metrics_ports[target]}/metrics"
+
+    def start(self, *targets: str) -> None:
+        """Starts these targets, or all, and waits until they are ready."""
+        started = targets or tuple(self._arguments)
+        for target in started:
+            self.commands[target] = Command(
+                "serve", f"--target={target}", *self._arguments[target], environ=self._environ
+            )
+        for target in started:
+            self.commands[target].wait_for(rf"^{target}\b")
+
+    def stop(self) -> None:
+        for command in reversed(self.commands.values()):
+            command.stop()
+
+    def _peers(self, target: str) -> list[str]:
+        return [f"--{target}-{peer}={HOST}:{self.ports[peer]}" for peer in ("store", "translator")]
+
+
+@contextmanager
 def up(data: Path, *options: str) -> Iterator[System]:
     """Runs `antiphon up` on free ports until it is ready to answer."""
     command = Command("up", "--port", "0", "--data", str(data), *options)
@@ -134,25 +199,14 @@ def up(data: Path, *options: str) -> Iterator[System]:
 @contextmanager
 def split(data: Path, *, profiles: Path, model: str, options: Sequence[str] = ()) -> Iterator[System]:
     """Runs the three targets as three processes, with the model profiles of a running `up`."""
-    with ExitStack() as running:
-
-        def serve(target: str, *more: str) -> Command:
-            command = Command("serve", f"--target={target}", *more, *options)
-            running.callback(command.stop)
-            return command
-
-        data.mkdir(parents=True, exist_ok=True)
-        store = serve("store", "--store-port=0", f"--store-url=sqlite:///{data / 'store.db'}")
-        translator = serve("translator", "--translator-port=0", f"--translator-profiles={profiles}")
-        store_address = store.wait_for(r"^store +(\S+:\d+)")[1]
-        translator_address = translator.wait_for(r"^translator +(\S+:\d+)")[1]
-        edge = serve(
-            "edge", "--edge-port=0", f"--edge-store={store_address}", f"--edge-translator={translator_address}"
-        )
-        url = edge.wait_for(r"^edge +(http://\S+)/v1")[1]
-        yield System(
-            url=url,
-            data=data,
-            model=model,
-            commands={"store": store, "translator": translator, "edge": edge},
-        )
+    data.mkdir(parents=True, exist_ok=True)
+    with (
+        serve("store", f"--store-url=sqlite:///{data / 'store.db'}", *options) as (store, store_address),
+        serve("translator", f"--translator-profiles={profiles}", *options) as (translator, translator_address),
+        serve("edge", f"--edge-store={store_address}", f"--edge-translator={translator_address}", *options) as (
+            edge,
+            edge_address,
+        ),
+    ):
+        commands = {"store": store, "translator": translator, "edge": edge}
+        yield System(url=f"http://{edge_address}", data=data, model=model, commands=commands)

@@ -7,34 +7,24 @@ The vocabulary is SmolLM2's.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import aiohttp
-
-from antiphon_core.clock import SystemClock
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, loads
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
-from antiphon_store.backends.registry import row_backend
-from antiphon_store.service import StoreService
-from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
 from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.templates import jinja
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.fake_chat import FakeChat, delta, ending, fake_chat
 from tests.support.http import Http
+from tests.support.in_process import running
 from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, tokenizer, write_directory
 
@@ -97,8 +87,8 @@ async def by_tokens(template: str) -> AsyncIterator[TemplatedSystem]:
     def prompts() -> Sequence[str]:
         return [model.tokenizer.decode(ids_in(request)) for request in engine.requests]
 
-    async with running(model, engine) as http:
-        yield TemplatedSystem(http, prompts)
+    async with running((model, engine)) as system:
+        yield TemplatedSystem(system.http, prompts)
 
 
 @asynccontextmanager
@@ -110,8 +100,8 @@ async def by_chat(template: str, *, is_seen: bool = True, **members: Any) -> Asy
         members |= {"engine": "openai_chat"}
         profile = profiles.from_values({"name": "m", "endpoint": fake.endpoint} | members)
         model = _loaded(template if is_seen else None, endpoint="http://chat:8000/v1", **members)
-        async with running(model, OpenAIChatEngine(profile)) as http:
-            yield TemplatedSystem(http, lambda: fake.prompts, fake)
+        async with running((model, OpenAIChatEngine(profile))) as system:
+            yield TemplatedSystem(system.http, lambda: fake.prompts, fake)
 
 
 @cache
@@ -124,22 +114,3 @@ def _loaded(template: str | None, **members: Any) -> ServedModel:
             (directory / "chat_template.jinja").write_text(source_of(template), "utf-8")
             members |= {"directory": str(directory)}
         return served_model.load(profiles.from_values({"name": "m"} | members))
-
-
-@asynccontextmanager
-async def running(model: ServedModel, engine: Engine) -> AsyncIterator[Http]:
-    """Runs edge, store and translator with one model."""
-    backend, clock = row_backend("memory://"), SystemClock()
-    await backend.open()
-    translator = TranslatorService(TranslatorSettings(), clock=clock)
-    translator.add(model, engine)
-    server = EdgeServer(
-        EdgeSettings(port=0, drain_s=1.0), StoreService(backend), translator, clock=clock, ids=RandomIds()
-    )
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(backend.close)
-        stack.push_async_callback(translator.close)
-        await server.start()
-        stack.push_async_callback(server.stop)
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Http(session, server.url)

@@ -12,20 +12,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
-
 from antiphon_core.clock import Clock, ManualClock, SystemClock
 from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.flow import Flow
-from antiphon_core.ids import RandomIds
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
-from antiphon_core.sealing_keys import SealingKeys
-from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings, WorkerSettings
-from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
@@ -34,8 +25,7 @@ from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import GenerationRequest, Level, TokenChunk
 from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
-from tests.support.http import Http
+from tests.support.in_process import System, running, translator_of
 from tests.support.prompts import ids_in
 from tests.support.reasoning_model import END_ID, TOKENIZER, reasoning_model
 from tests.support.small_vocabulary import ids_of
@@ -157,31 +147,16 @@ class LosableTranslator:
 
 
 def losable(sayer: Sayer, clock: Clock | None = None) -> LosableTranslator:
-    service = TranslatorService(TranslatorSettings(), clock=clock or ManualClock())
-    service.add(reasoning_model(), sayer)
-    return LosableTranslator(service)
+    return LosableTranslator(translator_of((reasoning_model(), sayer), clock=clock or ManualClock()))
 
 
-@dataclass
-class Edges:
-    """Edges over one store, and an HTTP client to each."""
+@dataclass(frozen=True)
+class Edges(System):
+    """Edges over one store, with the model and the translator behind them."""
 
-    https: list[Http]
-    servers: list[EdgeServer]
-    sayer: Sayer
     translator: LosableTranslator
+    sayer: Sayer
     backend: FaultyStore
-    store: FullStore
-
-    @property
-    def http(self) -> Http:
-        return self.https[0]
-
-    async def create(self, **members: Any) -> Any:
-        """Creates a response and returns it when it is complete."""
-        answer = await self.http.create(**({"model": "m", "input": "hi"} | members))
-        assert answer.status == 200, answer.body
-        return answer.json
 
     @property
     def prompt(self) -> str:
@@ -191,40 +166,22 @@ class Edges:
 
 @asynccontextmanager
 async def thinking_edges(
-    *said: str, count: int = 1, engine: RowBackend | None = None, drain_s: float = 1.0, **door: Any
+    *said: str, count: int = 1, rows: RowBackend | None = None, **settings: Any
 ) -> AsyncIterator[Edges]:
-    """Runs edges over one store. `engine` is the backend of the store, by default memory; `door` are members of
-    AccessSettings."""
-    rows, clock = engine or row_backend("memory://"), SystemClock()
-    backend = FaultyStore(StoreService(rows))
+    """Runs edges over one store. `rows` are those of the store, by default in memory."""
     sayer = Sayer(*said)
-    translator = losable(sayer, clock)
-    async with AsyncExitStack() as stack:
+    translator = losable(sayer, SystemClock())
+    store = StoreService(rows or row_backend("memory://"))
+    backend = FaultyStore(store)
+
+    def connection(_store: FullStore) -> FullStore:
+        return FaultyStore(store, backend.planned)
+
+    async with AsyncExitStack() as life:
         await backend.open()
-        stack.push_async_callback(backend.close)
-        stack.push_async_callback(translator.inner.close)
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        servers = []
-        for _ in range(count):
-            settings = EdgeSettings(port=0, drain_s=drain_s, **door)
-            store = FaultyStore(StoreService(rows), backend.planned)
-            server = EdgeServer(settings, store, translator, clock=clock, ids=RandomIds())
-            await server.start()
-            stack.push_async_callback(server.stop)
-            servers.append(server)
-        https = [Http(session, server.url) for server in servers]
-        yield Edges(https, servers, sayer, translator, backend, backend)
-
-
-@asynccontextmanager
-async def worker(edges: Edges) -> AsyncIterator[None]:
-    """Runs a worker for the background responses of these edges until the block is left."""
-    clock = SystemClock()
-    sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
-    settings = WorkerSettings(slots=2, drain_s=1)
-    part = Worker(settings, edges.store, edges.translator, clock=clock, ids=RandomIds(), sealer=sealer)
-    await part.start()
-    try:
-        yield
-    finally:
-        await part.stop()
+        life.push_async_callback(backend.close)
+        life.push_async_callback(translator.inner.close)
+        system = await life.enter_async_context(
+            running(translator=translator, store=backend, edges=count, connection=connection, **settings)
+        )
+        yield Edges(**vars(system), sayer=sayer, backend=backend)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,8 @@ from tests.support.fake_triton import FakeTriton, fake_triton
 from tests.support.http import Answer, Http, RetryingHttp
 from tests.support.phoenix.exported import ExportedSpan, spans_of
 from tests.support.phoenix.server import Phoenix, phoenix
-from tests.support.ports import HOST, free_ports
-from tests.support.served_models import END_ID, tokenizer, write_directory
-from tests.support.system import Command
+from tests.support.served_models import END_ID, tokenizer, write_profile
+from tests.support.system import Command, Processes
 from tests.support.waiting import until
 
 PROMPT, WORD, METADATA = "canary-prompt-51c0", "canary-answer-51c0", "canary-metadata-51c0"
@@ -143,39 +142,18 @@ async def _fleet(
     folder: Path, engine: str, environ: Mapping[str, str], session: aiohttp.ClientSession
 ) -> AsyncIterator[_Fleet]:
     """Runs store, translator, edge and worker, which export their remaining spans before the block ends."""
-    running = ExitStack()
-    try:
-        commands, metrics = await asyncio.to_thread(_start, running, folder, engine, environ)
-        url = commands["edge"].wait_for(r"^edge +(http://\S+)/v1")[1]
-        yield _Fleet(RetryingHttp(session, url), commands, metrics)
-    finally:
-        await asyncio.to_thread(running.close)
-    await until(lambda: not any(command.is_printing for command in commands.values()), "all lines are read")
-
-
-def _start(
-    running: ExitStack, folder: Path, engine: str, environ: Mapping[str, str]
-) -> tuple[dict[str, Command], dict[str, str]]:
-    profiles = folder / "profiles"
-    profiles.mkdir()
-    profile = f'name = "m"\ndirectory = "{write_directory(folder / "model")}"\nendpoint = "{engine}"\n'
-    (profiles / "m.toml").write_text(profile + 'engine = "triton_tokens"\n')
-    store, translator, *ports = free_ports(6)
-    where = {
-        target: [f"--{target}-store={HOST}:{store}", f"--{target}-translator={HOST}:{translator}"]
-        for target in ("edge", "worker")
-    }
     options = {
-        "store": [f"--store-port={store}", "--store-url=memory://"],
-        "translator": [f"--translator-port={translator}", f"--translator-profiles={profiles}"],
-        "edge": ["--edge-port=0", "--edge-drain-s=1", *where["edge"]],
-        "worker": ["--worker-slots=1", "--worker-drain-s=1", *where["worker"]],
+        "store": [],
+        "translator": [],
+        "edge": ["--edge-drain-s=1"],
+        "worker": ["--worker-slots=1", "--worker-drain-s=1"],
     }
-    commands = {}
-    for (target, more), port in zip(options.items(), ports, strict=True):
-        given = ["--log-json=true", f"--metrics-port={port}", *more]
-        commands[target] = Command("serve", f"--target={target}", *given, environ=environ)
-        running.callback(commands[target].stop)
-    for target, command in commands.items():
-        command.wait_for(rf"^{target}\b")
-    return commands, {target: f"http://{HOST}:{port}/metrics" for target, port in zip(options, ports, strict=True)}
+    logged = {target: ["--log-json=true", *more] for target, more in options.items()}
+    processes = Processes(write_profile(folder, engine), logged, environ=environ)
+    try:
+        await asyncio.to_thread(processes.start)
+        metrics = {target: processes.metrics_url(target) for target in options}
+        yield _Fleet(RetryingHttp(session, processes.url), processes.commands, metrics)
+    finally:
+        await asyncio.to_thread(processes.stop)
+    await until(lambda: not any(each.is_printing for each in processes.commands.values()), "all lines are read")

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from antiphon_core import events
-from antiphon_core.clock import SystemClock
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch, Turn
@@ -23,7 +22,7 @@ from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
+from tests.support.in_process import translator_of
 from tests.support.pushed import generated
 from tests.support.served_models import model
 from tests.support.triton import CONTEXT_LENGTH, RunningTriton
@@ -68,8 +67,7 @@ def engine_on(*servers: RunningTriton, name: str, **changes: object) -> Engine:
 @asynccontextmanager
 async def serving(engine: Engine, **changes: object) -> AsyncIterator[TranslatorService]:
     """Runs a translator whose model `m` is SmolLM2, with changes, on this engine. Both are closed at the end."""
-    service = TranslatorService(TranslatorSettings(), clock=SystemClock())
-    service.add(model(**({"context_length": CONTEXT_LENGTH} | changes)), engine)
+    service = translator_of((model(**({"context_length": CONTEXT_LENGTH} | changes)), engine))
     try:
         yield service
     finally:

@@ -4,15 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from antiphon_core.clock import SystemClock
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
 from antiphon_translator.client import TranslatorClient, Transport
 from antiphon_translator.engines.scripted import ScriptedEngine
 from antiphon_translator.server import handlers
-from antiphon_translator.service import TranslatorService
-from antiphon_translator.settings import TranslatorSettings
 from tests.contract.translator.suite import Served, TranslatorSuite
+from tests.support.in_process import translator_of
 from tests.support.served_models import model
 
 
@@ -20,9 +18,8 @@ from tests.support.served_models import model
 class TestRemote(TranslatorSuite):
     @pytest.fixture
     async def served(self, transport: Transport) -> AsyncIterator[Served]:
-        service = TranslatorService(TranslatorSettings(), clock=SystemClock())
         engine = ScriptedEngine([])
-        service.add(model(), engine)
+        service = translator_of((model(), engine))
         server = RpcServer()
         server.add(TRANSLATOR, handlers(service), ready=service.ready)
         port = await server.start("127.0.0.1", 0)

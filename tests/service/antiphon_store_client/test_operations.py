@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_store_client import NotFound, new_conversation_id, new_response_id, v1
 from tests.support.scripted_store import FACES, EitherFace, Opener
-from tests.support.system import Command
+from tests.support.system import serve
 from tests.support.waiting import WAIT_MAX_S
 
 HELLO = {"type": "message", "role": "user", "content": "Hello."}
@@ -17,11 +17,8 @@ DONE = v1.RESPONSE_STATUS_COMPLETED
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://")
-    try:
-        yield command.wait_for(r"^store +(\S+:\d+)")[1]
-    finally:
-        command.stop()
+    with serve("store", "--store-url=memory://") as (_, address):
+        yield address
 
 
 @pytest.fixture(params=FACES, ids=["blocking", "asyncio"])

@@ -18,10 +18,16 @@ from pathlib import Path
 
 from antiphon_core.event_loop import run
 from antiphon_core.logs import LogSettings, configure
+from antiphon_core.rpc.methods import STORE, TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
+from antiphon_store.backends.registry import row_backend
+from antiphon_store.server import handlers as store_handlers
+from antiphon_store.service import StoreService
+from antiphon_translator.server import handlers as translator_handlers
 from tests.clients.http_fuzz import known_ids
 from tests.support.children import start_child
-from tests.support.scripted_system import scripted_models, served
+from tests.support.in_process import running
+from tests.support.scripted_system import scripted_models
 
 _FAULT = re.compile(r'"level":"(ERROR|CRITICAL)"|Traceback|Logging error|never (retrieved|awaited)')
 READ_TIMEOUT_S = 2.0
@@ -74,10 +80,13 @@ def malformed_target(folder: Path) -> Iterator[MalformedTarget]:
 async def _serve(database: str) -> None:
     configure(LogSettings(json=True))
     rpc = RpcServer()
-    settings = {"port": 0, "read_timeout_s": READ_TIMEOUT_S}
-    async with served(scripted_models(keeps=False), store_url=f"sqlite:///{database}", rpc=rpc, **settings) as server:
+    models, store = scripted_models(keeps=False), StoreService(row_backend(f"sqlite:///{database}"))
+    await store.open()
+    async with running(*models, store=store, workers=1, read_timeout_s=READ_TIMEOUT_S) as system:
+        rpc.add(STORE, store_handlers(store), ready=store.ready)
+        rpc.add(TRANSLATOR, translator_handlers(system.translator), ready=system.translator.ready)
         port = await rpc.start("127.0.0.1", 0)
-        print(json.dumps({"url": server.url, "rpc": f"127.0.0.1:{port}"}), flush=True)
+        print(json.dumps({"url": system.url, "rpc": f"127.0.0.1:{port}"}), flush=True)
         await asyncio.Event().wait()
 
 

@@ -25,7 +25,8 @@ from antiphon_store.service import StoreService
 from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
-from tests.support.thinking_edges import thinking_edges, worker
+from tests.support.in_process import worker
+from tests.support.thinking_edges import thinking_edges
 from tests.support.waiting import until
 
 UNKNOWN = "resp_" + "0" * 48
