@@ -35,6 +35,7 @@ from antiphon_store.rows.model import (
     Span,
     Unfile,
 )
+from antiphon_store.rows.remote import RemoteBackend
 from antiphon_store.rows.view import View
 
 NOW_MS = 1_000
@@ -118,8 +119,8 @@ def _shown(change: Change) -> tuple[Any, ...]:
             return ("delete_below", *change)
 
 
-class SpiedRows:
-    """A row backend in memory that records its calls and runs a test's callbacks between them."""
+class SpiedRows(RemoteBackend):
+    """Rows in memory behind a remote backend that records its calls and runs a test's callbacks between them."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.rows = MemoryRows(clock)

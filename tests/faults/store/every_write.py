@@ -314,7 +314,7 @@ async def the_oldest_job(world: World) -> Scene:
 async def of_a_tenant_missing_in_the_line(world: World) -> Scene:
     """The job is committed, but its tenant is not in the line of the workers yet."""
     draft = jobs.new_draft(queue=DISPATCH_QUEUE)
-    await world.peer._trees.decide(_committed, world.tenant, draft.id, draft)
+    await world.peer._trees.change(_committed, world.tenant, draft.id, draft)
 
     async def look() -> object:
         return (await world.peer.queue_head(limit=1_000)).due

@@ -16,7 +16,8 @@ from antiphon_core.errors import StoreUnavailable
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.local import LocalBackend
 from antiphon_store.rows.local_rows import LocalRows, NamedRow
-from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Ref, Row, Span, Value
+from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Payload, Ref, Row, Span, Value
+from antiphon_store.rows.view import Decision
 
 SHORT_LIST_LINES = 8  # an index of so many entries is searched without a dictionary
 
@@ -92,6 +93,16 @@ class MemoryRows(LocalBackend):
         return sorted(
             {tenant for (tenant, index, _), found in self.tenant_wide.items() if index is Index.ENDS and found.lines}
         )
+
+    async def decide(
+        self,
+        partition: Partition,
+        decision: Decision[_Answer],
+        *,
+        only_reads: bool = False,
+        payload: Payload = Payload.ALL,
+    ) -> _Answer:
+        return _TreeRows(self, partition, self._now_ms()).decide(decision)
 
     async def step(self, partition: Partition, work: Callable[[LocalRows], _Answer], *, only_reads: bool) -> _Answer:
         return work(_TreeRows(self, partition, self._now_ms()))

@@ -44,6 +44,7 @@ from antiphon_store.rows.model import (
     named_node,
     size_of,
 )
+from antiphon_store.rows.remote import RemoteBackend
 
 SEALED_FIELDS: Mapping[Kind, Sequence[str]] = {
     Kind.NODE: ("items_crc", "body_crc"),
@@ -56,15 +57,19 @@ _OF_PAYLOAD = {"items_crc": Payload.ITEMS, "body_crc": Payload.ALL}
 ITEMS, BODY = "items", "body"
 
 
-class SealedRows:
+class SealedRows(RemoteBackend):
     """Implements `rows.backend.RowBackend` over any other row backend, `unopened`, whose rows are sealed."""
 
     def __init__(self, inner: RowBackend, cipher: PayloadCipher) -> None:
-        self.unopened = self._inner = inner
+        self._inner = inner
         self._cipher = cipher
         self.open, self.close, self.ready = inner.open, inner.close, inner.ready
         self.children, self.subtree, self.ancestors = inner.children, inner.subtree, inner.ancestors  # no payloads
         self.take_due, self.tenants = inner.take_due, inner.tenants
+
+    @property
+    def unopened(self) -> RowBackend:
+        return self._inner
 
     @property
     def durability(self) -> Durability:

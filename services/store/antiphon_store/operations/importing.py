@@ -22,7 +22,6 @@ from antiphon_store.operations.rows_by_name import BATCH_BYTES
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import Maintenance, Progress
 from antiphon_store.rows.model import Condition, File, Grow, Kind, Partition, Ref, Row
-from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import Finish, View, answer, nothing
 
 ROWS_AT_ONCE = 500  # read together; their trees are written concurrently
@@ -58,11 +57,10 @@ async def import_lines(
     tenant = _tenant_of(next(parsed, {}))
     if not may_merge and [each async for each in maintenance.partitions(tenant)]:
         raise OperationError(f"Tenant '{tenant}' has data already. Give --merge to add to them.")
-    runner = DecisionRunner(rows)
     imported = Imported(0, 0)
     for lines_ in _batches(_rows(parsed)):
         trees = [(Partition(tenant, tree), list(each)) for tree, each in groupby(lines_, key=lambda line: line.tree)]
-        written = await asyncio.gather(*[_write(runner, *each) for each in trees], return_exceptions=True)
+        written = await asyncio.gather(*[_write(rows, *each) for each in trees], return_exceptions=True)
         for each in written:
             if isinstance(each, BaseException):
                 raise each
@@ -71,13 +69,13 @@ async def import_lines(
     return imported
 
 
-async def _write(runner: DecisionRunner, partition: Partition, lines: Iterable[_Line]) -> Imported:
+async def _write(rows: RowBackend, partition: Partition, lines: Iterable[_Line]) -> Imported:
     """Writes rows of one tree in order."""
     is_new = []
     for _tree, ref, row in lines:
-        stored = await runner.run(partition, partial(_add, ref=ref, row=row))
+        stored = await rows.decide(partition, partial(_add, ref=ref, row=row))
         is_new.append(stored is None)
-        await runner.run(partition, partial(_file_entries, ref=ref, row=stored or row))
+        await rows.decide(partition, partial(_file_entries, ref=ref, row=stored or row))
     return Imported(sum(is_new), len(is_new) - sum(is_new))
 
 

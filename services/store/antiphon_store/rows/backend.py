@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Payload, Program, Span
+from antiphon_store.rows.view import Decision
+
+_Answer = TypeVar("_Answer")
 
 
 class Durability(StrEnum):
@@ -30,10 +33,15 @@ class Durability(StrEnum):
 
 
 class RowBackend(Protocol):
-    """One database. Call `open` first and `close` last; in between primitives may run concurrently."""
+    """One database. Call `open` first and `close` last; in between primitives may run concurrently. `LocalBackend` and
+    `RemoteBackend` have `decide` and `unopened`."""
 
     @property
     def durability(self) -> Durability: ...
+
+    @property
+    def unopened(self) -> RowBackend:
+        """These rows with their content as it is stored, which is sealed in a store with encryption keys."""
 
     async def open(self) -> None:
         """Connects and brings the schema up to date. StoreUnavailable: its message tells the operator what is wrong."""
@@ -43,6 +51,18 @@ class RowBackend(Protocol):
 
     async def ready(self) -> None:
         """Returns if primitives would succeed now; raises StoreUnavailable with the reason otherwise."""
+
+    async def decide(
+        self,
+        partition: Partition,
+        decision: Decision[_Answer],
+        *,
+        only_reads: bool = False,
+        payload: Payload = Payload.ALL,
+    ) -> _Answer:
+        """Runs a decision over the rows of a partition, applies its program and returns its result, all in one step.
+        Raises what the decision raises, and then nothing has changed. `only_reads`: the decision changes nothing.
+        `payload`: the payloads of rows that the decision uses. StoreUnavailable: too many writers change these rows."""
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
         """Applies a program, or changes nothing and returns the reason. See `rows.model`."""

@@ -1,4 +1,4 @@
-"""Executes programs on rows in this process.
+"""Executes decisions and programs on rows in this process.
 
 A backend in memory or in a local file adds how a row and an entry are found and written.
 """
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from antiphon_store.rows.model import (
     NO_ROW,
@@ -49,9 +49,11 @@ from antiphon_store.rows.model import (
     meets,
     next_version,
 )
+from antiphon_store.rows.view import Decision, Finish, View, require_whole_chains
 
 NamedRow = tuple[str, Row]
 
+_Answer = TypeVar("_Answer")
 _SIZE = itemgetter("size")
 
 CHAIN_PART_NODES = 256
@@ -157,6 +159,23 @@ class LocalRows(ABC):
         """Called after the last change of a program."""
 
     # ---- Programs ----
+
+    def decide(self, decision: Decision[_Answer]) -> _Answer:
+        """Runs a decision and applies its program. An error of the decision itself has changed nothing."""
+        refused = Refused(self.now_ms, {})
+        while True:  # ends: a decision raises if its view says that a bound was exceeded
+            view = _LocalView(self, refused)
+            finish = decision(view)
+            program = view.program()
+            if program.guards and not all(self.has_fewer(each) for each in program.guards if isinstance(each, Fewer)):
+                refused = Refused(self.now_ms, {}, crowded=True)
+                continue
+            try:
+                answers = self.apply(program)
+                require_whole_chains(answers)
+                return finish(answers)
+            except TooLong as bound:
+                refused = Refused(self.now_ms, {}, too_long=str(bound))
 
     def has_fewer(self, fewer: Fewer) -> bool:
         return len(self.entries(fewer.of, fewer.key, Span(fewer.bound))) < fewer.bound
@@ -304,6 +323,34 @@ class LocalRows(ABC):
         index, key, entry_id, at = change
         at_ms = self.now_ms + at.plus_ms if isinstance(at, Now) else at
         self.file(index, key, entry_id, at_ms, is_new=entry_id == self._grown)
+
+
+class _LocalView(View):
+    """A view that knows every row."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: LocalRows, refused: Refused) -> None:
+        super().__init__({}, refused)
+        self._rows = rows
+
+    def test(self, kind: Kind, row_id: str, test: Condition, field: str = "", value: Value = None) -> bool:
+        return meets(test, field, value, self._rows.row(Ref(kind, row_id)), self.now_ms)
+
+    def need(self, kind: Kind, row_id: str) -> Row | None:
+        return self._rows.whole_row(Ref(kind, row_id))
+
+    def need_all(self, *refs: tuple[Kind, str]) -> list[Row | None]:
+        return [self._rows.whole_row(Ref(*each)) for each in refs]
+
+    def peek(self, kind: Kind, row_id: str) -> Row | None:
+        return self._rows.row(Ref(kind, row_id))
+
+    def answer_from(self, make: Callable[..., _Answer], *reads: Read) -> Finish[_Answer]:
+        for read in reads:
+            if type(read) is Get and read.payload:
+                self._rows.whole_row(read.ref)  # so that a later test of it does not read it without payloads first
+        return super().answer_from(make, *reads)
 
 
 _CHANGES: dict[type, Callable[[LocalRows, Any], None]] = {

@@ -43,12 +43,12 @@ class ConversationOperations(Topic):
 
         origin, first = await offload.run(read, size_bytes=work_bytes(items))
         founding = partial(conversations.create, metadata=kept_metadata, origin=origin, first=first, ttl_ms=lifetime_ms)
-        return await self._trees.decide(founding, tenant, chosen_id, incarnation=self._ids.hex(UNIQUE_DIGITS))
+        return await self._trees.change(founding, tenant, chosen_id, incarnation=self._ids.hex(UNIQUE_DIGITS))
 
     @implements(ConversationStore.delete_conversation)
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
         ttl_ms = rules.lifetime_ms(None, self._settings.default_ttl_s, None)
-        await self._trees.decide(conversations.delete, tenant, conversation_id, responses_ttl_ms=ttl_ms)
+        await self._trees.change(conversations.delete, tenant, conversation_id, responses_ttl_ms=ttl_ms)
 
     @implements(ConversationStore.add_conversation_items)
     async def add_conversation_items(
@@ -65,7 +65,7 @@ class ConversationOperations(Topic):
             return self._addition(conversation_id, entries, salt, fence, idempotency_key)
 
         addition = await offload.run(read, size_bytes=work_bytes(items))
-        return await self._trees.decide(conversations.add_items, tenant, conversation_id, addition)
+        return await self._trees.change(conversations.add_items, tenant, conversation_id, addition)
 
     @implements(ConversationStore.list_conversation_items)
     async def list_conversation_items(
@@ -84,7 +84,7 @@ class ConversationOperations(Topic):
     @implements(ConversationStore.delete_conversation_item)
     async def delete_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
         is_there = await self._find(tenant, conversation_id, item_id) is not None
-        return await self._trees.decide(conversations.delete_item, tenant, conversation_id, item_id, is_there=is_there)
+        return await self._trees.change(conversations.delete_item, tenant, conversation_id, item_id, is_there=is_there)
 
     async def _items(self, tenant: str, conversation_id: str) -> Items:
         """Reads all items. ConversationNotFound, ChainTooLong."""

@@ -191,14 +191,14 @@ class JobOperations(TenantLine):
         missing key is tried again later: neither keeps the others from being claimed."""
         claim = partial(claim, queue=queue, taken_until=ticket.taken_until)
         try:
-            return await self._trees.decide(claim, tenant, ticket.id)
+            return await self._trees.change(claim, tenant, ticket.id)
         except (InternalError, StoreUnavailable) as error:
             if "missing_key" in error.facts:
-                return await self._bare.decide(jobs.look_later, tenant, ticket.id, queue)
+                return await self._bare.change(jobs.look_later, tenant, ticket.id, queue)
             if "damaged" not in error.facts:
                 raise
         log.error("job %s ends as failed: its payload is damaged", ticket.id, extra=remedies.RESTORE_DATA)
-        return await self._bare.decide(partial(claim, is_damaged=True), tenant, ticket.id)
+        return await self._bare.change(partial(claim, is_damaged=True), tenant, ticket.id)
 
     async def _held(self, tenant: str, queue: str, holder: str) -> Sequence[Entry]:
         """Tickets of the jobs that the holder claimed last."""

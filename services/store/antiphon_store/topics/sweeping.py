@@ -106,8 +106,8 @@ class SweepOperations(Topic):
         async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id):
             if entry.at > end.made_until_ms:
                 break
-            await self._bare.decide(sweeping.limit_response, tenant, named_node(entry.id), end.expires_ms)
-        await self._bare.decide(sweeping.forget_responses_end, tenant, session_id)
+            await self._bare.change(sweeping.limit_response, tenant, named_node(entry.id), end.expires_ms)
+        await self._bare.change(sweeping.forget_responses_end, tenant, session_id)
 
     async def _reclaim_node(self, tenant: str, response_id: str, taken_until: int = 0) -> int | None:
         # In this order: a readable node may become a head, and a node that is no longer a head may have got a child.
@@ -116,7 +116,7 @@ class SweepOperations(Topic):
         sessions = await self._bare.run(partition, lineage.sessions_of, only_reads=True)
         _, children = await self._rows.page(partition, Index.CHILDREN, response_id, Span(1))
         family = Family(dead_version, item_ids, children, sessions)
-        return await self._bare.decide(sweeping.reclaim_node, tenant, response_id, family, taken_until=taken_until)
+        return await self._bare.change(sweeping.reclaim_node, tenant, response_id, family, taken_until=taken_until)
 
     async def _look_at_dead(self, tenant: str, response_id: str) -> tuple[int | None, Sequence[str]]:
         """The `v` of an unreadable node, and the ids of its items, none if they cannot be decrypted or parsed: the

@@ -20,7 +20,7 @@ class TenantLine(Topic):
     """Operations on the line of tenants that have jobs in DISPATCH_QUEUE."""
 
     async def _join_line(self, tenant: str, *, places: int = 1, only_missing: bool = False) -> None:
-        await self._trees.decide(tenant_line.join, DISPATCH_TENANT, tenant, places=places, only_missing=only_missing)
+        await self._trees.change(tenant_line.join, DISPATCH_TENANT, tenant, places=places, only_missing=only_missing)
 
     async def _claim_in_line(self, claim_of: Callable[[str], Awaitable[Job | None]]) -> Job | None:
         """Claims a job of the next tenant with `claim_of`; None when no tenant that was tried has one that is due."""
@@ -43,7 +43,7 @@ class TenantLine(Topic):
         now_ms, entries = await self._page(tenant, Index.QUEUE, DISPATCH_QUEUE, 1)
         due_at = entries[0].at if entries else None
         if due_at is None or due_at > now_ms:
-            await self._trees.decide(tenant_line.leave, DISPATCH_TENANT, tenant, seen, due_at)
+            await self._trees.change(tenant_line.leave, DISPATCH_TENANT, tenant, seen, due_at)
 
     async def _far_ahead(self, tenant: str, queue: str) -> Sequence[Entry]:
         """Entries of a queue that are further ahead than operations file them: from before the clock was set back."""

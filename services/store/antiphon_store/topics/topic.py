@@ -39,9 +39,8 @@ class Topic:
         self._settings = settings or StoreSettings()
         self._ids = ids or RandomIds()
         self._trees = Trees(rows)
-        unopened = getattr(rows, "unopened", rows)
-        self._unopened = Trees(unopened)  # whose rows stay sealed
-        self._bare = Trees(unopened, payload=Payload.NONE)  # for decisions that need no payload
+        self._unopened = Trees(rows.unopened)  # whose rows stay sealed
+        self._bare = Trees(rows.unopened, payload=Payload.NONE)  # for decisions that need no payload
         self._keys = IdempotencyKeys(self._trees)
         self._joint_requests: dict[str, JointCalls[QuotaRequest, QuotaAnswer]] = {}  # by tenant
         self._page_locks = WeakValueDictionary[str, asyncio.Lock]()  # by tenant

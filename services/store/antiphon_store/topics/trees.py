@@ -16,7 +16,6 @@ from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import lineage
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import Condition, Kind, Partition, Payload, Row
-from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import Decision, Finish, View, nothing
 from antiphon_store.rules.common import invalid
 
@@ -40,12 +39,17 @@ def session_of(fence: Fence | None, at: str = "") -> dict[str, str]:
     return {fence.session_id: f"{at}fence.session_id"} if fence is not None else {}
 
 
-class Trees(DecisionRunner):
-    """Runs decisions in the partition of a tree."""
+class Trees:
+    """Runs decisions in the partition of a tree. `payload`: the payloads of rows that they use."""
 
     def __init__(self, rows: RowBackend, *, payload: Payload = Payload.ALL) -> None:
-        super().__init__(rows, payload=payload)
+        self._rows = rows
+        self._payload = payload
         self._pointers: dict[tuple[str, str], str] = {}  # a cache: (tenant, session) -> tree
+
+    def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> Awaitable[_Answer]:
+        """Runs a decision in a partition."""
+        return self._rows.decide(partition, decision, only_reads=only_reads, payload=self._payload)
 
     def of_response(
         self, tenant: str, response_id: str, decision: Decision[_Answer], *, only_reads: bool = False
@@ -53,7 +57,7 @@ class Trees(DecisionRunner):
         """Runs a decision in the tree of a response, job or conversation."""
         return self.run(tree_of(tenant, response_id), decision, only_reads=only_reads)
 
-    def decide(
+    def change(
         self,
         rule: Callable[Concatenate[View, str, _Parameters], Finish[_Answer]],
         tenant: str,
@@ -89,7 +93,9 @@ class Trees(DecisionRunner):
                         needs = f"the ids of its responses must begin with 'resp_{place.tree}'"
                         raise invalid(field, f"Session '{session_id}' is in another tree: {needs}.")
             try:
-                return await self.run(partition, _at_home(partition, sessions, decision))
+                return await self._rows.decide(
+                    partition, _at_home(partition, sessions, decision), payload=self._payload
+                )
             except _Moved as moved:
                 self._remember(tenant, moved)
 
@@ -126,7 +132,7 @@ class Trees(DecisionRunner):
         if tree == self._pointers.get((tenant, session_id)):
             return
 
-        def decide(view: View) -> Finish[None]:
+        def name_tree(view: View) -> Finish[None]:
             row = view.need(Kind.POINTER, session_id)
             if row is not None and row.fields["tree"] != tree:
                 raise AlreadyExists.of(session_id)
@@ -135,7 +141,7 @@ class Trees(DecisionRunner):
                 view.put(Kind.POINTER, session_id, {"tree": tree})
             return nothing
 
-        await self.run(home, decide)
+        await self.run(home, name_tree)
         await self.locate(tenant, session_id)
 
     def _place(self, tenant: str, session_id: str) -> Partition:
@@ -154,7 +160,7 @@ def _at_home(partition: Partition, session_ids: Iterable[str], decision: Decisio
     """Makes the decision raise _Moved if a pointer in this partition names another tree for one of the sessions."""
     untagged = [each for each in session_ids if tree_tag(each) is None and tree_of(partition.tenant, each) == partition]
 
-    def decide(view: View) -> Finish[_Answer]:
+    def decide_at_home(view: View) -> Finish[_Answer]:
         for each in untagged:
             if not view.test(Kind.POINTER, each, Condition.ABSENT):
                 row = view.need(Kind.POINTER, each)
@@ -162,4 +168,4 @@ def _at_home(partition: Partition, session_ids: Iterable[str], decision: Decisio
                     raise _Moved(each, row.fields["tree"])
         return decision(view)
 
-    return decide if untagged else decision
+    return decide_at_home if untagged else decision

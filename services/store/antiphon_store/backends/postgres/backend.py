@@ -45,6 +45,7 @@ from antiphon_store.rows.model import (
     level_id,
     listed_place,
 )
+from antiphon_store.rows.remote import RemoteBackend
 
 # Four statements at once: one waits for the disk while another runs. Larger ones would leave processors idle.
 TOGETHER = Limits(together=16, together_bytes=2**20, runs=4)
@@ -56,7 +57,7 @@ _Answer = TypeVar("_Answer")
 _Together = Callable[[Sequence[Call]], Awaitable[Sequence[_Answer]]]
 
 
-class PostgresRows:
+class PostgresRows(RemoteBackend):
     """Implements `rows.backend.RowBackend`.
 
     `clock` replaces the server's clock in tests; with `migrate`, `open` brings the schema up to date."""

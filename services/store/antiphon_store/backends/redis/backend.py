@@ -46,6 +46,7 @@ from antiphon_store.rows.model import (
     Unfile,
     brings_rows,
 )
+from antiphon_store.rows.remote import RemoteBackend
 
 ANNOUNCE_AGAIN_S = 3600.0
 TENANTS_PER_CALL = 1000
@@ -57,7 +58,7 @@ _TAKEN = frozenset({Index.QUEUE, Index.ENDS})  # indexes for `take_due`
 _Entry = tuple[str, Argument, Argument]  # key, id and time
 
 
-class RedisRows:
+class RedisRows(RemoteBackend):
     """Implements `rows.backend.RowBackend`. Any number of processes may use the same servers.
 
     The servers' clock decides. `clock` is for tests alone, which move time by hand: with it, every client that shares

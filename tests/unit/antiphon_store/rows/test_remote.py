@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,7 @@ from antiphon_store.rows.model import (
     Ref,
     Set,
 )
-from antiphon_store.rows.runner import DecisionRunner
+from antiphon_store.rows.remote import RemoteBackend
 from antiphon_store.rows.view import Finish, View
 from tests.support.rows import SpiedRows, guards_on
 
@@ -56,12 +55,12 @@ async def test_a_decision_that_assumed_right_takes_one_program(rows: SpiedRows) 
         assert view.test(*ONE, Condition.IS, "n", 1)
         return view.answer_from(lambda row: row.items, Get(ONE, Payload.ALL))
 
-    assert await DecisionRunner(rows).run(HERE, read) == b"items"
+    assert await rows.decide(HERE, read) == b"items"
     assert rows.calls == ["transact"]
 
 
 async def test_rows_of_failed_guards_are_used_without_another_read(rows: SpiedRows) -> None:
-    assert await DecisionRunner(rows).run(HERE, add) == 2
+    assert await rows.decide(HERE, add) == 2
     (_, first), (_, second) = rows.programs
     assert guards_on(first, Kind.SESSION) == [(Condition.IS, "n", 7)]
     assert guards_on(second, Kind.SESSION) == [(Condition.IS, "v", 1)]
@@ -79,7 +78,7 @@ async def test_unknown_rows_are_fetched_with_payloads_and_the_decision_begins_ag
         total = one.fields["n"] + two.fields["n"]
         return lambda _answers: total
 
-    assert await DecisionRunner(rows).run(HERE, look) == 3
+    assert await rows.decide(HERE, look) == 3
     assert rows.calls == ["transact"]  # rows of one read need no confirmation
     assert [len(program.reads) for _, program in rows.programs] == [2]
     assert seen == [0, ManualClock().now_ms()]
@@ -91,7 +90,7 @@ async def test_an_error_about_known_rows_is_raised_at_once(rows: SpiedRows) -> N
         raise NotFound("nothing")
 
     with pytest.raises(NotFound):
-        await DecisionRunner(rows).run(HERE, refuse)
+        await rows.decide(HERE, refuse)
     assert rows.calls == ["transact"]
 
 
@@ -104,7 +103,7 @@ async def test_an_error_after_assumptions_is_raised_only_after_reading_the_assum
         raise NotFound("two")
 
     with pytest.raises(ResponseNotFound):
-        await DecisionRunner(rows).run(HERE, decide)
+        await rows.decide(HERE, decide)
     ((_, fetched),) = rows.programs
     assert [each.ref for each in fetched.reads if isinstance(each, Get)] == [ONE]
 
@@ -121,7 +120,7 @@ async def test_known_rows_are_read_again_with_the_assumed_ones(rows: SpiedRows) 
         await rows.rows.transact(HERE, Program(changes=[Put(TWO, {"n": 3})]))
 
     rows.after_transact = change_two
-    await DecisionRunner(rows).run(HERE, decide)
+    await rows.decide(HERE, decide)
     assert {each.ref for each in rows.programs[1][1].reads if isinstance(each, Get)} == {ONE, TWO}
 
 
@@ -132,7 +131,7 @@ async def test_a_lost_race_is_decided_anew(rows: SpiedRows) -> None:
             await rows.rows.transact(HERE, Program(changes=[Put(ONE, {"n": 10, "v": 7})]))
 
     rows.before_transact = meddle
-    assert await DecisionRunner(rows).run(HERE, add) == 11
+    assert await rows.decide(HERE, add) == 11
 
 
 async def test_a_decision_that_keeps_losing_races_fails_after_bounded_attempts(
@@ -149,7 +148,7 @@ async def test_a_decision_that_keeps_losing_races_fails_after_bounded_attempts(
     monkeypatch.setattr(asyncio, "sleep", pause)
     rows.before_transact = meddle
     with pytest.raises(StoreUnavailable):
-        await DecisionRunner(rows).run(HERE, add)
+        await rows.decide(HERE, add)
     assert 10 <= len(rows.calls) <= 1000
     assert paused  # later attempts wait
     assert len(paused) < len(rows.calls)  # the first attempts do not wait
@@ -161,7 +160,7 @@ async def test_an_error_of_the_backend_is_not_retried(rows: SpiedRows) -> None:
 
     rows.before_transact = fail
     with pytest.raises(StoreUnavailable, match="down"):
-        await DecisionRunner(rows).run(HERE, add)
+        await rows.decide(HERE, add)
     assert rows.calls == ["transact"]
 
 
@@ -169,7 +168,7 @@ async def test_a_decision_without_rows_takes_at_most_one_call(rows: SpiedRows) -
     def idle(_view: View) -> Finish[str]:
         return lambda _answers: "idle"
 
-    assert await DecisionRunner(rows).run(HERE, idle) == "idle"
+    assert await rows.decide(HERE, idle) == "idle"
     assert len(rows.calls) <= 1
 
 
@@ -177,11 +176,10 @@ async def test_a_decision_without_rows_takes_at_most_one_call(rows: SpiedRows) -
 async def test_a_chain_with_a_missing_response_is_an_error_that_names_its_last_one(payload: Payload) -> None:
     chain = ChainRows(["a", "c"], [{"depth": 0}, {"depth": 2}], [b"", b""], [b"", b""])
 
-    class Damaged:
+    class Damaged(RemoteBackend):
         async def transact(self, _partition: Partition, _program: Program) -> Applied:
             return Applied(1, [chain])
 
-    backend: Any = Damaged()
     decide = lambda view: view.answer_from(list, Chain("c", payload, 10, 10))  # noqa: E731
     with pytest.raises(InternalError, match="'c' is damaged"):
-        await DecisionRunner(backend).run(Partition("t", "tree"), decide, only_reads=True)
+        await Damaged().decide(Partition("t", "tree"), decide, only_reads=True)

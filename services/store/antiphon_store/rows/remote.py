@@ -1,0 +1,84 @@
+"""Decisions on the rows of a database that is not in this process: retried with the rows whose guards failed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from antiphon_core import offload
+from antiphon_core.errors import AntiphonError, StoreUnavailable
+from antiphon_store.rows.model import Applied, Get, Outcome, Partition, Payload, Program, Ref, Refused, Row, size_of
+from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View, require_whole_chains
+
+if TYPE_CHECKING:
+    from antiphon_store.rows.backend import RowBackend
+
+ATTEMPTS_MAX = 100  # an attempt fails only when another writer succeeded
+QUICK_ATTEMPTS = 3  # before later attempts there is a random pause
+PAUSE_S_MAX = 0.01
+
+_Answer = TypeVar("_Answer")
+
+
+class RemoteBackend(ABC):
+    """The decisions of `rows.backend.RowBackend`, over the backend's `transact`. A decision that sees large payloads
+    runs in a thread, because it may parse them."""
+
+    @property
+    def unopened(self) -> RowBackend:
+        return cast("RowBackend", self)  # each subclass is one
+
+    @abstractmethod
+    async def transact(self, partition: Partition, program: Program) -> Outcome: ...
+
+    async def decide(
+        self,
+        partition: Partition,
+        decision: Decision[_Answer],
+        *,
+        only_reads: bool = False,
+        payload: Payload = Payload.ALL,
+    ) -> _Answer:
+        known: dict[Ref, Row | None] = {}
+        refused = NOTHING_REFUSED
+        of_one_moment = True  # an answer or an error must not mix rows of different moments
+        for attempt in range(ATTEMPTS_MAX):
+            view = View(known, refused)
+            try:
+                finish = await offload.run(partial(decision, view), size_bytes=sum(map(size_of, known.values())))
+            except UnknownRow as missing:
+                refused = await _read_into(self, partition, {*known, *missing.refs}, known, payload)
+                of_one_moment = True
+                continue
+            except AntiphonError:
+                if of_one_moment and not view.assumed:
+                    raise
+                refused = await _read_into(self, partition, {*known, *view.assumed}, known, payload)
+                of_one_moment = True
+                continue
+            if known and of_one_moment and not view.has_effects and not view.assumed:
+                return finish(())
+            outcome = await self.transact(partition, view.program())
+            if isinstance(outcome, Applied):
+                require_whole_chains(outcome.answers)
+                return finish(outcome.answers)
+            refused = outcome
+            of_one_moment = known.keys() <= view.pinned | outcome.rows.keys()  # pinned rows not returned are unchanged
+            known.update(outcome.rows)
+            if attempt >= QUICK_ATTEMPTS:
+                await asyncio.sleep(random.uniform(0, PAUSE_S_MAX))  # noqa: S311 - spreads writers, not for security
+        raise StoreUnavailable("The store is overloaded: too many writers change the same data. Try again later.")
+
+
+async def _read_into(
+    backend: RemoteBackend, partition: Partition, refs: Collection[Ref], known: dict[Ref, Row | None], payload: Payload
+) -> Refused:
+    """Reads rows into `known`. Returns the time of the read, as a `Refused` without rows."""
+    outcome = await backend.transact(partition, Program(reads=[Get(ref, payload) for ref in refs]))
+    if isinstance(outcome, Applied):  # it has no guards
+        known.update(zip(refs, outcome.answers, strict=True))
+    return Refused(outcome.now_ms, {})
