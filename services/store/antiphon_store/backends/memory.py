@@ -34,8 +34,9 @@ class _Index:
         self.lines: list[_Line] = []
         self.times: dict[str, int] | None = None  # id -> time; None for a short list, to save memory: most are short
 
-    def file(self, entry_id: str, at: int) -> None:
-        self.unfile(entry_id)
+    def file(self, entry_id: str, at: int, *, is_new: bool) -> None:
+        if not is_new:
+            self.unfile(entry_id)
         insort(self.lines, (at, entry_id))
         if self.times is not None:
             self.times[entry_id] = at
@@ -154,7 +155,7 @@ class _TreeRows(LocalRows):
 
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
         indexes, name = self._indexes(index, key)
-        indexes[name].file(entry_id, at_ms)
+        indexes[name].file(entry_id, at_ms, is_new=is_new)
 
     def unfile(self, index: Index, key: str, entry_id: str) -> None:
         indexes, name = self._indexes(index, key)

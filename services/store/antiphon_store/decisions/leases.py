@@ -92,7 +92,8 @@ def require_fence(view: View, fence: Fence) -> None:
             return
         if view.need(Kind.JOB, job_id) is not None:
             raise StaleFence.of(job_id, token=fence.token)
-    if not tests_held(view, fence):
+    has_token = view.test(Kind.SESSION, fence.session_id, Condition.IS, "fence", fence.token)
+    if not (has_token and view.test(Kind.SESSION, fence.session_id, Condition.AHEAD, "lease_until")):
         raise StaleFence.of(fence.session_id, token=fence.token)
 
 

@@ -85,10 +85,25 @@ def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp
 
     ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence.
     PositionMismatch, LogClosed: of the end of the log. OccupiedId, CrowdedSession: the caller clears up and retries."""
-    fences = [each for each in (fence, write.precondition.fence) if each is not None]
-    if not _names_a_state(write.precondition) and view.test(Kind.NODE, write.record.id, Condition.ABSENT):
-        return _insert(view, write, fences)
-    return _put_again(view, write, fences)
+    record, condition = write.record, write.precondition
+    fences = [fence] if fence is not None else []
+    if condition.fence is not None:
+        fences.append(condition.fence)
+    if _names_a_state(condition) or not view.test(Kind.NODE, record.id, Condition.ABSENT):
+        row = view.need(Kind.NODE, record.id)
+        if row is not None:
+            return _put_again(view, write, row, fences)
+    for each in fences:
+        leases.require_fence(view, each)
+    require_precondition(record.id, None, condition)
+    _write_beside(view, write)
+    _require_room(view, write)
+    if record.parent_id is not None and not is_readable(view, record.parent_id):
+        _require_kept_head(view, record.parent_id, fences)
+    fields, items, body = nodes.written(record, write.ttl_ms)
+    view.grow(Grow(record.id, record.parent_id, {**fields, "version": 1}, items, body))
+    _file(view, write)
+    return _stamp(view, record.id)
 
 
 def delete(view: View, response_id: str, precondition: Precondition) -> Finish[None]:
@@ -146,33 +161,18 @@ def _names_a_state(condition: Precondition) -> bool:
     return bool(condition.version or condition.statuses or condition.unless_statuses)
 
 
-def _put_again(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
-    """Writes a record whose node may exist."""
-    row = view.need(Kind.NODE, write.record.id)
-    if row is None:
-        return _insert(view, write, fences)
-    if is_readable(view, write.record.id):
-        if _is_replay(row, write):
-            return answer(nodes.stamp_of(row))
-        _require_fences(view, fences)
+def _put_again(view: View, write: Write, row: Row, fences: Sequence[Fence]) -> Finish[Stamp]:
+    """Writes a record whose node exists."""
+    is_stored = is_readable(view, write.record.id)
+    if is_stored and _is_replay(row, write):
+        return answer(nodes.stamp_of(row))
+    for each in fences:
+        leases.require_fence(view, each)
+    if is_stored:
         _require_admission(row, write)
         return _overwrite(view, write, row)
-    _require_fences(view, fences)
     require_precondition(write.record.id, None, write.precondition)
     raise OccupiedId
-
-
-def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
-    _require_fences(view, fences)
-    require_precondition(write.record.id, None, write.precondition)
-    _write_beside(view, write)
-    _require_room(view, write)
-    _require_parent(view, write.record.parent_id, fences)
-    fields, items, body = nodes.written(write.record, write.ttl_ms)
-    view.grow(Grow(write.record.id, write.record.parent_id, {**fields, "version": 1}, items, body))
-    _list_items(view, write)
-    _limit_life(view, write)
-    return _stamp(view, write.record.id)
 
 
 def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
@@ -188,8 +188,7 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
             view.file(Index.MADE, record.session_id, entry, row.fields["created"])
     for item_id in set(nodes.item_ids(row)).difference(write.item_ids):
         view.unfile(nodes.item_index(item_id, record.id), item_id, record.id)
-    _list_items(view, write, row.fields["created"])
-    _limit_life(view, write)
+    _file(view, write, row.fields["created"])
     return _stamp(view, record.id)
 
 
@@ -212,11 +211,6 @@ def _stamp(view: View, response_id: str) -> Finish[Stamp]:
     return view.answer_from(nodes.stamp_of, Get(Ref(Kind.NODE, response_id)))
 
 
-def _require_fences(view: View, fences: Sequence[Fence]) -> None:
-    for each in fences:
-        leases.require_fence(view, each)
-
-
 def _require_admission(row: Row, write: Write) -> None:
     """Checks that a write may replace a readable record."""
     record, condition = write.record, write.precondition
@@ -230,11 +224,9 @@ def _require_admission(row: Row, write: Write) -> None:
         )
 
 
-def _require_parent(view: View, parent_id: str | None, fences: Sequence[Fence]) -> None:
-    """ResponseNotFound: the parent cannot be read. The holder of a session's lease may continue its head even if the
-    head was deleted."""
-    if parent_id is None or is_readable(view, parent_id):
-        return
+def _require_kept_head(view: View, parent_id: str, fences: Sequence[Fence]) -> None:
+    """Checks a parent that cannot be read: the holder of a session's lease may continue its head even if the head was
+    deleted. ResponseNotFound."""
     is_kept = view.need(Kind.NODE, parent_id) is not None and view.test(
         Kind.NODE, parent_id, Condition.AHEAD, "expires"
     )
@@ -275,12 +267,10 @@ def _is_replay(row: Row, write: Write) -> bool:
     return all(fields[name] == row.fields[name] for name in same) and (items, body) == (row.items, row.body)
 
 
-def _list_items(view: View, write: Write, born_at: int | Now = AT_ONCE) -> None:
+def _file(view: View, write: Write, born_at: int | Now = AT_ONCE) -> None:
+    """Files the items of a record, and the end of its life."""
     for item_id in write.item_ids:
         view.file(nodes.item_index(item_id, write.record.id), item_id, write.record.id, born_at)
-
-
-def _limit_life(view: View, write: Write) -> None:
     if write.ttl_ms is not None:
         view.file(Index.ENDS, "", f"{Kind.NODE}/{write.record.id}", Now(write.ttl_ms))
 

@@ -47,7 +47,6 @@ from antiphon_store.rows.model import (
     made,
     made_id,
     meets,
-    next_version,
 )
 from antiphon_store.rows.view import Decision, Finish, View, require_whole_chains
 
@@ -194,13 +193,21 @@ class LocalRows(ABC):
 
     def apply(self, program: Program) -> Sequence[Any]:
         """Applies a program whose guards hold. TooLong: a chain exceeds a bound, and nothing was changed."""
-        chains = [self._chain(read) if type(read) is Chain else None for read in program.reads]
+        answers: list[Any] = [None] * len(program.reads)
+        for place, read in enumerate(program.reads):
+            if type(read) is Chain:
+                answers[place] = self._chain(read)
         if program.changes:
             self.has_changed = True
             for change in program.changes:
                 _CHANGES[type(change)](self, change)
             self.end_changes()
-        return [self._read(read, chain) for read, chain in zip(program.reads, chains, strict=True)]
+        for place, read in enumerate(program.reads):
+            if type(read) is Get:
+                answers[place] = self.whole_row(read.ref) if read.payload else self.row(read.ref)
+            elif type(read) is Range:
+                answers[place] = self._range(read)
+        return answers
 
     def below(self, starts: Sequence[str]) -> Iterator[Entry]:
         """Nodes and all nodes below them. Reads a node's children only when its caller asks for more."""
@@ -272,12 +279,6 @@ class LocalRows(ABC):
             parts.append(part)
         return ChainRows(*([*chain.from_iterable(columns)][::-1] for columns in zip(*parts, strict=True)))
 
-    def _read(self, read: Read, chain: ChainRows | None) -> Any:
-        """The answer to a read, after the changes. `chain` was read before them."""
-        if isinstance(read, Get):
-            return self.whole_row(read.ref) if read.payload else self.row(read.ref)
-        return self._range(read) if isinstance(read, Range) else chain
-
     def _range(self, read: Range) -> list[NamedRow]:
         found, used = [], 0
         for row_id, row in self.scan(read.kind, read.prefix, read.start):
@@ -289,7 +290,7 @@ class LocalRows(ABC):
 
     def put(self, change: Put) -> None:
         ref, fields, items, body = change
-        self.write(ref, made(fields, self.now_ms) | {"v": next_version(None, fields)}, items, body)
+        self.write(ref, made(fields, self.now_ms), items, body)
 
     def set(self, change: Set) -> None:
         ref, fields, items, body = change
@@ -310,7 +311,7 @@ class LocalRows(ABC):
         parent = self.row(Ref(Kind.NODE, parent_id)) if parent_id is not None else None
         depth = parent.fields["depth"] + 1 if parent is not None else 0
         fields = made(values, self.now_ms)
-        fields |= {"v": next_version(None, fields), "depth": depth, "created": self.now_ms, "updated": self.now_ms}
+        fields |= {"depth": depth, "created": self.now_ms, "updated": self.now_ms}
         self.add_node(node_id, parent_id, fields, items, body)
         self._grown = node_id
         self.list_node(node_id, fields, None)

@@ -347,17 +347,13 @@ def meets(test: Condition, field: str, expected: Value, row: Row | None, now_ms:
         return (row is None) is (test is Condition.ABSENT)
     value = row.fields.get(field) if row is not None else None
     if test is Condition.IS:
-        return _equals(value, expected)
+        return bool(value == expected) and isinstance(value, bool) is isinstance(expected, bool)  # `true` is not 1
     if test is Condition.AHEAD:
         return value is None or value > now_ms
     if test is Condition.BEHIND:
         return value is None or value <= now_ms
-    return any(_equals(value, each) for each in expected) is (test is Condition.IN)
-
-
-def _equals(value: Value, other: Value) -> bool:
-    """Compares JSON values: `true` does not equal 1."""
-    return bool(value == other) and isinstance(value, bool) is isinstance(other, bool)
+    is_in = any(meets(Condition.IS, field, each, row, now_ms) for each in expected)
+    return is_in is (test is Condition.IN)
 
 
 def resolved(value: Value, former: Value, now_ms: int) -> Value:
@@ -370,10 +366,13 @@ def resolved(value: Value, former: Value, now_ms: int) -> Value:
 
 
 def made(fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
-    """The fields of a new row; the caller sets `v`."""
-    return {
-        name: resolved(value, None, now_ms) if type(value) in _COMPUTED else value for name, value in fields.items()
-    }
+    """The fields of a new row."""
+    stored = dict(fields)
+    for name, value in fields.items():
+        if type(value) in _COMPUTED:
+            stored[name] = resolved(value, None, now_ms)
+    stored["v"] = stored.get("v", 0) + 1
+    return stored
 
 
 def changed(row: Row | None, fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:

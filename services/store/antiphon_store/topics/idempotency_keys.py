@@ -18,23 +18,26 @@ _Answer = TypeVar("_Answer")
 
 
 class IdempotencyKeys:
-    """The keys of all tenants. A turn or write without a key passes through."""
+    """The keys of all tenants."""
 
     def __init__(self, trees: Trees) -> None:
         self._trees = trees
         self._undoing: set[asyncio.Future[None]] = set()
 
     async def begin(
-        self, tenant: str, request: TurnRequest, begin: Callable[[], Awaitable[TurnStart]], *, claim_ttl_ms: int
+        self,
+        tenant: str,
+        key: str,
+        request: TurnRequest,
+        begin: Callable[[], Awaitable[TurnStart]],
+        *,
+        claim_ttl_ms: int,
     ) -> TurnStart:
         """Claims the key and begins the turn; a turn that is rejected releases its claim. Of all requests with one key,
         one runs until its claim ends; the others take no lease. IdempotencyMismatch.
 
         In the result, `replay` is the readable response that the key is bound to (an unreadable one leaves the key
         free), and `running_response_id` the response that has claimed it."""
-        key = request.idempotency_key
-        if key is None:
-            return await begin()
         claim = partial(keys.claim, request=request, claim_ttl_ms=claim_ttl_ms)
         try:
             use = await self._run(tenant, key, claim)
@@ -51,28 +54,22 @@ class IdempotencyKeys:
             await self._undo(tenant, key, use)
             raise
 
-    async def commit(
-        self, tenant: str, key: str | None, response_id: str, write: Callable[[], Awaitable[Stamp]]
-    ) -> Stamp:
+    async def commit(self, tenant: str, key: str, response_id: str, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
         """Binds the key and commits the turn. IdempotencyMismatch: the key is another response's, and nothing was
         written."""
-        if key is None:
-            return await write()
         use = await self._run(tenant, key, partial(keys.bind, response_id=response_id))
         return await self._written(tenant, key, use, write)
 
     async def put(
         self,
         tenant: str,
-        key: str | None,
+        key: str,
         record: Record,
         condition: Precondition,
         write: Callable[[], Awaitable[Stamp]],
     ) -> Stamp:
         """Binds the key and writes the record under `condition`. If the key has a stamp, returns that stamp, even if
         the record has changed since. IdempotencyMismatch."""
-        if key is None:
-            return await write()
         bind = partial(keys.bind, response_id=record.id, fingerprint=keys.fingerprint_of(record).hex())
         use = await self._run(tenant, key, bind)
         if use.stamp is not None:

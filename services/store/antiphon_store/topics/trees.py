@@ -73,9 +73,9 @@ class Trees:
     ) -> _Answer:
         """Runs a decision in the tree of a session."""
         while True:
-            partition = self._place(tenant, session_id)
+            partition, at_home = self._place(tenant, session_id), self._at_home(tenant, [session_id], decision)
             try:
-                return await self.run(partition, _at_home(partition, [session_id], decision), only_reads=only_reads)
+                return await self.run(partition, at_home, only_reads=only_reads)
             except _Moved as moved:
                 self._remember(tenant, moved)
 
@@ -93,17 +93,14 @@ class Trees:
                         needs = f"the ids of its responses must begin with 'resp_{place.tree}'"
                         raise invalid(field, f"Session '{session_id}' is in another tree: {needs}.")
             try:
-                return await self._rows.decide(
-                    partition, _at_home(partition, sessions, decision), payload=self._payload
-                )
+                return await self.run(partition, self._at_home(tenant, sessions, decision))
             except _Moved as moved:
                 self._remember(tenant, moved)
 
     async def at_home(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
         """Runs a decision at the home of a session. AlreadyExists: a pointer there names another tree."""
-        partition = tree_of(tenant, session_id)
         try:
-            return await self.run(partition, _at_home(partition, [session_id], decision))
+            return await self.run(tree_of(tenant, session_id), _unless_moved([session_id], decision))
         except _Moved:
             raise AlreadyExists.of(session_id) from None
 
@@ -118,7 +115,7 @@ class Trees:
         home = tree_of(tenant, session_id)
         try:
             if tree_tag(session_id) is None:
-                await self.run(home, _at_home(home, [session_id], lambda _view: nothing), only_reads=True)
+                await self.run(home, _unless_moved([session_id], lambda _view: nothing), only_reads=True)
         except _Moved as moved:
             self._remember(tenant, moved)
         return self._place(tenant, session_id)
@@ -144,6 +141,11 @@ class Trees:
         await self.run(home, name_tree)
         await self.locate(tenant, session_id)
 
+    def _at_home(self, tenant: str, session_ids: Iterable[str], decision: Decision[_Answer]) -> Decision[_Answer]:
+        """Makes the decision raise _Moved if one of the sessions has a pointer that is not cached. Sessions whose
+        pointer is cached are not at home."""
+        return _unless_moved([each for each in session_ids if (tenant, each) not in self._pointers], decision)
+
     def _place(self, tenant: str, session_id: str) -> Partition:
         """The partition of a session by the cached pointers, which may lack the session's pointer."""
         tree = self._pointers.get((tenant, session_id))
@@ -156,9 +158,9 @@ class Trees:
         self._pointers[tenant, session_id] = tree
 
 
-def _at_home(partition: Partition, session_ids: Iterable[str], decision: Decision[_Answer]) -> Decision[_Answer]:
-    """Makes the decision raise _Moved if a pointer in this partition names another tree for one of the sessions."""
-    untagged = [each for each in session_ids if tree_tag(each) is None and tree_of(partition.tenant, each) == partition]
+def _unless_moved(session_ids: Iterable[str], decision: Decision[_Answer]) -> Decision[_Answer]:
+    """Makes a decision at the home of sessions raise _Moved if a pointer names another tree for one of them."""
+    untagged = [each for each in session_ids if tree_tag(each) is None]
 
     def decide_at_home(view: View) -> Finish[_Answer]:
         for each in untagged:

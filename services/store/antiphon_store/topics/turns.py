@@ -7,18 +7,17 @@ from dataclasses import replace
 from functools import partial
 
 from antiphon_core import offload
-from antiphon_core.ports.jobs import DISPATCH_QUEUE
-from antiphon_core.ports.store import Fence, Lease, ResponseStore, Stamp, TurnCommit, TurnRequest, TurnStart
+from antiphon_core.ports.store import Fence, Lease, ResponseStore, TurnRequest, TurnStart
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import conversations, forks, leases, turns
 from antiphon_store.rows.model import Index, Span
 from antiphon_store.rules import common as rules
-from antiphon_store.topics.jobs import JobOperations
 from antiphon_store.topics.records import RecordOperations
 from antiphon_store.topics.topic import one_step
+from antiphon_store.topics.writes import WriteOperations
 
 
-class TurnOperations(RecordOperations, JobOperations):
+class TurnOperations(RecordOperations, WriteOperations):
     """Leases of sessions, and turns in two steps."""
 
     renew_session = one_step(ResponseStore.renew_session, leases.renew)
@@ -43,30 +42,14 @@ class TurnOperations(RecordOperations, JobOperations):
         """Claims the key, then takes the lease and reads the history in one step. An error takes neither lease nor key.
 
         Raises the errors of `decisions.turns.begin`. IdempotencyMismatch: the key is another request's."""
-        claim_ttl_ms, begin = self._settings.turn_claim_s * 1000, partial(self._begin, tenant, request)
-        begin_once = partial(self._keys.begin, tenant, request, begin, claim_ttl_ms=claim_ttl_ms)
+        begin, key = partial(self._begin, tenant, request), request.idempotency_key
+        if key is not None:
+            claim_ttl_ms = self._settings.turn_claim_s * 1000
+            begin = partial(self._keys.begin, tenant, key, request, begin, claim_ttl_ms=claim_ttl_ms)
         if request.session_id is None:
-            return await begin_once()
+            return await begin()
         await self._require_room(tenant, request.session_id, holder=request.holder)
-        return await self._session_lines.until_free((tenant, request.session_id), begin_once, wait_ms=request.wait_ms)
-
-    @implements(ResponseStore.commit_turn)
-    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
-        """Binds the key, then writes the record, the head, the end of the lease and the end of the log in one step.
-
-        Raises the errors of `decisions.turns.commit`. IdempotencyMismatch: the key is another response's."""
-        write, fence, record_id = await self._write(commit), commit.fence, commit.record.id
-        if commit.job is not None:
-            await self._require_room_for(tenant, record_id)
-        write_once = partial(self._commit, tenant, write, fence)
-        stamp = await self._keys.commit(tenant, commit.idempotency_key, record_id, write_once)
-        if commit.job is not None:  # `describe_job` does this if the process dies first
-            await self._hand_in(tenant, DISPATCH_QUEUE)
-        if fence is not None:
-            self._session_lines.wake_first((tenant, fence.session_id))
-        if commit.log_end is not None:
-            self._followers.wake_all((tenant, record_id))
-        return stamp
+        return await self._session_lines.until_free((tenant, request.session_id), begin, wait_ms=request.wait_ms)
 
     @implements(ResponseStore.abort_turn)
     async def abort_turn(
