@@ -19,16 +19,13 @@ class Flow:
     """The flow of one stream, for use in one event loop. Only `wait_until_open` waits."""
 
     def __init__(self) -> None:
+        self.is_paused = False
         self._pausing: set[int] = set()
         self._listeners: list[tuple[Callable[[], None], Callable[[], None]]] = []
 
-    @property
-    def is_paused(self) -> bool:
-        return bool(self._pausing)
-
     def pause(self, receiver: object) -> None:
         """Stops the source until `receiver` resumes. A second call of the same receiver changes nothing."""
-        was_paused = self.is_paused
+        was_paused, self.is_paused = self.is_paused, True
         self._pausing.add(id(receiver))
         if not was_paused:
             for pause, _ in tuple(self._listeners):
@@ -36,10 +33,11 @@ class Flow:
 
     def resume(self, receiver: object) -> None:
         """Lets the source go on, unless another receiver pauses it. Does nothing if `receiver` did not pause."""
-        if not self._pausing:
+        if not self.is_paused:
             return
         self._pausing.discard(id(receiver))
         if not self._pausing:
+            self.is_paused = False
             for _, resume in tuple(self._listeners):
                 resume()
 
@@ -58,7 +56,7 @@ class Flow:
 
     async def wait_until_open(self) -> None:
         """Returns when the flow is not paused. For a source that reads in a loop."""
-        while self._pausing:
+        while self.is_paused:
             opened = asyncio.Event()  # made when needed: it has 0.7 KB, and few streams are ever paused
             with self.listening(pause=opened.clear, resume=opened.set):
                 await opened.wait()

@@ -117,7 +117,7 @@ def load(name: str, family: Family, folder: Path, **members: str) -> ServedModel
     directory, form = folder / name, family.form
     directory.mkdir()
     tokenizer = byte_tokenizer(*form.control_tokens)
-    tokenizer._tokenizer.save(str(directory / "tokenizer.json"))
+    tokenizer.library.save(str(directory / "tokenizer.json"))
     ends = [tokenizer.token_id(token) for token in dict.fromkeys((form.end, form.call_end))]
     (directory / "tokenizer_config.json").write_bytes(dumps({"bos_token": "<s>", "eos_token": form.end}))
     (directory / "generation_config.json").write_bytes(dumps({"eos_token_id": ends}))

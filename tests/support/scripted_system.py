@@ -75,7 +75,8 @@ class ScriptedModel:
         for chunk in chunks[: request.max_tokens]:
             if self.pause_s:
                 await asyncio.sleep(self.pause_s)
-            await flow.wait_until_open()
+            if flow.is_paused:
+                await flow.wait_until_open()
             if not deliver([chunk]):
                 return
         if gives_up(prompt):

@@ -60,7 +60,7 @@ def _write_profiles(folder: Path, endpoint: str) -> Path:
     """Writes a profile for each model, and the model directory that both name."""
     weights = folder / "scripted"
     weights.mkdir(parents=True)
-    TOKENIZER._tokenizer.save(str(weights / "tokenizer.json"))
+    TOKENIZER.library.save(str(weights / "tokenizer.json"))
     (weights / "tokenizer_config.json").write_bytes(dumps({"eos_token": END, "chat_template": TEMPLATE}))
     (weights / "config.json").write_bytes(dumps({"max_position_embeddings": 100_000}))
     for name, images in _IMAGES.items():

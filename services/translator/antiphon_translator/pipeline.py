@@ -156,13 +156,8 @@ class TurnPipeline:
                 self._assembly.take(segments)
             if self._sends_ids and isinstance(chunk, TokenChunk):
                 self._unsent_ids += chunk.ids
-        return self._with_ids(self._machine.take())
-
-    def _with_ids(self, batches: list[Batch]) -> list[Batch]:
-        """Adds the ids that were not sent yet to the last batch."""
-        if batches and self._unsent_ids:
-            last = batches[-1]
-            batches[-1] = Batch(last.first_sequence, last.count, last.frames, last.final, tuple(self._unsent_ids))
+        batches = self._machine.take(tuple(self._unsent_ids))
+        if batches:
             self._unsent_ids.clear()
         return batches
 

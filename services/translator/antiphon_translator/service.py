@@ -35,7 +35,7 @@ from antiphon_core.unexpected import as_antiphon_error
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from antiphon_translator.generation import GenerationRequest, Level
 from antiphon_translator.generation_watch import GenerationWatch
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.downloads import NOTHING, Downloads
@@ -47,7 +47,7 @@ from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.readiness import Readiness
 from antiphon_translator.schemas.check_budgets import CheckBudgets
 from antiphon_translator.settings import TranslatorSettings
-from antiphon_translator.sliced_delivery import SlicedDelivery
+from antiphon_translator.sliced_delivery import SlicedDelivery, through
 from antiphon_translator.turn import turn_prompt
 from antiphon_translator.turn.turn_plan import TurnPlan
 from antiphon_translator.turn_bytes import HeldTurn, TurnBytes
@@ -268,14 +268,7 @@ class TranslatorService:
         flow: Flow,
     ) -> list[Batch]:
         """Runs a turn after its opening events. Returns its last batches, also when it fails."""
-
-        def deliver(chunks: Sequence[EngineChunk]) -> bool:
-            if watch.is_waiting:
-                watch.note_first_output()
-            for batch in pipeline.receive(chunks):
-                receive(batch)
-            return not pipeline.done
-
+        deliver = through(pipeline, receive, watch)
         try:
             wanted = pipeline.follow_up() if pipeline.done else request
             while wanted is not None:

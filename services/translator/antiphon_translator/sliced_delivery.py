@@ -1,4 +1,4 @@
-"""Processes large messages of an engine in slices, so that other turns run in between.
+"""The way of an engine's messages through the pipeline of a turn; large messages are processed in slices.
 
 A message within the limits is passed on at once. A message of 1 MB of openers of calls blocked the event loop for 5 s,
 one with the log probabilities of 80,000 tokens for 28 s, one with a call of a custom tool with 1 MB of input for 6 s.
@@ -16,12 +16,28 @@ from dataclasses import replace
 
 from antiphon_core.flow import Flow
 from antiphon_core.limits import ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_ITEMS_MAX
+from antiphon_core.ports.translator import Receive
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.generation import ChatChunk, EngineChunk, TextChunk, TokenChunk
+from antiphon_translator.generation_watch import GenerationWatch
 from antiphon_translator.parsing.segments import Arguments, Reasoning, Refusal, Segment, Text
+from antiphon_translator.pipeline import TurnPipeline
 
 _LONG = (Text, Reasoning, Refusal, Arguments)
 """The segments whose texts may be long."""
+
+
+def through(pipeline: TurnPipeline, receive: Receive, watch: GenerationWatch) -> Deliver:
+    """Returns the function that makes batches of chunks and passes them to their receiver."""
+
+    def deliver(chunks: Sequence[EngineChunk]) -> bool:
+        if watch.is_waiting:
+            watch.note_first_output()
+        for batch in pipeline.receive(chunks):
+            receive(batch)
+        return not pipeline.done
+
+    return deliver
 
 
 class SlicedDelivery:
@@ -69,9 +85,12 @@ class SlicedDelivery:
         """Passes chunks on, now or slice by slice. Returns whether more are wanted, as far as is known."""
         if self._has_enough:
             return False
-        if not self._waiting and _are_small(chunks):
-            return self._deliver(chunks)
         was_idle = not self._waiting
+        if was_idle:
+            only = chunks[0] if len(chunks) == 1 else None  # as nearly always: a chunk of a few tokens
+            is_small = type(only) is TokenChunk and len(only.ids) + len(only.logprobs) <= ENGINE_SLICE_ITEMS_MAX
+            if is_small or sum(map(_work, chunks)) <= 1:
+                return self._deliver(chunks)
         self._waiting.extend(part for chunk in chunks for part in slices(chunk))
         if was_idle:
             self._flow.pause(self)
@@ -162,15 +181,6 @@ def _cut(segment: Segment) -> Iterator[Segment]:
 def _last_start(length: int, slice_length: int) -> int:
     """Where the last slice of a sequence begins."""
     return (length - 1) // slice_length * slice_length if length else 0
-
-
-def _are_small(chunks: Sequence[EngineChunk]) -> bool:
-    """Whether all chunks together are one slice of work at most. Nearly all reads bring one chunk of a few tokens."""
-    if len(chunks) == 1:
-        one = chunks[0]
-        if type(one) is TokenChunk and len(one.ids) + len(one.logprobs) <= ENGINE_SLICE_ITEMS_MAX:
-            return True
-    return sum(map(_work, chunks)) <= 1
 
 
 def _work(chunk: EngineChunk) -> float:

@@ -136,7 +136,7 @@ class Stream:
         """Decodes the ids with the library alone, the least possible cost."""
         stream, tokenizer = DecodeStream([]), self.served.tokenizer
         for token_id in self.ids:
-            tokenizer.step(stream, token_id)
+            stream.step(tokenizer.library, token_id)
 
 
 def _served(given: Sample) -> ServedModel:

@@ -44,7 +44,7 @@ def print_steps() -> None:
 def _bare_detokenise() -> None:
     stream = DecodeStream([])
     for token_id in IDS:
-        tokenizer().step(stream, token_id)
+        stream.step(tokenizer().library, token_id)
 
 
 def _our_detokenise() -> None:

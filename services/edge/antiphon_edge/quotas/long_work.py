@@ -74,11 +74,11 @@ class LongWork:
             del self._active_s[next(iter(self._active_s))]
 
     @asynccontextmanager
-    async def held(self, tenant: str, size: int) -> AsyncIterator[Callable[[], None]]:
-        """Holds `size` bytes of the tenant's budget in the block, or until the function that it yields is called.
-        RequestRateExceeded: too much waits."""
+    async def held(self, tenant: str, size: int) -> AsyncIterator[Callable[[], None] | None]:
+        """Holds `size` bytes of the tenant's budget in the block, or until the function that it yields is called; None for
+        short work, which holds nothing. RequestRateExceeded: too much waits."""
         if not self._bytes_max or size <= SHORT_BYTES_MAX:
-            yield _nothing
+            yield None
             return
         await self._take(tenant, size)
         with self._given_back(tenant, size) as give_back:
@@ -166,7 +166,3 @@ class LongWork:
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _nothing() -> None:
-    pass

@@ -29,7 +29,7 @@ from antiphon_edge.quotas.admission import long_work_of
 from antiphon_edge.routes import answers, bodies, queries, resuming, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import NO_HEADERS, EventStream
-from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer, unchanged
+from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer
 from antiphon_edge.turns.turn_service import TurnService
 
 ANSWER_S = 1.0
@@ -97,7 +97,7 @@ class ResponseRoutes:
         if queries.flag(request, "stream"):
             metrics.REPLAYS.of("retrieved").add()
             stream = self._background.stream(tenant_of(request), record, after=after)
-            return await self._send_followed(request, record, stream, sealer or unchanged)
+            return await self._send_followed(request, record, stream, sealer)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
         return answers.json(_as_json(replace(record, output_items=await _sealed(record.output_items, sealer))))
@@ -142,7 +142,7 @@ class ResponseRoutes:
         return ReasoningSealer(self._turns.starter.sealer, tenant_of(request))
 
     async def _send_followed(
-        self, request: web.Request, record: Record, stream: AsyncGenerator[Batch, None], change: Change = unchanged
+        self, request: web.Request, record: Record, stream: AsyncGenerator[Batch, None], change: Change | None = None
     ) -> web.StreamResponse:
         """Sends the events of a stored or background response. If none comes within ANSWER_S, the headers are sent
         before the first event. The stream is cut off when its API key is not valid any more."""
@@ -167,9 +167,9 @@ class ResponseRoutes:
         return answer.response
 
 
-async def _changed(batch: Batch, change: Change) -> Batch:
+async def _changed(batch: Batch, change: Change | None) -> Batch:
     """The batch for a client, which may be a whole response with reasoning to seal."""
-    if change is unchanged:
+    if change is None:
         return batch
     return await offload.run(partial(change, batch), size_bytes=work_bytes(batch.frames))
 

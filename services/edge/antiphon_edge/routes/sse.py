@@ -40,11 +40,11 @@ class EventStream:
         request: web.Request,
         *,
         keep_alive_s: float,
-        transform: Callable[[Batch], bytes] = lambda batch: events.for_clients(batch.frames),
+        transform: Callable[[Batch], bytes] | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
         has_keep_alive_events: bool = False,
     ) -> None:
-        """`transform` makes the frames for the client from a batch. `has_keep_alive_events`: `keepalive` events are
+        """`transform` makes other frames for the client from a batch. `has_keep_alive_events`: `keepalive` events are
         sent instead of comments."""
         self._has_keep_alive_events = has_keep_alive_events
         self._sent = b""  # the last frames, for keep-alive events
@@ -71,10 +71,18 @@ class EventStream:
 
     def receive(self, batch: Batch) -> None:
         """Sends the events of a batch to the client."""
-        frames = self._transform(batch)
+        if self._transform is not None:
+            frames = self._transform(batch)
+        elif batch.final is not None:  # only a terminal event can be one that clients do not get
+            frames = events.for_clients(batch.frames)
+        else:
+            frames = batch.frames
         if frames:
             self._sent = frames
-            self._write(frames)
+            if self._transport is None:
+                self._hold(frames)
+            else:
+                self._send(self._transport, frames)
 
     async def end(self) -> None:
         """Sends [DONE] and the end of the answer. ConnectionError: the client is gone."""
@@ -125,12 +133,11 @@ class EventStream:
         taken, self._early = self._early[:count], self._early[count:]
         return b"".join(taken)
 
-    def _write(self, frames: bytes) -> None:
-        if self._transport is None:
-            self._early.append(frames)
+    def _hold(self, frames: bytes) -> None:
+        """Keeps frames until the headers are sent."""
+        self._early.append(frames)
+        if self._opening is None:
             self._open()
-            return
-        self._send(self._transport, frames)
 
     def _send(self, transport: asyncio.Transport, frames: bytes) -> None:
         self._written_at = self._loop.time()
@@ -166,6 +173,10 @@ class EventStream:
         else:
             due = self._written_at + self._keep_alive_s
             if now >= due:
-                self._write(events.keep_alive_event(self._sent) if self._has_keep_alive_events else KEEP_ALIVE_FRAME)
+                if self._transport is not None:
+                    self._send(self._transport, self._keep_alive_frame())
                 due = now + self._keep_alive_s
         self._timer = self._loop.call_at(min(due, now + self._write_timeout_s), self._watch)
+
+    def _keep_alive_frame(self) -> bytes:
+        return events.keep_alive_event(self._sent) if self._has_keep_alive_events else KEEP_ALIVE_FRAME

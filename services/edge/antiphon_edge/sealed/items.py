@@ -11,7 +11,7 @@ from antiphon_edge.sealed import compaction as sealed_compaction
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed import reasoning as sealed_reasoning
 from antiphon_edge.sealed.compaction import CompactionSealer
-from antiphon_edge.sealed.reasoning import Change, unchanged
+from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
 
 
@@ -24,20 +24,21 @@ def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str =
 
 def changes_of(
     tenant: str, turn: Turn, sealer: Sealer, *, sent: Sequence[Object] = (), with_context: bool = True
-) -> Change:
-    """Returns the function that seals the content of each batch of a turn. Most turns have nothing to seal.
+) -> Change | None:
+    """Returns the function that seals the content of each batch of a turn; None for most turns, which have nothing to
+    seal.
 
     `sent`: output items that were sent before; they keep their sealed text. `with_context`: the turn is not stored, so
     its client needs the sealed context to continue it."""
     changes: list[Change] = []
     reasoning = sealed_reasoning.sealer_of(tenant, turn, sealer, sent=sent)
-    if reasoning is not unchanged:
+    if reasoning is not None:
         changes.append(reasoning)
         if with_context:
             changes.append(sealed_context.sealer_of(tenant, turn, sealer))
     if b"context_management" in turn.request or TRIGGER.encode() in turn.input:
         changes.append(CompactionSealer(sealer, tenant))
-    return _one_after_the_other(changes) if changes else unchanged
+    return _one_after_the_other(changes) if changes else None
 
 
 def _one_after_the_other(changes: Sequence[Change]) -> Change:

@@ -58,14 +58,10 @@ class ReasoningSealer:
         return item | {"encrypted_content": self._sealed[item["id"]]}
 
 
-def unchanged(batch: Batch) -> Batch:
-    return batch
-
-
-def sealer_of(tenant: str, turn: Turn, sealer: Sealer, *, sent: Sequence[Object] = ()) -> Change:
-    """Returns the function that seals the reasoning of a turn, or `unchanged` if its request does not ask for it.
-    `sent`: output items that were sent before; they keep their sealed text."""
+def sealer_of(tenant: str, turn: Turn, sealer: Sealer, *, sent: Sequence[Object] = ()) -> Change | None:
+    """Returns the function that seals the reasoning of a turn, or None if its request does not ask for it. `sent`:
+    output items that were sent before; they keep their sealed text."""
     if INCLUDE.encode() not in turn.request:
-        return unchanged
+        return None
     wanted = loads(turn.request).get("include") or ()
-    return ReasoningSealer(sealer, tenant, sent=sent) if INCLUDE in wanted else unchanged
+    return ReasoningSealer(sealer, tenant, sent=sent) if INCLUDE in wanted else None

@@ -3,6 +3,10 @@
 A translator that is lost in mid-stream is replaced by another one, which continues after the token ids so far;
 receivers do not notice. This needs an engine that gives token ids: without them, only a turn without output can be
 continued.
+
+The batches of a translator, in this process or in another one, are checked before anything else: dense sequence
+numbers, and one terminal batch at the end. The check reads the numbers in the frames, because clients and the event log
+get the frames unchanged. It takes a microsecond for each batch.
 """
 
 from __future__ import annotations
@@ -10,20 +14,97 @@ from __future__ import annotations
 import logging
 
 from antiphon_core import offload
-from antiphon_core.errors import EngineFault, TranslatorUnavailable
+from antiphon_core.errors import EngineFault, ServiceFault, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
 from antiphon_core.telemetry import metrics
-from antiphon_edge.sealed.reasoning import Change, unchanged
-from antiphon_edge.turns.batch_order import BatchOrder
+from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.turns.interrupt import Interrupt
 from antiphon_edge.turns.log_state import LogState
-from antiphon_edge.turns.resumable_batches import ResumableBatches
 
 log = logging.getLogger(__name__)
 
 REPLACEMENTS_MAX = 3
 """How often one turn may lose its translator."""
+
+_FRAME_END = b"\n\n"  # JSON has no line feeds, so a blank line is always the end of a frame
+_NUMBER = b'"sequence_number":'
+
+
+class TranslatorStream:
+    """The batches of one translator. Checks their order, and joins them so that another translator can resume the
+    stream behind each batch that is sent.
+
+    A translator resumes from the token ids so far, and makes the events that follow them. Events in a batch without
+    ids, such as those that close an item at the end, would be made again and sent twice. So they wait, and are joined
+    to the next batch with ids or to the terminal one. A stream without any ids is left as it is.
+    """
+
+    def __init__(self, next_sequence: int = 0, *, has_ids: bool = False) -> None:
+        """`has_ids`: the response already has token ids, from another translator or another edge."""
+        self.terminal: Batch | None = None
+        self._next_sequence = next_sequence
+        self._has_ids = has_ids
+        self._held: list[Batch] = []
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of the batches that wait."""
+        return sum(len(batch.frames) for batch in self._held)
+
+    def take(self, batch: Batch) -> Batch | None:
+        """Takes the next batch. Returns the batch to send; None for the terminal batch, and while a batch waits.
+        ServiceFault: the batch does not follow the one before, or its frames are not those that it says."""
+        first, count = batch.first_sequence, batch.count
+        if self.terminal is not None:
+            raise _fault(f"the event {first} after the terminal one")
+        if first != self._next_sequence or count < 1:
+            raise _fault(f"{count} events from {first}, where {self._next_sequence} was the next one")
+        if not _has_its_frames(batch):
+            raise _fault(f"frames that are not the {count} events from {first}")
+        self._next_sequence = first + count
+        if batch.final is not None:
+            self.terminal = batch
+            return None
+        if batch.token_ids:
+            self._has_ids = True
+            return self.joined(batch)
+        if not self._has_ids:
+            return batch
+        self._held.append(batch)
+        return None
+
+    def joined(self, batch: Batch) -> Batch:
+        """Joins the batches that wait to `batch`, which can be sent."""
+        if not self._held:
+            return batch
+        batches, self._held = [*self._held, batch], []
+        return Batch(
+            first_sequence=batches[0].first_sequence,
+            count=sum(each.count for each in batches),
+            frames=b"".join([each.frames for each in batches]),
+            final=batch.final,
+            token_ids=batch.token_ids,
+        )
+
+
+def _has_its_frames(batch: Batch) -> bool:
+    """Whether a batch has as many whole frames as it says, and the first and the last of them their numbers."""
+    first, count, frames = batch.first_sequence, batch.count, batch.frames
+    if not frames.endswith(_FRAME_END) or frames.count(_FRAME_END) != count:
+        return False
+    numbers = [(0, first)]
+    if count > 1:
+        numbers.append((frames.rfind(_FRAME_END, 0, -len(_FRAME_END)), first + count - 1))
+    for start, number in numbers:
+        at, digits = frames.find(_NUMBER, start) + len(_NUMBER), b"%d" % number
+        if not frames.startswith(digits, at) or frames[at + len(digits) : at + len(digits) + 1].isdigit():
+            return False
+    return True
+
+
+def _fault(sent: str) -> ServiceFault:
+    return ServiceFault(f"The translator sent {sent}.")
 
 
 class Generation:
@@ -37,7 +118,7 @@ class Generation:
         *,
         flow: Flow,
         state: LogState | None = None,
-        change: Change = unchanged,
+        change: Change | None = None,
         interrupt: Interrupt | None = None,
     ) -> None:
         """`receive` gets every batch but the terminal one. `state` has the events that were sent before, and is kept up
@@ -49,7 +130,7 @@ class Generation:
         self._flow = flow
         self._change = change
         self._interrupt = interrupt or Interrupt()
-        self._terminal: Batch | None = None
+        self._stream = TranslatorStream()
 
     async def run(self) -> Batch:
         """Generates to the end, and returns the terminal batch, which `receive` does not get.
@@ -79,8 +160,7 @@ class Generation:
         state, resume = self.state, None
         if state.next_sequence:
             resume = Resume(state.next_sequence, tuple(state.token_ids))
-        self._order = BatchOrder(state.next_sequence)
-        self._batches = ResumableBatches(has_ids=bool(state.token_ids))
+        self._stream = TranslatorStream(state.next_sequence, has_ids=bool(state.token_ids))
         await self._translator.generate(self._turn, self._take, flow=self._flow, resume=resume, checkpoints=True)
 
     def _take(self, given: Batch) -> None:
@@ -88,31 +168,30 @@ class Generation:
         if self._interrupt.error is not None:
             return
         try:
-            self._order.check(given)
-            if given.final is not None:
-                self._terminal = given
-            elif (batch := self._batches.take(given)) is not None:
-                self._pass_on(self._change(batch))
+            batch = self._stream.take(given)
+            if batch is None:
+                return
+            if self._change is not None:
+                batch = self._change(batch)
+            self.state.feed(batch)
+            self._receive(batch)
         except Exception as error:  # noqa: BLE001 - raised again by `run`
             self._interrupt.break_off(error)
-
-    def _pass_on(self, batch: Batch) -> None:
-        self.state.feed(batch)
-        self.state.token_ids.extend(batch.token_ids)
-        self._receive(batch)
 
     async def _end(self) -> Batch:
         """Makes the batch that ends the turn, off the event loop: the events that wait for it repeat the output, and
         the change may seal a context as large as a history."""
-        terminal, batches = self._terminal_batch(), self._batches
-        size_bytes = batches.held_bytes
-        if self._change is not unchanged:
-            size_bytes += len(terminal.frames) + self._turn.size_bytes
-        return await offload.run(lambda: self._change(batches.end(terminal)), size_bytes=size_bytes)
-
-    def _terminal_batch(self) -> Batch:
+        stream, change = self._stream, self._change
         if self._interrupt.error is not None:
             raise self._interrupt.error
-        if self._terminal is None:
+        if stream.terminal is None:
             raise AssertionError("a translator ended a turn without a terminal batch")
-        return self._terminal
+        terminal, size_bytes = stream.terminal, stream.held_bytes
+        if change is not None:
+            size_bytes += len(terminal.frames) + self._turn.size_bytes
+
+        def end() -> Batch:
+            batch = stream.joined(terminal)
+            return batch if change is None else change(batch)
+
+        return await offload.run(end, size_bytes=size_bytes)

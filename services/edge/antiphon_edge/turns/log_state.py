@@ -11,7 +11,7 @@ from antiphon_core import offload
 from antiphon_core.errors import LogNotFound
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object
-from antiphon_core.ports.event_logs import EventBatch, EventLogs
+from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.ports.translator import Batch
 
 _ID_TYPE = "q"  # eight bytes for each id, where a list needs 36
@@ -37,9 +37,10 @@ class LogState:
         items: Sequence[Object] = self.fold.response().get("output", ()) if self.next_sequence else ()
         return items
 
-    def feed(self, batch: Batch | EventBatch) -> None:
-        """Adds the next events to the fold."""
+    def feed(self, batch: Batch) -> None:
+        """Adds the next events, and the token ids that the model generated for them."""
         self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+        self.token_ids.extend(batch.token_ids)
 
     def can_be_continued(self) -> bool:
         """Whether a translator can continue the response: its token ids are known, or it has no output."""
@@ -53,7 +54,7 @@ async def read(logs: EventLogs, tenant: str, response_id: str) -> LogState:
     with suppress(LogNotFound):
         async with aclosing(logs.read_events(tenant, response_id)) as batches:
             async for batch in batches:
-                state.feed(batch)
+                state.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
                 state.is_over = batch.terminal
                 for checkpoint in batch.checkpoints:
                     state.token_ids[checkpoint.offset :] = array(_ID_TYPE, checkpoint.token_ids)

@@ -154,15 +154,10 @@ class TurnRunner:
         accepted = run.accepted
         change = await self._change_of(run)
         async with self._session_kept(run), self._long_work.held(accepted.tenant, accepted.turn.size_bytes) as prepared:
-
-            def receive(batch: Batch) -> None:
-                prepared()  # the first batch comes when the translator has read and rendered the turn
-                run.deliver(batch)
-
             generation = Generation(
                 self._translator,
                 accepted.turn,
-                receive,
+                run.deliver if prepared is None else _after(prepared, run.deliver),
                 flow=run.flow,
                 state=run.state,
                 change=change,
@@ -172,12 +167,12 @@ class TurnRunner:
         policy.require_end(run, terminal)
         return terminal
 
-    async def _change_of(self, run: TurnRun) -> Change:
+    async def _change_of(self, run: TurnRun) -> Change | None:
         """Makes the change that each batch goes through before it is sent."""
         accepted, turn, sent = run.accepted, run.accepted.turn, run.state.output
         with_context = run.with_context and not accepted.keep
 
-        def look() -> Change:
+        def look() -> Change | None:
             return sealed_items.changes_of(accepted.tenant, turn, self._sealer, sent=sent, with_context=with_context)
 
         return await offload.run(look, size_bytes=len(turn.request) + len(turn.input))
@@ -198,3 +193,13 @@ class TurnRunner:
             on_lost=lambda _: run.break_off(SessionLost.of(session_id)),
         ):
             yield
+
+
+def _after(prepared: Callable[[], None], receive: Receive) -> Receive:
+    """Calls `prepared` before each batch: the first one comes when the translator has read and rendered the turn."""
+
+    def receive_prepared(batch: Batch) -> None:
+        prepared()
+        receive(batch)
+
+    return receive_prepared

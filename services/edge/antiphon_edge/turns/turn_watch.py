@@ -13,7 +13,6 @@ from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Final
 from antiphon_core.telemetry import correlation, metrics, phases, spans, tenants, tracing
-from antiphon_core.telemetry.instruments import HistogramChild
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
@@ -22,6 +21,9 @@ REJECTED = "rejected"
 """The status of a turn that ended with an error before its first event."""
 LEFT = "left"
 """The status of a turn that another process continues."""
+PAUSES_MAX = 64
+"""The pauses between tokens that are kept until they are counted together: one by one, counting them costs as much as
+all else that is measured."""
 
 _OUTPUT = b"event: response.output_item."
 """The beginning of the first batch with output. The batches before it open the stream."""
@@ -36,25 +38,27 @@ class Delivery(StrEnum):
 
 
 class TurnWatch:
-    """The metrics and the span of one turn. `note_batch` takes 0.3 us, and is called with every batch."""
+    """The metrics and the span of one turn. `note_batch` takes 0.2 us, and is called with every batch."""
 
-    __slots__ = ("_accepted", "_delivery", "_final", "_inter_token", "_last_s", "_model", "_started_s")
+    __slots__ = ("_accepted", "_delivery", "_final", "_last_s", "_model", "_pauses_s", "_started_s")
 
     def __init__(self, accepted: AcceptedTurn, delivery: Delivery) -> None:
         self._accepted = accepted
         self._delivery = delivery
         self._started_s = accepted.started_s
         self._model = ""
-        self._inter_token: HistogramChild
         self._last_s = 0.0
+        self._pauses_s: list[float] = []
         self._final: Final | None = None
 
     def note_batch(self, frames: bytes) -> None:
         """Measures the time to the first output, and then the time between two batches."""
         if self._last_s:
             now_s = perf_counter()
-            self._inter_token.observe(now_s - self._last_s)
+            self._pauses_s.append(now_s - self._last_s)
             self._last_s = now_s
+            if len(self._pauses_s) == PAUSES_MAX:
+                self._count_pauses()
         elif frames.startswith(_OUTPUT):
             self._first_output_came()
 
@@ -95,14 +99,21 @@ class TurnWatch:
     def _first_output_came(self) -> None:
         self._last_s = perf_counter()
         self._model = self._accepted.model
-        self._inter_token = metrics.INTER_TOKEN.of(self._model)
         duration_s = self._last_s - self._started_s
         trace_id = correlation.current().sampled_trace_id
         metrics.FIRST_TOKEN.of(self._delivery, self._model).observe(duration_s, trace_id)
         phases.note(phases.FIRST_TOKEN, duration_s)
 
+    def _count_pauses(self) -> None:
+        inter_token = metrics.INTER_TOKEN.of(self._model)
+        for pause_s in self._pauses_s:
+            inter_token.observe(pause_s)
+        self._pauses_s.clear()
+
     def _count_end(self, status: str) -> None:
         """Counts the end of the turn. The model is named only if it answered: its name may be any text before."""
+        if self._pauses_s:
+            self._count_pauses()
         duration_s = perf_counter() - self._started_s
         trace_id = correlation.current().sampled_trace_id
         metrics.TURN_DURATION.of(self._delivery, self._model, status).observe(duration_s, trace_id)

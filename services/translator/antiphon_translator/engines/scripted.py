@@ -87,7 +87,8 @@ class ScriptedEngine:
             for step in self.script:
                 match step:
                     case Emit(chunks=chunks):
-                        await flow.wait_until_open()
+                        if flow.is_paused:
+                            await flow.wait_until_open()
                         if not deliver(chunks):
                             return
                     case Wait(seconds=seconds):

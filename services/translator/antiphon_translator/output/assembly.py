@@ -49,7 +49,7 @@ CALL_ID_DIGITS = 24
 
 class Assembly:
     """Assembles the items of one response. `calls` is the number of calls so far that are not incomplete, `is_empty`
-    whether no item was begun."""
+    whether no item was begun, `is_full` whether there are more items than the next request could send back."""
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Assembly:
         with `summary`, reasoning is sent as its summary."""
         self.calls = 0
         self.is_empty = True
+        self.is_full = False
         self._items = 0
         self._machine = machine
         self._tools = tools
@@ -83,20 +84,16 @@ class Assembly:
         """Whether the generation can be stopped: the first call is complete, and no second one is wanted."""
         return self._one_call and self.calls > 0 and self._kind is None and self._client_call is None
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the response has more items than the next request could send back."""
-        return self._items > OUTPUT_ITEMS_MAX
-
     def take(self, segments: Sequence[Segment]) -> None:
         """Sends segments to the machine, neighbouring pieces of one text joined."""
         for segment in segments if len(segments) < 2 else _joined(segments):
             match segment:
                 case Text():
-                    self._write(MESSAGE, Append(segment.text))
+                    self._enter(MESSAGE)
+                    self._machine.send(Append(segment.text))
                 case Reasoning() | Refusal():
-                    kind = REFUSAL if isinstance(segment, Refusal) else self._reasoning
-                    self._write(kind, Append(segment.text))
+                    self._enter(REFUSAL if isinstance(segment, Refusal) else self._reasoning)
+                    self._machine.send(Append(segment.text))
                 case CallBegin(name, model_id):
                     self._begin_call(name, model_id)
                 case Arguments(text):
@@ -109,7 +106,8 @@ class Assembly:
                     self.close()
                     self._phase = phase
                 case ScoredText(text, tokens):
-                    self._write(MESSAGE, AppendScored(text, logprobs.as_objects(tokens)))
+                    self._enter(MESSAGE)
+                    self._machine.send(AppendScored(text, logprobs.as_objects(tokens)))
 
     def close(self, status: str = "completed") -> None:
         """Closes the open item, if there is one."""
@@ -123,17 +121,18 @@ class Assembly:
         self._open(MESSAGE, {})
         self.close(status)
 
-    def _write(self, kind: ItemKind, more: Append | AppendScored) -> None:
+    def _enter(self, kind: ItemKind) -> None:
+        """Opens an item for text of this kind, unless one is open."""
         if self._kind is not kind:
             self.close()
             phase = self._phase if kind is MESSAGE else None
             self._open(kind, {"phase": phase} if phase is not None else {})
-        self._machine.send(more)
 
     def _open(self, kind: ItemKind, members: Object) -> None:
         self._machine.send(OpenNext(kind, members))
         self._kind = kind
         self._items += 1
+        self.is_full = self._items > OUTPUT_ITEMS_MAX
         self.is_empty = False
 
     def _begin_call(self, name: str, model_id: str | None) -> None:

@@ -153,13 +153,15 @@ class ResponseMachine:
         row.emit(self, given)
         self.state = row.next_state
 
-    def take(self) -> list[Batch]:
+    def take(self, token_ids: Sequence[int] = ()) -> list[Batch]:
         """The events since the last call, in as few batches as the limits allow. All events up to a failure are one
-        batch."""
+        batch. The last batch before the end of the response gets the token ids."""
         frames, self._frames = self._frames, []
         first = self._next_sequence - len(frames)
         if self.final is None or not frames:
-            return _batches(first, frames)
+            if len(frames) == 1:  # the common case: one token per chunk
+                return [Batch(first, 1, frames[0], None, token_ids)]
+            return _batches(first, frames, token_ids)
         if self.final.status is Status.FAILED:
             return [Batch(first, len(frames), b"".join(frames), self.final)]
         *before, terminal = frames
@@ -203,15 +205,18 @@ class ResponseMachine:
             self._emit(build(self._item))
 
     def _append(self, given: Append) -> None:
-        self._frames.append(self._in_item().append(given.text, self._next_sequence))
+        assert self._item is not None  # noqa: S101 - in all states of its rows
+        self._frames.append(self._item.append(given.text, self._next_sequence))
         self._next_sequence += 1
 
     def _append_scored(self, given: AppendScored) -> None:
-        self._frames.append(self._in_item().append_scored(given.text, given.logprobs, self._next_sequence))
+        assert self._item is not None  # noqa: S101 - in all states of its rows
+        self._frames.append(self._item.append_scored(given.text, given.logprobs, self._next_sequence))
         self._next_sequence += 1
 
     def _close(self, given: Close) -> None:
-        item = self._in_item()
+        item = self._item
+        assert item is not None  # noqa: S101 - in all states of its rows
         item.status = given.status
         for build in item.kind.closing:
             self._emit(build(item))
@@ -230,11 +235,6 @@ class ResponseMachine:
         self._response = response.failed(self._written(), given.error)
         self._item = None
         self._end(Status.FAILED, given.usage, {})
-
-    def _in_item(self) -> OpenItem:
-        if self._item is None:
-            raise IllegalInput(f"no item is open in state {self.state.name}")
-        return self._item
 
     def _end(self, status: Status, usage: Usage, members: Object) -> None:
         counts = response.usage(
@@ -268,15 +268,14 @@ class ResponseMachine:
     """Every legal input of every state; all others are illegal."""
 
 
-def _batches(first_sequence: int, frames: list[bytes]) -> list[Batch]:
-    if len(frames) == 1:  # the common case: one token per chunk
-        return [Batch(first_sequence, 1, frames[0])]
-    batches, at = [], 0
+def _batches(first_sequence: int, frames: list[bytes], token_ids: Sequence[int] = ()) -> list[Batch]:
+    batches, at = list[Batch](), 0
     while at < len(frames):
         first = frames[at : at + BATCH_EVENTS_MAX]
         count = _fitting(first)
-        batches.append(Batch(first_sequence=first_sequence + at, count=count, frames=b"".join(first[:count])))
         at += count
+        ids = token_ids if at == len(frames) else ()
+        batches.append(Batch(first_sequence + at - count, count, b"".join(first[:count]), token_ids=ids))
     return batches
 
 

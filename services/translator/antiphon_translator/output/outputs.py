@@ -103,7 +103,6 @@ class TokenOutput:
         self._stop_ids: Collection[int] = frozenset(request.stop_ids)
         self._has_stop_texts = bool(request.stop)
         self._tokens = 0
-        self._reasoning_tokens = 0
 
     @property
     def in_reasoning(self) -> bool:
@@ -114,13 +113,16 @@ class TokenOutput:
         return self._parser.is_stopped
 
     def write(self, text: str) -> list[Segment]:
-        return self._parser.feed(self._parser.encode(text))
+        return self._parser.write(text)
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         if not isinstance(chunk, TokenChunk):
             raise wrong_level(chunk)
         self._cached_blocks = max(self._cached_blocks, chunk.cached_blocks)
-        segments = self._take_one_by_one(chunk.ids) if self._has_stop_texts else self._take(chunk.ids)
+        if self._has_stop_texts:
+            segments = self._take_one_by_one(chunk.ids)
+        else:
+            segments = self._parser.feed(self._wanted(chunk.ids))
         if chunk.finish is not None:
             self._end(chunk.finish)
         return segments
@@ -133,7 +135,7 @@ class TokenOutput:
 
     def usage(self) -> Usage:
         cached = min(self._cached_blocks * self._block_tokens, self._prompt_tokens)
-        return Usage(self._prompt_tokens, self._tokens, self._reasoning_tokens, cached)
+        return Usage(self._prompt_tokens, self._tokens, self._parser.reasoning_tokens, cached)
 
     @property
     def uncounted_bytes(self) -> int:
@@ -150,21 +152,13 @@ class TokenOutput:
     def follow_up(self) -> None:
         return None
 
-    def _take(self, token_ids: Sequence[int]) -> list[Segment]:
-        segments: list[Segment] = []
-        for run in self._parser.runs(self._wanted(token_ids)):
-            if self._parser.in_reasoning:
-                self._reasoning_tokens += len(run)
-            segments += self._parser.feed(run)
-        return segments
-
     def _take_one_by_one(self, token_ids: Sequence[int]) -> list[Segment]:
         """Reads ids one by one, so that the id that completes a stop sequence is the last one."""
         segments: list[Segment] = []
         for token_id in token_ids:
             if self.finish is not None:
                 break
-            segments += self._take((token_id,))
+            segments += self._parser.feed(self._wanted((token_id,)))
             if self._parser.is_stopped:
                 self.finish = FinishReason.STOP  # also at the last token that the limit permits
         return segments

@@ -105,11 +105,12 @@ class Cursor:
         """Emits the text up to the first marker and moves behind the marker. Returns the marker, or None at the end of
         the text. While `emit` runs, the cursor stands right behind the emitted text."""
 
-        search = markers.search
-
         def advance() -> bool:
             text, start = self._text, self._at
-            end, behind, found = search(text, start, ended=self._ended)
+            if markers.first.search(text, start) is None:
+                end, behind, found = len(text), len(text), None
+            else:
+                end, behind, found = markers.search(text, start, ended=self._ended)
             if end > start:
                 self._at = end
                 emit(text[start:end])

@@ -69,6 +69,8 @@ class TokenParser:
             watch=watch,
         )
         self._stops = StopTexts(spellings) if stops and stop_in_reasoning else None
+        self.reasoning_tokens = 0
+        """How many of the ids so far were reasoning."""
 
     @property
     def is_stopped(self) -> bool:
@@ -80,7 +82,21 @@ class TokenParser:
         """Whether the next id is reasoning, as far as the ids so far tell."""
         return self._parser.in_reasoning
 
-    def runs(self, token_ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    def write(self, text: str) -> list[Segment]:
+        """Reads text that this server wrote, such as the beginning of a forced call. Names of control tokens in it
+        become those tokens. It does not count as reasoning."""
+        return self._read(self._encode(text))
+
+    def feed(self, token_ids: Sequence[int]) -> list[Segment]:
+        """Reads ids of the model and returns the segments that they complete."""
+        segments: list[Segment] = []
+        for run in (token_ids,) if self._control.isdisjoint(token_ids) else self._runs(token_ids):
+            if self._parser.in_reasoning:
+                self.reasoning_tokens += len(run)
+            segments += self._read(run)
+        return segments
+
+    def _runs(self, token_ids: Sequence[int]) -> Iterator[Sequence[int]]:
         """Cuts the ids behind each control token, where reasoning may begin or end."""
         start = 0
         for index, token_id in enumerate(token_ids):
@@ -90,13 +106,7 @@ class TokenParser:
         if start < len(token_ids):
             yield token_ids[start:]
 
-    def encode(self, text: str) -> Sequence[int]:
-        """The ids of text that this server wrote, such as the beginning of a forced call. Names of control tokens in it
-        become those tokens."""
-        return self._encode(text)
-
-    def feed(self, token_ids: Iterable[int]) -> list[Segment]:
-        """Reads ids and returns the segments that they complete."""
+    def _read(self, token_ids: Iterable[int]) -> list[Segment]:
         text = "".join(map(self._detokenizer.feed, token_ids))
         if self._stops is not None:
             text = self._stops.feed(text)
@@ -110,7 +120,10 @@ class TokenParser:
         return self._decoded([*self._parser.feed(rest), *self._parser.finish(cut_off=cut_off)])
 
     def _decoded(self, segments: list[Segment]) -> list[Segment]:
-        return [_decoded(each, self._alphabet) for each in segments]
+        for index, segment in enumerate(segments):
+            if type(segment) is not Text or not segment.text.isascii():  # ASCII text has no control token
+                segments[index] = _decoded(segment, self._alphabet)
+        return segments
 
 
 def _decoded(segment: Segment, alphabet: Alphabet) -> Segment:

@@ -38,13 +38,13 @@ REPLACEMENT = "\ufffd"  # what undecodable bytes become
 
 
 class ModelTokenizer:
-    """A model's vocabulary."""
+    """A model's vocabulary. `library` is the tokenizer that it wraps."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         # A tokenizer.json that was saved after training may have both switched on.
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        self._tokenizer = tokenizer
+        self.library = tokenizer
         self.size: int = tokenizer.get_vocab_size(with_added_tokens=True)
         self.added: Mapping[int, str] = {
             token_id: token.content for token_id, token in tokenizer.get_added_tokens_decoder().items()
@@ -69,47 +69,42 @@ class ModelTokenizer:
         """Encodes several texts as `encode` does, without the GIL, which the library's own `encode` would hold. `len`
         of an encoding is the number of its ids."""
         with offload.without_gil():
-            encodings: list[Encoding] = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+            encodings: list[Encoding] = self.library.encode_batch_fast(list(texts), add_special_tokens=False)
         return encodings
 
     def decode(self, ids: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+        return str(self.library.decode(list(ids), skip_special_tokens=False))
 
     def token_id(self, token: str) -> int | None:
-        found: int | None = self._tokenizer.token_to_id(token)
+        found: int | None = self.library.token_to_id(token)
         return found
-
-    def step(self, stream: DecodeStream, token_id: int) -> str | None:
-        """Feeds one id to a stream, and returns the text that the id completed."""
-        text: str | None = stream.step(self._tokenizer, token_id)
-        return text
 
     @cached_property
     def added_beginning(self) -> str:
         """The added tokens that the library puts before each text by default, as text; mostly one, or none."""
-        plain, whole = self.encode(_SAMPLE), self._tokenizer.encode(_SAMPLE).ids
+        plain, whole = self.encode(_SAMPLE), self.library.encode(_SAMPLE).ids
         at = next((at for at in range(len(whole)) if whole[at : at + len(plain)] == plain), 0)
         return "".join(self.added.get(token_id, "") for token_id in whole[:at])
 
     @cached_property
     def separators(self) -> frozenset[str]:
         """The added tokens behind which a text can be cut, and its parts encoded separately."""
-        return separators.of(self._tokenizer)
+        return separators.of(self.library)
 
     @cached_property
     def growth(self) -> int:
         """The factor by which normalising may lengthen a text that is not ASCII, in bytes."""
-        return separators.growth(self._tokenizer)
+        return separators.growth(self.library)
 
     @cached_property
     def floor(self) -> TokenFloor:
         """The lower bound for the number of tokens of a text."""
-        return TokenFloor(self._tokenizer)
+        return TokenFloor(self.library)
 
     @cached_property
     def bytes_of(self) -> Callable[[int], bytes]:
         """Maps an id to the bytes that the token stands for; none for an id outside the vocabulary."""
-        return TokenBytes(self._tokenizer, self.added).of
+        return TokenBytes(self.library, self.added).of
 
     @cached_property
     def replacement_ids(self) -> list[int]:
@@ -129,6 +124,7 @@ class Detokenizer:
     ) -> None:
         """`spelling` maps ids of added tokens to the text that they become; the others become their own text."""
         self._tokenizer = tokenizer
+        self._library = tokenizer.library
         self._added = tokenizer.added
         self._spelling = spelling or {}
         self._size = tokenizer.size
@@ -144,7 +140,7 @@ class Detokenizer:
             return ""
         self._run.append(token_id)
         try:
-            text = self._tokenizer.step(self._stream, token_id)
+            text = self._stream.step(self._library, token_id)
         except Exception:  # noqa: BLE001 - "Invalid prefix encountered", which has no class: start over from here
             return self._restart()
         if text is not None:

@@ -10,7 +10,6 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Turn
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.sealed import items as sealed_items
-from antiphon_edge.sealed.reasoning import unchanged
 from antiphon_edge.sealed.sealing import Sealer
 
 THOUGHT: Object = {"id": "rs_1", "type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
@@ -55,16 +54,18 @@ def test_a_turn_is_sealed_as_its_request_asks(
     sealer: Sealer, request_: Object, with_context: bool, sealed: set[str]
 ) -> None:
     change = sealed_items.changes_of("t", turn_of(request_), sealer, with_context=with_context)
+    assert change is not None
     assert sealed_members(change(last())) == sealed
 
 
 def test_compaction_made_by_a_trigger_is_sealed(sealer: Sealer) -> None:
     change = sealed_items.changes_of("t", turn_of({}, given=b'[{"type":"compaction_trigger"}]'), sealer)
+    assert change is not None
     assert sealed_members(change(last())) == {"compaction"}
 
 
 def test_a_plain_turn_is_not_changed(sealer: Sealer) -> None:
-    assert sealed_items.changes_of("t", turn_of({"model": "m"}), sealer) is unchanged
+    assert sealed_items.changes_of("t", turn_of({"model": "m"}), sealer) is None
 
 
 @pytest.mark.parametrize("item_type", ["reasoning", "compaction"])

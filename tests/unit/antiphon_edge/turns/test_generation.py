@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
@@ -8,12 +7,13 @@ from typing import Any
 import pytest
 
 from antiphon_core import events
-from antiphon_core.errors import EngineFault, ModelNotFound, TranslatorUnavailable
+from antiphon_core.errors import EngineFault, ModelNotFound, ServiceFault, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
-from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
-from antiphon_edge.turns.generation import REPLACEMENTS_MAX, Generation
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final, Receive, Resume, Translator, Turn
+from antiphon_edge.turns.generation import REPLACEMENTS_MAX, Generation, TranslatorStream
 from antiphon_edge.turns.log_state import LogState
 from tests.support.pushed import generated
 from tests.support.served_models import turn
@@ -72,7 +72,7 @@ async def test_every_middle_batch_has_token_ids_and_the_last_closes_open_items()
 async def test_generation_resumes_from_the_log_state_of_another_process() -> None:
     first = await Collected(losable(Sayer(*SAID)), turn("Hi")).run()
     for cut in range(1, len(first)):
-        state = LogState(token_ids=array("q", (each for batch in first[:cut] for each in batch.token_ids)))
+        state = LogState()
         for batch in first[:cut]:
             state.feed(batch)
         rest = await Collected(losable(Sayer(*SAID)), turn("Hi"), state=state).run()
@@ -137,3 +137,83 @@ async def test_output_without_token_ids_is_not_generated_again() -> None:
     with pytest.raises(EngineFault):
         await Collected(translator, turn("Hi"), state=said).run()
     assert translator.turns == []
+
+
+FINAL = Final(Status.COMPLETED, b"{}", b"[]")
+
+
+def frames(*numbers: int) -> bytes:
+    return b"".join(events.encode({"type": "x", "item": {}, "sequence_number": number}) for number in numbers)
+
+
+def batch_of(number: int, *ids: int, final: Final | None = None) -> Batch:
+    return Batch(number, 1, frames(number), final, ids)
+
+
+def sent_of(batches: Sequence[Batch], *, has_ids: bool = False) -> list[Batch]:
+    """What a stream of these batches sends."""
+    stream = TranslatorStream(batches[0].first_sequence, has_ids=has_ids)
+    sent = [stream.take(each) for each in batches]
+    end = [] if stream.terminal is None else [stream.joined(stream.terminal)]
+    return [each for each in sent if each is not None] + end
+
+
+def test_dense_batches_of_any_size_are_accepted() -> None:
+    stream = TranslatorStream(7)
+    for batch in (Batch(7, 1, frames(7)), Batch(8, 3, frames(8, 9, 10)), Batch(11, 2, frames(11, 12), FINAL)):
+        stream.take(batch)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        Batch(0, 1, frames(0)),
+        Batch(2, 1, frames(2)),
+        Batch(1, 0, b""),
+        Batch(1, 2, frames(1)),
+        Batch(1, 1, frames(1, 2)),
+        Batch(1, 1, frames(1)[:-1]),
+        Batch(1, 1, frames(0)),
+        Batch(1, 1, frames(10)),
+        Batch(1, 2, frames(1, 1)),
+        Batch(1, 1, b"event: x\ndata: {}\n\n"),
+        Batch(1, 1, b""),
+    ],
+    ids=range(11),
+)
+def test_batch_that_does_not_follow_or_is_not_what_it_says_is_a_service_fault(batch: Batch) -> None:
+    stream = TranslatorStream()
+    stream.take(Batch(0, 1, frames(0)))
+    with pytest.raises(ServiceFault):
+        stream.take(batch)
+
+
+def test_nothing_follows_the_terminal_batch() -> None:
+    stream = TranslatorStream()
+    stream.take(Batch(0, 1, frames(0), FINAL))
+    with pytest.raises(ServiceFault, match="after the terminal one"):
+        stream.take(Batch(1, 1, frames(1)))
+
+
+def test_batches_with_ids_and_streams_without_ids_are_left_alone() -> None:
+    with_ids = [batch_of(0), batch_of(1, 7), batch_of(2, 8, 9), batch_of(3, final=FINAL)]
+    assert sent_of(with_ids) == with_ids
+    texts = [batch_of(0), batch_of(1), batch_of(2), batch_of(3, final=FINAL)]
+    assert sent_of(texts) == texts
+
+
+def test_events_without_ids_are_joined_to_the_ids_or_the_end_behind_them() -> None:
+    given = [batch_of(1, 7), batch_of(2), batch_of(3), batch_of(4, 8), batch_of(5), batch_of(6, final=FINAL)]
+    assert sent_of(given) == [
+        batch_of(1, 7),
+        Batch(2, 3, frames(2, 3, 4), None, (8,)),
+        Batch(5, 2, frames(5, 6), FINAL),
+    ]
+
+
+def test_a_stream_whose_ids_were_sent_elsewhere_is_joined_from_the_start() -> None:
+    assert sent_of([batch_of(2), batch_of(3, final=FINAL)], has_ids=True) == [Batch(2, 2, frames(2, 3), FINAL)]
+
+
+def test_held_events_are_not_sent_when_the_stream_breaks() -> None:
+    assert sent_of([batch_of(1, 7), batch_of(2)]) == [batch_of(1, 7)]

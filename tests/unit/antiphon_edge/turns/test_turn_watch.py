@@ -12,7 +12,7 @@ from antiphon_core.ports.translator import Final, Turn
 from antiphon_core.telemetry import correlation, metrics, phases
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_edge.turns.turn_watch import Delivery, TurnWatch
+from antiphon_edge.turns.turn_watch import PAUSES_MAX, Delivery, TurnWatch
 from tests.support.recorded_spans import recorded
 
 OPENING = b"event: response.created\ndata: {}\n\n"
@@ -36,10 +36,12 @@ def final(status: Status, body: bytes = b"{}") -> Final:
 def test_time_to_the_first_token_and_between_tokens_is_measured() -> None:
     turn = watch("t1")
     phases.begin()
-    for frames in (OPENING, OPENING, FIRST, DELTA, DELTA):
-        turn.note_batch(frames)
+    with turn.running():
+        for frames in (OPENING, OPENING, FIRST, *[DELTA] * (PAUSES_MAX + 2)):
+            turn.note_batch(frames)
+        assert metrics.INTER_TOKEN.of("t1").count == PAUSES_MAX
     assert metrics.FIRST_TOKEN.of("caller", "t1").count == 1
-    assert metrics.INTER_TOKEN.of("t1").count == 2
+    assert metrics.INTER_TOKEN.of("t1").count == PAUSES_MAX + 2
     assert phases.header(1).startswith("first-token;dur=")
 
 

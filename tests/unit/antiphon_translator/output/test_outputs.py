@@ -114,7 +114,7 @@ class Untouched(ModelTokenizer):
 @pytest.mark.parametrize(("said", "reasoning"), [(ReportedUsage(30, 20), 5), (ReportedUsage(30, 20, 7), 7)])
 def test_text_that_the_engine_counted_is_not_encoded(said: ReportedUsage, reasoning: int) -> None:
     """Uncounted reasoning gets the share of the tokens that it has of the characters."""
-    untouched = Untouched(TOKENIZER._tokenizer)
+    untouched = Untouched(TOKENIZER.library)
     prompt = GenerationRequest("resp_1", ChatPrompt([]), 1000), GenerationRequest("resp_1", TextPrompt(""), 1000)
     chat = ChatOutput(prompt[0], untouched, lambda: len(untouched.encode("prompt")))
     text = TextOutput(OutputParser(reasoning_model().syntax.literal), prompt[1], untouched)

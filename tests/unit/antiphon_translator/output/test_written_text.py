@@ -18,7 +18,7 @@ class Recorder(ModelTokenizer):
     """Records the texts that it encodes."""
 
     def __init__(self) -> None:
-        super().__init__(tokenizer()._tokenizer)
+        super().__init__(tokenizer().library)
         self.texts: list[str] = []
 
     def encode_all(self, texts: Sequence[str]) -> list[Encoding]:

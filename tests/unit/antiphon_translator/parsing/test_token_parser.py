@@ -97,13 +97,15 @@ def test_internal_token_characters_never_reach_the_output() -> None:
             segment.text.encode("utf-8")
 
 
-def test_token_runs_end_behind_control_tokens() -> None:
+@pytest.mark.parametrize("size", [1, 2, 99])
+def test_ids_behind_the_opener_of_reasoning_are_counted_up_to_its_closer(size: int) -> None:
     parser = TokenParser(TokenSyntax(families.load("hermes"), tokenizer()))
-    ids = tokenizer().encode("ab<think>c</think>")
-    assert [tokenizer().decode(run) for run in parser.runs(ids)] == ["ab<think>", "c</think>"]
-    assert not parser.in_reasoning
-    parser.feed(ids[:3])
-    assert parser.in_reasoning
+    ids = tokenizer().encode("ab<think>cd</think>e")
+    for at in range(0, len(ids), size):
+        parser.feed(ids[at : at + size])
+    assert parser.reasoning_tokens == len(tokenizer().encode("cd</think>"))
+    parser.write("<think>fg")
+    assert (parser.in_reasoning, parser.reasoning_tokens) == (True, 3)
 
 
 def test_cut_off_character_is_left_out() -> None:

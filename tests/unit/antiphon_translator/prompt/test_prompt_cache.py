@@ -44,7 +44,7 @@ def small(**parts: Any) -> ModelTokenizer:
 
 def smollm2(rule: str) -> ModelTokenizer:
     """The vocabulary and merges of SmolLM2, with the pre-tokenizer of another model."""
-    made = Tokenizer.from_str(tokenizer()._tokenizer.to_str())
+    made = Tokenizer.from_str(tokenizer().library.to_str())
     splits = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in PRE_TOKENIZERS[rule].patterns]
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     made.pre_tokenizer = pre_tokenizers.Sequence([*splits, byte_level])
@@ -106,7 +106,7 @@ class Counting(ModelTokenizer):
     """A tokenizer that records the texts that it encodes."""
 
     def __init__(self, made: ModelTokenizer) -> None:
-        super().__init__(made._tokenizer)
+        super().__init__(made.library)
         self.encoded: list[str] = []
 
     def encode_all(self, texts: Sequence[str]) -> list[Encoding]:

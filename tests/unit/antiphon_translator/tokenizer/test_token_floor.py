@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from antiphon_translator.tokenizer.token_floor import TokenFloor
 from tests.support.served_models import tokenizer
 
-SMOLLM2 = TokenFloor(tokenizer()._tokenizer)
+SMOLLM2 = TokenFloor(tokenizer().library)
 
 
 def fallback(*, byte_fallback: bool = True) -> Tokenizer:
@@ -25,7 +25,7 @@ def fallback(*, byte_fallback: bool = True) -> Tokenizer:
 
 
 def test_floor_is_the_length_divided_by_the_longest_token() -> None:
-    longest = max(map(len, tokenizer()._tokenizer.get_vocab(with_added_tokens=False)))
+    longest = max(map(len, tokenizer().library.get_vocab(with_added_tokens=False)))
     assert SMOLLM2.of("x" * (100 * longest)) == 100
     assert SMOLLM2.of("x" * (100 * longest) + "x") == 101
     assert SMOLLM2.of("") == 0
