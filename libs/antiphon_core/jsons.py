@@ -117,14 +117,14 @@ def kind(value: object) -> str:
 
 
 def _parse(data: bytes, field: str | None, *, is_known: bool = False, values_max: int = JSON_VALUES_MAX) -> Any:
-    if not is_known and has_values_over(data, values_max):
+    if not is_known and len(data) > values_max and has_values_over(data, values_max):
         raise InvalidRequest(f"{_subject(field)} has more than {values_max} values.", field=field)
     try:
         value = loads(data)
     except orjson.JSONDecodeError as error:
         message = f"{_subject(field)} could not be parsed as JSON: {error}.{_encoding_hint(data, error)}"
         raise InvalidRequest(message, field=field) from error
-    if not is_known and _depth_over(value, JSON_DEPTH_MAX):
+    if not is_known and not _is_shallow(data) and _depth_over(value, JSON_DEPTH_MAX):
         raise InvalidRequest(f"{_subject(field)} is nested deeper than {JSON_DEPTH_MAX} levels.", field=field)
     return value
 
@@ -140,6 +140,11 @@ def _encoding_hint(data: bytes, error: orjson.JSONDecodeError) -> str:
 
 def _subject(field: str | None) -> str:
     return f"'{field}'" if field else "The request body"
+
+
+def _is_shallow(data: bytes) -> bool:
+    """Whether JSON has so few opening brackets, those in texts included, that it cannot be nested too deep."""
+    return len(data) <= _COUNTED_BYTES_MAX and data.count(b"{") + data.count(b"[") <= JSON_DEPTH_MAX
 
 
 def _depth_over(value: object, levels: int) -> bool:

@@ -6,8 +6,6 @@ store keeps the object without `output` apart from the output items, because his
 
 from __future__ import annotations
 
-from typing import Any
-
 from antiphon_core.error_forms import cause_of, code_in_response
 from antiphon_core.errors import AntiphonError, InternalError, revive
 from antiphon_core.jsons import Object, compact, with_member
@@ -51,7 +49,6 @@ _REPEATED_IF_GIVEN = ("prompt", "prompt_cache_options", "dropped_tools", "conver
 def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object:
     """A response as it is created. `parameters` are the validated ones of the request; `created_at` is in Unix
     seconds."""
-    asked = {name: value for name, value in parameters.items() if value is not None}
     return {
         "id": response_id,
         "object": "response",
@@ -60,24 +57,26 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "status": Status.IN_PROGRESS.value,
         "error": None,
         "incomplete_details": None,
-        "model": asked["model"],
+        "model": parameters["model"],
         "output": [],
         "usage": None,
-        **_repeated(asked),
+        **_repeated(parameters),
     }
 
 
-def _repeated(asked: Object) -> Object:
+def _repeated(parameters: Object) -> Object:
     """The parameters in the form in which the response repeats them, with all members that clients expect."""
-    repeated: Object = {name: asked.get(name, default) for name, default in _REPEATED.items()}
-    repeated["tools"] = [_declared(tool) for tool in repeated["tools"]]
+    names = (*_REPEATED, *_REPEATED_IF_GIVEN)
+    repeated = _REPEATED | {name: value for name, value in parameters.items() if value is not None and name in names}
+    repeated["tools"] = list(map(_declared, repeated["tools"]))
     repeated["text"] = _text(repeated["text"])
     repeated["reasoning"] = _reasoning(repeated["reasoning"])
     repeated["metadata"] = dict(repeated["metadata"])
     repeated["service_tier"] = "default"
     repeated["prompt_cache_retention"] = "in_memory" if repeated["prompt_cache_retention"] else None
-    given = asked | {"prompt_cache_options": _CACHING} if "prompt_cache_options" in asked else asked
-    return repeated | {name: given[name] for name in _REPEATED_IF_GIVEN if name in given}
+    if "prompt_cache_options" in repeated:
+        repeated["prompt_cache_options"] = _CACHING
+    return repeated
 
 
 def _declared(tool: Object) -> Object:
@@ -96,7 +95,9 @@ def _reasoning(asked: Object) -> Object:
 def _text(asked: Object) -> Object:
     """The member `text`, with all members that clients expect. Verbosity cannot be passed on to any model, so the
     response always says `medium`, OpenAI's default."""
-    given = {"format": {"type": "text"}} | _without_null(asked) | {"verbosity": "medium"}
+    given: Object = {"format": {"type": "text"}}
+    given |= {name: value for name, value in asked.items() if value is not None}
+    given["verbosity"] = "medium"
     if given["format"]["type"] == "json_schema":
         given["format"] = {"description": None, "strict": False} | given["format"]
     return given
@@ -149,7 +150,3 @@ def _ended(response: Object, status: Status) -> Object:
         item | {"status": "incomplete"} if item.get("status") == "in_progress" else item for item in response["output"]
     ]
     return response | {"status": status.value, "output": output}
-
-
-def _without_null(member: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in member.items() if value is not None}

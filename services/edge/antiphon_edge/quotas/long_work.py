@@ -75,8 +75,8 @@ class LongWork:
 
     @asynccontextmanager
     async def held(self, tenant: str, size: int) -> AsyncIterator[Callable[[], None] | None]:
-        """Holds `size` bytes of the tenant's budget in the block, or until the function that it yields is called; None for
-        short work, which holds nothing. RequestRateExceeded: too much waits."""
+        """Holds `size` bytes of the tenant's budget in the block, or until the function that it yields is called. It is
+        None for short work, which holds nothing. RequestRateExceeded: too much waits."""
         if not self._bytes_max or size <= SHORT_BYTES_MAX:
             yield None
             return

@@ -68,7 +68,7 @@ class TranslatorStream:
             return None
         if batch.token_ids:
             self._has_ids = True
-            return self.joined(batch)
+            return self.joined(batch) if self._held else batch
         if not self._has_ids:
             return batch
         self._held.append(batch)

@@ -34,9 +34,8 @@ class TokenSyntax:
 
     def prompt_tail(self, prompt_ids: Sequence[int], *, whole: bool = False) -> str:
         """The end of a prompt in the parser's characters; with `whole` the whole prompt."""
-        detokenizer = Detokenizer(self.tokenizer, spelling=self.alphabet.character_of)
         tail = prompt_ids if whole else prompt_ids[-PROMPT_TAIL_IDS:]
-        return "".join(map(detokenizer.feed, tail)) + detokenizer.finish(cut_off=False)
+        return self.tokenizer.text_of(tail, self.alphabet.character_of)
 
 
 class TokenParser:

@@ -337,9 +337,13 @@ def _called_name(item: Object, path: str) -> str:
 
 def _answered(items: Sequence[Any]) -> Collection[str]:
     """The ids of the calls that have results."""
-    results = (item for item in items if isinstance(item, dict) and item.get("type") in _RESULTS)
-    named = (result.get("call_id") or result.get("id") for result in results)
-    return {call_id for call_id in named if isinstance(call_id, str)}
+    answered = set[str]()
+    for item in items:
+        if isinstance(item, dict) and item.get("type") in _RESULTS:
+            call_id = item.get("call_id") or item.get("id")
+            if isinstance(call_id, str):
+                answered.add(call_id)
+    return answered
 
 
 def _arguments(written: str) -> Object:

@@ -20,10 +20,11 @@ from __future__ import annotations
 import hashlib
 import os
 from array import array
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from threading import Lock
 
 from tokenizers import Encoding
@@ -42,6 +43,8 @@ _DIGEST_BYTES = 16
 PIECE_IDS = 8_192  # a quarter of a millisecond
 _ROOT = b""
 _ID = "i"  # 32 bits, as engines are sent them
+
+Span = tuple[int, int]
 
 
 class UnspeltControlToken(Exception):
@@ -125,17 +128,15 @@ class Encoded:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """The plan for encoding a text. Up to the first of `cuts` its ids are `known`: those of the node `base`. The text
-    behind it is encoded in parts between the cuts; nodes are made at the cuts with a digest in `kept`."""
+    behind it is encoded in `parts`, which meet at the cuts, and spells `control_tokens`; nodes are made at the cuts
+    with a digest in `kept`."""
 
-    text: str
     known: array[int]
     base: bytes
+    parts: Sequence[str]
     cuts: Sequence[int]
+    control_tokens: int
     kept: Mapping[int, bytes]
-
-    @property
-    def parts(self) -> list[str]:
-        return [self.text[begin:end] for begin, end in pairwise((*self.cuts, len(self.text)))]
 
 
 class CachingEncoder:
@@ -156,18 +157,16 @@ class CachingEncoder:
         waits for the result."""
         plans = [self._plan(text) for text in self._parted(texts, apart)]
         parts = [part for plan in plans for part in plan.parts]
-        tokens, encodings_found = sum(len(plan.known) for plan in plans), list[Encoding]()
+        tokens, found = sum([len(plan.known) for plan in plans]), list[Encoding]()
         for group in _groups(parts):
             offload.require_wanted()
-            encodings_found += self._tokenizer.encode_all(group)
-            tokens += sum(map(len, encodings_found[-len(group) :]))
+            found += self._tokenizer.encode_all(group)
+            tokens += sum(map(len, found[-len(group) :]))
             if most_tokens is not None and tokens > most_tokens:
-                return Encoded(tokens, is_floor=len(encodings_found) < len(parts))
-        found = iter(encodings_found)
-        new = [[next(found) for _ in plan.parts] for plan in plans]
-        ids = array(_ID)
-        for plan, encodings in zip(plans, new, strict=True):
-            added = [_packed(encoding.ids) for encoding in encodings]
+                return Encoded(tokens, is_floor=len(found) < len(parts))
+        ids, encodings = array(_ID), iter(found)
+        for plan in plans:
+            added = [_packed(encoding.ids) for encoding in islice(encodings, len(plan.parts))]
             self._require_spelt(plan, added)
             self._keep(plan, added)
             for more in (plan.known, *added):
@@ -176,33 +175,33 @@ class CachingEncoder:
 
     def _parted(self, texts: Sequence[str], apart: int) -> Sequence[str]:
         first = texts[0]
-        end = next(iter(self._places(first, apart)), 0) if apart else 0
+        end = next(iter(self._places(first, self._control.spans(first, apart))), 0) if apart else 0
         return [first[:end], first[end:], *texts[1:]] if end else texts
 
     def _plan(self, text: str) -> _Plan:
         """Finds the longest known beginning of a text, by searching from the end of the text."""
-        places: list[int] = []
-        digests: Sequence[bytes] = ()
+        spans, places, digests = list[Span](), list[int](), list[bytes]()
         for start in self._starts(text):
-            places = list(self._places(text, start))
+            spans = list(self._control.spans(text, start))
+            places = self._places(text, spans)
             digests = self._digests(text, places)
             found = self._cache.find(digests[::-1])
             if found is not None:
                 last = len(places) - 1 - found[0]
                 new = dict(zip(places[last + 1 :], digests[last + 1 :], strict=True))
-                return _planned(text, found[1], digests[last], places[last], new)
-        return _planned(text, array(_ID), _ROOT, 0, dict(zip(places, digests, strict=True)))
+                return _planned(text, found[1], digests[last], places[last], new, spans)
+        return _planned(text, array(_ID), _ROOT, 0, dict(zip(places, digests, strict=True)), spans)
 
-    def _starts(self, text: str) -> Iterator[int]:
+    def _starts(self, text: str) -> Sequence[int]:
         """The positions to search from, one after the other, until a cached beginning is found. Any position will do,
         because a separator is one wherever it stands."""
-        if self._separators:
-            yield from (len(text) - chars for chars in _LOOKED_AT_CHARS if chars < len(text))
-            yield 0
+        if not self._separators:
+            return (0,)
+        return (*[len(text) - chars for chars in _LOOKED_AT_CHARS if chars < len(text)], 0)
 
-    def _places(self, text: str, start: int) -> Iterator[int]:
-        """The positions behind the separators in a text."""
-        return (end for begin, end in self._control.spans(text, start) if text[begin:end] in self._separators)
+    def _places(self, text: str, spans: Iterable[Span]) -> list[int]:
+        """The positions behind those control tokens that are separators."""
+        return [end for begin, end in spans if text[begin:end] in self._separators]
 
     def _digests(self, text: str, places: Sequence[int]) -> list[bytes]:
         """The digest of the text up to each of the places."""
@@ -216,9 +215,11 @@ class CachingEncoder:
     def _require_spelt(self, plan: _Plan, added: Sequence[array[int]]) -> None:
         """UnspeltControlToken: there are more control tokens than the text spells. A tokenizer that normalises text can
         make a control token of other text."""
-        spelt = sum(1 for _ in self._control.spans(plan.text, plan.cuts[0]))
-        is_control = self._control.ids.__contains__
-        if sum(sum(map(is_control, piece)) for ids in added for piece in _pieces(ids)) > spelt:
+        found, is_control = 0, self._control.ids.__contains__
+        for ids in added:
+            for piece in _pieces(ids):
+                found += sum(map(is_control, piece))
+        if found > plan.control_tokens:
             raise UnspeltControlToken
 
     def _keep(self, plan: _Plan, added: Sequence[array[int]]) -> None:
@@ -251,15 +252,25 @@ def _packed(ids: Sequence[int]) -> array[int]:
     return packed
 
 
-def _pieces(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+def _pieces(ids: Sequence[int]) -> Iterable[Sequence[int]]:
     """Splits ids for calls that hold the GIL until they return, so that other threads run in between."""
+    if len(ids) <= PIECE_IDS:
+        return (ids,)
     return (ids[start : start + PIECE_IDS] for start in range(0, len(ids), PIECE_IDS))
 
 
-def _planned(text: str, known: array[int], base: bytes, start: int, digests: Mapping[int, bytes]) -> _Plan:
-    """The plan of a text that is known up to `start`. `digests` are those of the separators behind `start`."""
+def _planned(
+    text: str, known: array[int], base: bytes, start: int, digests: Mapping[int, bytes], spans: Sequence[Span]
+) -> _Plan:
+    """The plan of a text that is known up to `start`. `digests` are those of the separators behind `start`; `spans` are
+    those of control tokens from there on, at least."""
     places = list(digests)
     kept = places[-NODES_MAX:]
     cuts = [start]
-    cuts += (place for place in places[:-NODES_MAX] if place - cuts[-1] >= BLOCK_CHARS)
-    return _Plan(text, known, base, [*cuts, *kept], {place: digests[place] for place in kept})
+    for place in places[:-NODES_MAX]:
+        if place - cuts[-1] >= BLOCK_CHARS:
+            cuts.append(place)
+    cuts += kept
+    parts = [text[begin:end] for begin, end in pairwise((*cuts, len(text)))]
+    control_tokens = len(spans) - bisect_left(spans, (start, 0))
+    return _Plan(known, base, parts, cuts, control_tokens, {place: digests[place] for place in kept})

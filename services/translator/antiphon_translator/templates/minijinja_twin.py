@@ -18,6 +18,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from operator import methodcaller
 from typing import Any, NoReturn
 
 import minijinja
@@ -36,6 +37,7 @@ TEXT_CHARS_MAX = 2**20
 _GENERATION = re.compile(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}")
 _PYTHON_SPACES = ("\x1c", "\x1d", "\x1e", "\x1f")
 _ROUNDS = 3
+_CALLS_OF = methodcaller("get", "tool_calls")
 
 
 class MinijinjaTwin:
@@ -129,20 +131,24 @@ class MinijinjaTwin:
 
 def _chars(messages: list[dict[str, Any]]) -> int:
     """The characters of the messages' texts, without those in calls."""
-    contents = [message["content"] for message in messages]
-    parts = (part.get("text", "") for content in contents if isinstance(content, list) for part in content)
-    return sum(len(content) for content in contents if isinstance(content, str)) + sum(map(len, parts))
+    chars = 0
+    for message in messages:
+        content = message["content"]
+        for part in (content,) if isinstance(content, str) else content:
+            chars += len(part) if isinstance(part, str) else len(part.get("text", ""))
+    return chars
 
 
 def _has_fractions(tools: Any, messages: list[dict[str, Any]]) -> bool:
-    calls = (message["tool_calls"] for message in messages if "tool_calls" in message)
-    return _has_fraction(tools) or any(map(_has_fraction, calls))
+    return _has_fraction([tools, *filter(None, map(_CALLS_OF, messages))])
 
 
 def _has_fraction(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_has_fraction, value.values()))
-    return any(map(_has_fraction, value)) if isinstance(value, list) else isinstance(value, float)
+    if isinstance(value, list):
+        return any(map(_has_fraction, filter(None, value)))
+    return isinstance(value, float)
 
 
 def _as_scope(tag: re.Match[str]) -> str:

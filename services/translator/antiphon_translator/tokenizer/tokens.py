@@ -75,6 +75,20 @@ class ModelTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         return str(self.library.decode(list(ids), skip_special_tokens=False))
 
+    def text_of(self, ids: Sequence[int], spelling: Mapping[int, str]) -> str:
+        """The text of all ids at once, which is that of a `Detokenizer`. `spelling` is the detokenizer's."""
+        decode, added = self.library.decode, self.added
+        texts, run, before = list[str](), list[int](), ""
+        for token_id in (*ids, None):
+            if token_id is not None and token_id not in added:
+                run.append(token_id)
+                continue
+            texts.append(decode(run, skip_special_tokens=False).removeprefix(before))
+            if token_id is not None:
+                texts.append(spelling.get(token_id) or added[token_id])
+                run, before = [token_id], decode([token_id], skip_special_tokens=False)
+        return "".join(texts)
+
     def token_id(self, token: str) -> int | None:
         found: int | None = self.library.token_to_id(token)
         return found

@@ -51,12 +51,13 @@ def choose(
     engine takes one, because TensorRT-LLM's default seed is the same for every request.
     InvalidRequest: the client set a control that the engine lacks.
     """
-    effective = {control.name: _value(control, asked, defaults, controls) for control in _CONTROLS}
-    sent: dict[str, Any] = {
-        control.name: effective[control.name]
-        for control in _CONTROLS
-        if control.name in controls and (control.always_sent or effective[control.name] != control.neutral)
-    }
+    effective: dict[str, Any] = {}
+    sent: dict[str, Any] = {}
+    for control in _CONTROLS:
+        name = control.name
+        value = effective[name] = _value(control, asked.get(name), defaults.get(name), is_known=name in controls)
+        if name in controls and (control.always_sent or value != control.neutral):
+            sent[name] = value
     if "seed" in controls:
         sent["seed"] = asked.get("seed", seed)
     elif "seed" in asked:
@@ -64,12 +65,12 @@ def choose(
     return Sampling(**sent), effective
 
 
-def _value(control: _Control, asked: Object, defaults: Mapping[str, float | int], controls: frozenset[str]) -> float:
-    asked_value = asked.get(control.name)
-    if control.name in controls:
-        given = defaults.get(control.name, control.neutral) if asked_value is None else asked_value
-        return type(control.neutral)(given)
-    if asked_value is not None and asked_value != control.neutral:
+def _value(control: _Control, asked: float | None, default: float | None, *, is_known: bool) -> float:
+    """The value in effect. InvalidRequest: the engine does not know the control that the client set."""
+    if is_known:
+        given = default if asked is None else asked
+        return control.neutral if given is None else type(control.neutral)(given)
+    if asked is not None and asked != control.neutral:
         raise unsupported(control.field or control.name)
     return control.neutral
 

@@ -151,7 +151,7 @@ def batch_of(number: int, *ids: int, final: Final | None = None) -> Batch:
 
 
 def sent_of(batches: Sequence[Batch], *, has_ids: bool = False) -> list[Batch]:
-    """What a stream of these batches sends."""
+    """The batches that a stream of these sends."""
     stream = TranslatorStream(batches[0].first_sequence, has_ids=has_ids)
     sent = [stream.take(each) for each in batches]
     end = [] if stream.terminal is None else [stream.joined(stream.terminal)]

@@ -124,6 +124,14 @@ def test_flush_after_a_first_space_does_not_repeat_text(sentencepiece: ModelToke
     assert detokenizer.finish(cut_off=False) == "\ufffd\ufffd"
 
 
+@given(st.lists(TEXTS | st.sampled_from(["<|im_start|>", "<|im_end|>", " ", "\n"]), max_size=8))
+def test_text_of_ids_is_what_a_detokenizer_makes_of_them(texts: list[str]) -> None:
+    ids, spelling = encoded("".join(texts)), {tokenizer().token_id("<|im_end|>") or 0: "\ud800"}
+    detokenizer = Detokenizer(tokenizer(), spelling=spelling)
+    one_by_one = "".join(map(detokenizer.feed, ids)) + detokenizer.finish(cut_off=False)
+    assert tokenizer().text_of(ids, spelling) == one_by_one
+
+
 class BreakingStream:
     """A decode stream whose second step fails, as the library's does after some invalid bytes."""
 
