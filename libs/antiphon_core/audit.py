@@ -110,7 +110,7 @@ def is_on() -> bool:
 
 def is_required() -> bool:
     """Whether requests whose start cannot be recorded are rejected."""
-    return is_on() and _open[0].is_required
+    return bool(_open) and _open[0].is_required
 
 
 def note(action: Action) -> None:

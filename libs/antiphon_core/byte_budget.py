@@ -89,18 +89,21 @@ class Tally:
 
     def add(self, size: int) -> None:
         """Counts more bytes. RequestRateExceeded: over the holder's limit. Unavailable: over the total limit."""
-        excess, kind, state = self.try_add(size), self._budget.kind, self._budget.state
+        excess = self._budget.take(self._holder, size)
+        if excess is None:
+            self._size += size
+            return
+        kind, state = self._budget.kind, self._budget.state
         if excess is Excess.SHARE:
             raise RequestRateExceeded(
                 f"Too many bytes of this tenant's requests are {state} at once. Try again in a moment. (An operator "
                 f"sets the limit with {kind}_bytes_max.)",
                 retry_after_ms=RETRY_MS,
             )
-        if excess is Excess.TOTAL:
-            raise Unavailable(
-                f"As many bytes of requests are {state} as this server has room for. Try again. (An operator sets the "
-                f"limit with {kind}_bytes_max.)"
-            )
+        raise Unavailable(
+            f"As many bytes of requests are {state} as this server has room for. Try again. (An operator sets the "
+            f"limit with {kind}_bytes_max.)"
+        )
 
     def shrink_to(self, size: int) -> None:
         """Gives back what was counted beyond `size`."""

@@ -101,16 +101,12 @@ def _named(entries: Sequence[Object]) -> list[tuple[str, Object]]:
 
 def _normalise(item: Object, new_id: Callable[[str], str]) -> Object:
     """The full item. `new_id` makes an id for the type of an item."""
-    if is_extension(item.get("type") or ""):
-        return item if item.get("id") else item | {"id": new_id(item["type"])}
+    item_type = item.get("type") or "message"
+    if is_extension(item_type):
+        return item if item.get("id") else item | {"id": new_id(item_type)}
     given = _without_null(item)
-    item_type = given.get("type", "message")
-    full: Object = {
-        "id": given.get("id") or new_id(item_type),
-        "type": item_type,
-        "status": "completed",
-        **{name: value for name, value in given.items() if name not in {"id", "type"}},
-    }
+    first: Object = {"id": given.get("id") or new_id(item_type), "type": item_type}
+    full = first | {"status": "completed"} | given | first
     if item_type == "message":
         full["content"] = _parts(given["role"], given["content"])
     return full
@@ -119,7 +115,7 @@ def _normalise(item: Object, new_id: Callable[[str], str]) -> Object:
 def _parts(role: str, content: str | list[Any]) -> list[Object]:
     if isinstance(content, str):
         content = [{"type": "output_text" if role == "assistant" else "input_text", "text": content}]
-    return [_part(part) for part in content]
+    return list(map(_part, content))
 
 
 def _part(part: Object) -> Object:
@@ -130,4 +126,7 @@ def _part(part: Object) -> Object:
 
 
 def _without_null(members: Object) -> Object:
+    """The members that are not null; the same object if none is."""
+    if None not in members.values():
+        return members
     return {name: value for name, value in members.items() if value is not None}

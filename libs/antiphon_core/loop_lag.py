@@ -11,6 +11,8 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import islice
+from operator import itemgetter
 
 from antiphon_core.telemetry import metrics
 from antiphon_core.telemetry.log_limit import LogLimit
@@ -22,6 +24,7 @@ RECENT_S = 10.0
 STANDING_COUNT = 3
 WARNING_S = 0.25
 WARNING_EVERY_S = 60.0
+_LAG_S = itemgetter(1)
 
 
 class LoopLag:
@@ -42,8 +45,9 @@ class LoopLag:
     @property
     def standing_s(self) -> float:
         """The smallest of the last STANDING_COUNT measurements; near 0 if the loop was only blocked once."""
-        last = [self._recent[-number][1] for number in range(1, min(STANDING_COUNT, len(self._recent)) + 1)]
-        return min(last) if len(last) == STANDING_COUNT else 0.0
+        if len(self._recent) < STANDING_COUNT:
+            return 0.0
+        return min(islice(reversed(self._recent), STANDING_COUNT), key=_LAG_S)[1]
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:

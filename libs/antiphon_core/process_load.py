@@ -48,7 +48,9 @@ class ProcessLoad:
     async def uses_more_than(self, share: float) -> bool:
         """Whether the process uses this share of its memory, also after it has returned what is free. Python and the C
         library keep the memory of a burst: without this, a burst of some seconds would stop turns for ever."""
-        if self.memory_share >= share and await self._free.give_back(lambda: self._measure() < share):
+        if self.memory_share < share:
+            return False
+        if await self._free.give_back(lambda: self._measure() < share):
             self._measure()
         return self.memory_share >= share
 

@@ -29,15 +29,10 @@ def reject(features: Iterable[Unserved], request: object, *, within: str = "") -
     """Raises InvalidRequest for the first of `features` that the request, or the part of it at the path `within`, asks
     for."""
     for feature in features:
-        value = _member(request, feature.field)
+        name, *rest = feature.field.split(".")
+        value = getattr(request, name)
+        for name in rest:  # of few requests: most have no such member at all
+            value = getattr(value, name) if value is not None else None
         if value is not None and feature.asked(value):
             field = f"{within}.{feature.field}" if within else feature.field
             raise InvalidRequest(feature.message, field=field, code=feature.code)
-
-
-def _member(request: object, path: str) -> Any:
-    """The value at a path; None if the path ends before."""
-    value: Any = request
-    for name in path.split("."):
-        value = getattr(value, name) if value is not None else None
-    return value

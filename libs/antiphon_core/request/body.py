@@ -313,5 +313,7 @@ def reject_unserved(request: Parameters) -> None:
         previous_response=request.previous_response,
         conversation=request.conversation,
     )
+    if request.nvext is None:
+        return
     formatted = request.text is not None and request.text.format is not None and request.text.format.type != "text"
-    request.extensions.require_one_guide(["text.format"] if formatted else [])
+    request.nvext.require_one_guide(["text.format"] if formatted else [])

@@ -76,7 +76,10 @@ takes as long as validating them, and the models take several times the memory."
 
 def json_kind(value: object) -> str | None:
     """The tag of a form that its JSON type determines, such as a string or an array; None for other types."""
-    return next((tag for kind, tag in JSON_KIND_TAGS.items() if isinstance(value, kind)), None)
+    for kind, tag in JSON_KIND_TAGS.items():
+        if isinstance(value, kind):
+            return tag
+    return None
 
 
 def type_tag(value: object) -> str | None:

@@ -47,6 +47,6 @@ class PreviousResponse(Open):
 
 def reject_two_histories(**given: object) -> None:
     """Raises InvalidRequest if more than one of the members that name a history is given."""
-    named = [f"'{name}'" for name, value in given.items() if value is not None]
-    if len(named) > 1:
+    if len(given) - [*given.values()].count(None) > 1:
+        named = [f"'{name}'" for name, value in given.items() if value is not None]
         raise InvalidRequest(f"{' and '.join(named)} exclude each other.", code="mutually_exclusive_parameters")

@@ -81,7 +81,7 @@ class _ObservedCall:
             return
         histogram = metrics.RPC_SERVER if self._kind is SpanKind.SERVER else metrics.RPC_CLIENT
         child = histogram.of(self._service, self._method.name, self._code)
-        child.observe(duration_s, correlation.current().sampled_trace_id)
+        child.observe(duration_s, correlation.sampled_trace_id())
 
     @property
     def _service(self) -> str:

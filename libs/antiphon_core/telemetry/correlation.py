@@ -39,11 +39,6 @@ class Correlation:
             trace=TraceContext.parse(headers.get(TRACEPARENT, ""), headers.get(TRACESTATE, "")),
         )
 
-    @property
-    def sampled_trace_id(self) -> str:
-        """The trace id for exemplars; empty if the trace is not sampled."""
-        return self.trace.trace_id if self.trace is not None and self.trace.is_sampled else ""
-
     def fields(self) -> dict[str, str]:
         """The known ids, by the names of their log fields."""
         found = {"request_id": self.request_id, "response_id": self.response_id, "job_id": self.job_id}
@@ -58,6 +53,12 @@ _current: ContextVar[Correlation] = ContextVar("correlation", default=Correlatio
 def current() -> Correlation:
     """The ids of this task."""
     return _current.get()
+
+
+def sampled_trace_id() -> str:
+    """The trace id of this task for exemplars; empty if the trace is not sampled."""
+    trace = _current.get().trace
+    return trace.trace_id if trace is not None and trace.is_sampled else ""
 
 
 def begin(correlation: Correlation) -> None:

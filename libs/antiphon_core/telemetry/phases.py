@@ -37,4 +37,4 @@ def note(phase: str, seconds: float) -> None:
 def header(total_s: float) -> str:
     """The value of the header: each phase with its milliseconds."""
     noted = (_current.get() or {}) | {TOTAL: total_s}
-    return ", ".join(f"{phase};dur={seconds * 1000:.1f}" for phase, seconds in noted.items())
+    return ", ".join([f"{phase};dur={seconds * 1000:.1f}" for phase, seconds in noted.items()])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from antiphon_core.telemetry import correlation
@@ -113,12 +113,4 @@ class _SpanContext:
         correlation.note(trace=self._outer)
 
 
-class _NoContext:
-    def __enter__(self) -> Span:
-        return _NO_SPAN
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-_NO_CONTEXT = _NoContext()
+_NO_CONTEXT = nullcontext(_NO_SPAN)

@@ -20,12 +20,12 @@ from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.telemetry.exposition import Exposition
+from antiphon_edge.access_checks import AccessChecks, OwnPages
 from antiphon_edge.background.background import Background
-from antiphon_edge.callers import auditing, authentication
 from antiphon_edge.callers.authentication import Authenticator
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.console.routes import ConsoleRoutes
-from antiphon_edge.http import connections, dropped_tools, encodings, pages, request_ids
+from antiphon_edge.http import connections, dropped_tools, request_ids
 from antiphon_edge.http.connection_table import ConnectionLimits, ConnectionTable
 from antiphon_edge.http.connections import WriteBounds
 from antiphon_edge.http.cors import Cors
@@ -168,37 +168,36 @@ class EdgeServer:
         self.app.add_routes(routes_of(*owners))
 
     def _add_access_checks(self, *, opens_metrics: bool) -> None:
-        """Adds the checks of access in their order: audit, CORS, web pages, authentication, required audit, encodings,
-        admission."""
-        settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
+        """Adds the checks of access, and what they read from the application."""
+        settings, prepare = self._settings, self.app.on_response_prepare
         prepare.append(request_ids.add_headers)
         prepare.append(dropped_tools.add_header)
-        middlewares.append(request_ids.note_route)
-        middlewares.append(auditing.audit_requests)
-        opened = {Access.METRICS: opens_metrics, Access.MODELS: settings.models_open}
-        authentication.open_to_all(self.app, {access for access, is_open in opened.items() if is_open})
         if self._cors is not None:
-            middlewares.append(self._cors.middleware())  # type: ignore[arg-type]
             prepare.append(self._cors.add_headers)
-        if not settings.knows_callers:
-            is_local = is_loopback(settings.host) and not settings.insecure
-            middlewares.append(pages.middleware(settings.cors_origins, is_local=is_local))  # type: ignore[arg-type]
         authenticator = Authenticator.of(settings, self._clock)
+        self.app.middlewares.append(self._checks(authenticator, opens_metrics=opens_metrics).middleware())  # type: ignore[arg-type]
         limits = ConnectionLimits.of(settings)
         self._connections = ConnectionTable(limits, is_exempt=authenticator.trusts, now_s=self._clock.monotonic)
         budget = ByteBudget("bodies", total=settings.bodies_bytes_max, share=settings.bodies_bytes_per_tenant)
         bodies.set_budget(self.app, budget)
-        middlewares.append(authentication.middleware(authenticator))  # type: ignore[arg-type]
-        middlewares.append(auditing.require_audit)
-        middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, self._limiter)
         admission.set_long_work(self.app, self._long_work)
-        middlewares.append(admission.admit)
         if RateLimits.of(settings).has_any:
             prepare.append(admission.add_headers)
         connections.set_bounds(self.app, WriteBounds.of(settings))
         prepare.append(connections.bound_answer)
         prepare.append(self._close_when_draining)
+
+    def _checks(self, authenticator: Authenticator, *, opens_metrics: bool) -> AccessChecks:
+        settings = self._settings
+        opened = {Access.METRICS: opens_metrics, Access.MODELS: settings.models_open}
+        is_local = is_loopback(settings.host) and not settings.insecure
+        return AccessChecks(
+            authenticator,
+            opened={access for access, is_open in opened.items() if is_open},
+            cors=self._cors,
+            own_pages=None if settings.knows_callers else OwnPages(settings.cors_origins, is_local),
+        )
 
     async def _close_when_draining(self, _request: web.Request, response: web.StreamResponse) -> None:
         if self._service.draining:

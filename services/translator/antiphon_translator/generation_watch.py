@@ -67,7 +67,7 @@ class GenerationWatch:
             raise
         finally:
             duration_s = perf_counter() - self._started_s
-            trace_id = correlation.current().sampled_trace_id
+            trace_id = correlation.sampled_trace_id()
             metrics.ENGINE_DURATION.of(self._model, outcome).observe(duration_s, trace_id)
 
     def note_first_output(self) -> None:

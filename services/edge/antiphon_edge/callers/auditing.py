@@ -13,34 +13,18 @@ from aiohttp import web
 from antiphon_core import audit
 from antiphon_core.audit import Action
 from antiphon_core.telemetry import correlation
-from antiphon_edge.callers import authentication
 from antiphon_edge.callers.tenancy import caller_of, tenant_of
-from antiphon_edge.http.http_errors import Handler, status_of
+from antiphon_edge.http.http_errors import status_of
 from antiphon_edge.http.request_ids import CLIENT_CLOSED_REQUEST
 
 SERVICE = "edge"
 TURN = "WEBSOCKET response.create"
 
 
-@web.middleware
-async def audit_requests(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Writes the audit line of a request when it is answered, or its client has disconnected."""
-    resource = request.match_info.route.resource
-    if not audit.is_on() or resource is None or authentication.is_open(request):
-        return await handler(request)
-    with _audited(request, f"{request.method} {resource.canonical}") as outcome:
-        answer = await handler(request)
-        outcome.status = answer.status
-    return answer
-
-
-@web.middleware
-async def require_audit(request: web.Request, handler: Handler) -> web.StreamResponse:
+def require_start(request: web.Request, action: str) -> None:
     """Writes the line of an authenticated request's start. Unavailable: the audit log is required, and not written."""
-    resource = request.match_info.route.resource
-    if audit.is_required() and resource is not None and not authentication.is_open(request):
-        audit.require(_action(request, f"{request.method} {resource.canonical}", audit.STARTED))
-    return await handler(request)
+    if audit.is_required():
+        audit.require(_action(request, action, audit.STARTED))
 
 
 @contextmanager
@@ -51,19 +35,22 @@ def audited_turn(request: web.Request) -> Iterator[None]:
         yield
         return
     correlation.note(response_id="")
-    with _audited(request, TURN) as outcome:
+    with audited(request, TURN) as outcome:
         audit.require(_action(request, TURN, audit.STARTED))
         yield
         outcome.status = 200
 
 
-class _Outcome:
+class Outcome:
+    """The status with which an audited request is answered."""
+
     status = CLIENT_CLOSED_REQUEST
 
 
 @contextmanager
-def _audited(request: web.Request, action: str) -> Iterator[_Outcome]:
-    outcome = _Outcome()
+def audited(request: web.Request, action: str) -> Iterator[Outcome]:
+    """Writes the audit line of a request when the block ends: when it is answered, or its client has disconnected."""
+    outcome = Outcome()
     try:
         yield outcome
     except ConnectionError:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Self
@@ -25,14 +24,10 @@ from antiphon_core.ids import is_reserved_tenant, is_tenant
 from antiphon_edge.access_settings import AccessSettings, Network
 from antiphon_edge.callers.api_keys import KeyGuard
 from antiphon_edge.callers.tenancy import set_caller, set_tenant, tenant_of
-from antiphon_edge.http.http_errors import Handler
-from antiphon_edge.operations.routing import operation_of
-from antiphon_edge.operations.table import Access
 
 log = logging.getLogger(__name__)
 
 TENANT_HEADER = "x-tenant-id"
-_OPENED: web.AppKey[AbstractSet[Access]] = web.AppKey("opened access")
 
 _NO_KEY = (
     "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth "
@@ -104,36 +99,18 @@ class Authenticator:
 _AUTHENTICATOR: web.RequestKey[Authenticator] = web.RequestKey("authenticator", Authenticator)
 
 
-def open_to_all(app: web.Application, access: AbstractSet[Access]) -> None:
-    """Exempts operations with these kinds of access from authentication, besides those that are always open."""
-    app[_OPENED] = access | {Access.OPEN}
-
-
-def is_open(request: web.Request) -> bool:
-    """Whether a request needs no authentication."""
-    operation = operation_of(request)
-    return operation is not None and operation.access in request.app[_OPENED]
-
-
-def middleware(authenticator: Authenticator) -> Handler:
-    """Sets the tenant of each request, and rejects requests that are not authenticated."""
-
-    @web.middleware
-    async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not is_open(request):
-            try:
-                tenant = authenticator.tenant_of(request)
-            except (InvalidApiKey, InvalidRequest) as error:
-                path = request.rel_url.raw_path  # not decoded: a decoded path could forge a log line
-                log.info("%s %s from %s is rejected: %s", request.method, path, request.remote, error.message)
-                raise
-            if tenant is not None:
-                set_tenant(request, tenant)
-            # No callable that holds the request: a reference cycle would keep it until the garbage collector runs.
-            request[_AUTHENTICATOR] = authenticator
-        return await handler(request)
-
-    return authenticate  # type: ignore[return-value]
+def authenticate(request: web.Request, authenticator: Authenticator) -> None:
+    """Sets the tenant of a request. InvalidApiKey, InvalidRequest: the request is not authenticated."""
+    try:
+        tenant = authenticator.tenant_of(request)
+    except (InvalidApiKey, InvalidRequest) as error:
+        path = request.rel_url.raw_path  # not decoded: a decoded path could forge a log line
+        log.info("%s %s from %s is rejected: %s", request.method, path, request.remote, error.message)
+        raise
+    if tenant is not None:
+        set_tenant(request, tenant)
+    # No callable that holds the request: a reference cycle would keep it until the garbage collector runs.
+    request[_AUTHENTICATOR] = authenticator
 
 
 def check_again(request: web.Request) -> None:

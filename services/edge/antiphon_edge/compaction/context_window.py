@@ -34,7 +34,7 @@ def kept(items: Sequence[Object]) -> list[Object]:
 def has_marks(turn: Turn) -> bool:
     """Whether the items may hold a compaction or a change of settings, which few turns do. Searches their JSON for two
     words, without parsing it."""
-    return any(mark in items for mark in _MARKS for items in (turn.history, turn.input))
+    return any(map(turn.history.__contains__, _MARKS)) or any(map(turn.input.__contains__, _MARKS))
 
 
 def shown(turn: Turn) -> Turn:

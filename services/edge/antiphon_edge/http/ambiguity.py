@@ -26,14 +26,14 @@ def ambiguity_of(message: RawRequestMessage) -> str | None:
     cannot."""
     if message.method == hdrs.METH_CONNECT:
         return "CONNECT is a method for proxies, and this server is no proxy."
-    if not _has_plain_framing(message):
+    if hdrs.TRANSFER_ENCODING in message.headers and not _has_plain_framing(message):
         return "The only 'Transfer-Encoding' that is accepted is 'chunked', and only in HTTP/1.1."
     if "#" in message.path:
         return "The URL of a request has no fragment. Write '#' in a path or query as '%23'."
     host = message.headers.get(hdrs.HOST, "")
     if not _HOST.fullmatch(host):
         return "The header 'Host' is not a name or an address, with or without a port."
-    if not _is_addressed_to(host, message):
+    if not message.path.startswith("/") and not _is_addressed_to(host, message):
         return "The URL of the request names another host than the header 'Host'."
     return None
 
@@ -47,12 +47,12 @@ def is_last(message: RawRequestMessage) -> bool:
 
 
 def _has_plain_framing(message: RawRequestMessage) -> bool:
-    codings = message.headers.getall(hdrs.TRANSFER_ENCODING, [])
-    return not codings or (message.version >= HttpVersion11 and [each.lower() for each in codings] == ["chunked"])
+    codings = message.headers.getall(hdrs.TRANSFER_ENCODING)
+    return message.version >= HttpVersion11 and [each.lower() for each in codings] == ["chunked"]
 
 
 def _is_addressed_to(host: str, message: RawRequestMessage) -> bool:
-    """Whether the URL names no host, or the host of the header `Host`."""
-    if message.path.startswith("/") or message.path == "*":
+    """Whether a URL that is no path names no host, or the host of the header `Host`."""
+    if message.path == "*":
         return True
     return message.url.scheme in _SCHEMES and message.url.raw_authority.lower() == host.lower()

@@ -14,7 +14,6 @@ from aiohttp import hdrs, web
 from antiphon_core.jsons import dumps
 from antiphon_core.telemetry import phases
 from antiphon_edge.http import dropped_tools
-from antiphon_edge.http.http_errors import Handler
 
 ANY_ORIGIN = "*"
 METHODS = "GET, POST, DELETE"
@@ -44,17 +43,10 @@ class Cors:
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origins)
 
-    def middleware(self) -> Handler:
-        """Answers preflight requests, which carry no key, before authentication."""
-
-        @web.middleware
-        async def answer_preflights(request: web.Request, handler: Handler) -> web.StreamResponse:
-            is_preflight = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers and hdrs.ORIGIN in request.headers
-            if request.method == hdrs.METH_OPTIONS and is_preflight:
-                return self._preflight(request)
-            return await handler(request)
-
-        return answer_preflights  # type: ignore[return-value]
+    def preflight(self, request: web.Request) -> web.Response | None:
+        """The answer to a preflight request, which carries no key; None for all others."""
+        is_preflight = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers and hdrs.ORIGIN in request.headers
+        return self._preflight(request) if request.method == hdrs.METH_OPTIONS and is_preflight else None
 
     async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """A signal for `on_response_prepare`: errors get the headers too, so that a page can read them. An answer that

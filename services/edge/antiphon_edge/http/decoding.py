@@ -1,4 +1,4 @@
-"""Decodes the bodies of requests: small ones on the event loop, larger ones in a thread, a piece at a time.
+"""Decodes the encoded bodies of requests: small ones on the event loop, larger ones in a thread, a piece at a time.
 
 Kilobytes can expand to megabytes, and a tenant can send many such bodies at once. On the event loop, each iteration
 decoded a piece of every body, and the requests of others waited for all of them. In a thread, the libraries decode
@@ -47,8 +47,6 @@ class Decoding:
         self._decoder.end()
 
     async def _run(self, step: Step) -> bytes:
-        if self._decoder.is_free:
-            return step(PIECE_BYTES)
         if self._inline_left:
             piece = step(self._inline_left)
             self._inline_left -= min(len(piece), self._inline_left)

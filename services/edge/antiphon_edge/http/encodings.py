@@ -13,10 +13,10 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Protocol
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from antiphon_core import offload
-from antiphon_edge.http.http_errors import Handler, rejection
+from antiphon_edge.http.http_errors import rejection
 from antiphon_edge.http.zstd_frames import buffer_bytes
 
 if sys.version_info >= (3, 14):
@@ -52,10 +52,6 @@ rejected with."""
 
 class BodyDecoder(Protocol):
     """Decodes one body, piece by piece."""
-
-    @property
-    def is_free(self) -> bool:
-        """Whether its steps take no time, because they only pass the body on."""
 
     def feed(self, data: bytes) -> Steps:
         """The steps of decoding more of the body. ValueError: the body has too many members."""
@@ -124,18 +120,6 @@ class _Zstd:
             data = b""
 
 
-class _Identity:
-    """Passes a body on that is not encoded."""
-
-    is_free = True
-
-    def feed(self, data: bytes) -> Steps:
-        yield lambda _: data
-
-    def end(self) -> None:
-        pass
-
-
 class _Largest:
     """Reserves the largest buffer of the frames of a body: one frame is decoded after another."""
 
@@ -151,8 +135,6 @@ class _Largest:
 
 class _Members:
     """Decodes gzip members or zstd frames, one behind another."""
-
-    is_free = False
 
     def __init__(self, make: Callable[[bytes], _Stream], *, members_max: int = MEMBERS_MAX) -> None:
         """`make` makes the decompressor of the member that begins with the given bytes."""
@@ -205,9 +187,8 @@ def _zstd(reserve: Reserve) -> BodyDecoder:
     return _Members(lambda _: _Zstd(largest))
 
 
+_PLAIN = ("", "identity")
 _DECODERS: Mapping[str, Callable[[Reserve], BodyDecoder]] = {
-    "": lambda _: _Identity(),
-    "identity": lambda _: _Identity(),
     "gzip": _gzip,
     "x-gzip": _gzip,  # the same as gzip: RFC 9110, section 8.4.1.3
     "deflate": lambda _: _Members(_deflate, members_max=1),
@@ -215,20 +196,24 @@ _DECODERS: Mapping[str, Callable[[Reserve], BodyDecoder]] = {
 }
 
 
-def decoder_of(request: web.Request, reserve: Reserve) -> BodyDecoder:
-    """Makes the decoder for the body of a request that passed `require_readable`. It calls `reserve` before it
-    allocates a zstd window. Those of gzip and deflate have 32 KiB, and are not counted."""
-    return _DECODERS[_encoding_of(request)](reserve)
+def decoder_of(request: web.Request, reserve: Reserve) -> BodyDecoder | None:
+    """Makes the decoder for the body of a request that `is_readable`; None for a body that is not encoded. It calls
+    `reserve` before it allocates a zstd window. Those of gzip and deflate have 32 KiB, and are not counted."""
+    if hdrs.CONTENT_ENCODING not in request.headers or (encoding := _encoding_of(request)) in _PLAIN:
+        return None
+    return _DECODERS[encoding](reserve)
 
 
-@web.middleware
-async def require_readable(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Rejects a body in another encoding, or in several, with the accepted ones in `Accept-Encoding`. A list with an
-    empty element such as `gzip,` counts as several."""
-    if request.can_read_body and _encoding_of(request) not in _DECODERS:
-        return rejection(415, CODE, MESSAGE, ACCEPT)
-    return await handler(request)
+def is_readable(request: web.Request) -> bool:
+    """Whether the body of a request is in one of the encodings, or in none. A list with an empty element such as
+    `gzip,` counts as several."""
+    return hdrs.CONTENT_ENCODING not in request.headers or _encoding_of(request) in (*_PLAIN, *_DECODERS)
+
+
+def unreadable() -> web.Response:
+    """The answer to a body in another encoding, with the accepted ones in `Accept-Encoding`."""
+    return rejection(415, CODE, MESSAGE, ACCEPT)
 
 
 def _encoding_of(request: web.Request) -> str:
-    return ",".join(request.headers.getall("Content-Encoding", [])).strip().lower()
+    return ",".join(request.headers.getall(hdrs.CONTENT_ENCODING)).strip().lower()

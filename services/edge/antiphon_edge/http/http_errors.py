@@ -48,7 +48,6 @@ from antiphon_core.errors import (
 )
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
-from antiphon_core.tracebacks import release_frames
 from antiphon_core.unexpected import as_antiphon_error
 from antiphon_edge.http.chunk_framing import FramingTooLarge
 from antiphon_edge.http.slow_senders import BodyTimeout
@@ -102,24 +101,6 @@ MALFORMED = "malformed_request"
 """The code of a request that is not valid HTTP, or whose body contradicts its headers."""
 
 
-def enveloping(handler: Handler) -> Handler:
-    """Wraps a handler so that its exceptions become answers with an envelope."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        try:
-            return await handler(request)
-        except ConnectionError:
-            raise  # the client has disconnected
-        except Exception as error:
-            if request.writer.output_size:
-                raise  # the answer has begun: aiohttp logs the error, and closes the connection
-            answer = _answer_to(request, error)
-            release_frames(error)
-            return answer
-
-    return handle
-
-
 def status_of(error: Exception) -> int:
     """The HTTP status of the answer to an exception of a handler."""
     if isinstance(error, AntiphonError):
@@ -135,7 +116,8 @@ def status_of(error: Exception) -> int:
     return HTTPStatus.BAD_REQUEST if isinstance(error, web.RequestPayloadError) else HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def _answer_to(request: web.Request, error: Exception) -> web.Response:
+def answer_to(request: web.Request, error: Exception) -> web.Response:
+    """The answer to an exception of a handler, in OpenAI's envelope."""
     if isinstance(error, AntiphonError):
         return _answer(error)
     if isinstance(error, web.HTTPRequestEntityTooLarge):

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from aiohttp import HttpVersion11, hdrs, web
@@ -36,7 +37,7 @@ from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.head_detector import HeadDetector
 from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
-from antiphon_edge.http.http_errors import MALFORMED, Handler, enveloping, rejection
+from antiphon_edge.http.http_errors import MALFORMED, Handler, answer_to, rejection
 from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES, PLAIN_BYTES, PacedReads, ReadBuffer
 from antiphon_edge.http.requests_in_progress import RequestsInProgress
 from antiphon_edge.http.slow_senders import SenderWatch
@@ -104,7 +105,7 @@ class HttpServer(web.Server):
         table: ConnectionTable,
         requests: RequestsInProgress,
     ) -> None:
-        handler = requests.counted(_rejecting(enveloping(inner.request_handler), cors))
+        handler = requests.counted(_answering(inner.request_handler, cors))
         super().__init__(
             request_ids.observed(handler, ids),  # type: ignore[arg-type]
             request_factory=_adapted(inner.request_factory),
@@ -209,7 +210,7 @@ class _Connection(StreamConnection):
         super().data_received(data)
         if self.frames is not None:
             return
-        requests = [self._messages[at] for at in range(heads - self._request_count, 0)]
+        requests = [*islice(self._messages, len(self._messages) + heads - self._request_count, None)]
         if not self._watch_sender(data, requests):
             self._reject_head()
         elif requests and not isinstance(requests[-1][0], RawRequestMessage):
@@ -283,7 +284,7 @@ class _Connection(StreamConnection):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to an exception that `enveloping` did not handle, or to bytes that are no request."""
+        """The answer to an exception after the answer has begun, or to bytes that are no request."""
         try:
             if isinstance(exc, HttpProcessingError):
                 return self._reject_malformed(request, exc)
@@ -362,22 +363,31 @@ def _rejection_of_head(message: RawRequestMessage) -> Rejection | None:
     """The answer to a request whose head was parsed and is not acceptable; None for all others."""
     if (why := ambiguity.ambiguity_of(message)) is not None:
         return Rejection(400, MALFORMED, why)
-    expected = [each.lower() for each in message.headers.getall(hdrs.EXPECT, []) if each]
     # aiohttp checks the header, too, but its answer quotes the value, which fails if that is not UTF-8.
-    if expected not in _EXPECTATIONS_MET and message.version >= HttpVersion11:
-        return _UNKNOWN_EXPECTATION
+    if hdrs.EXPECT in message.headers and message.version >= HttpVersion11:
+        expected = [each.lower() for each in message.headers.getall(hdrs.EXPECT) if each]
+        return _UNKNOWN_EXPECTATION if expected not in _EXPECTATIONS_MET else None
     return None
 
 
-def _rejecting(handler: Handler, cors: Cors | None) -> Handler:
-    """Wraps a handler: answers rejected requests, with the headers that the application adds to all other answers."""
+def _answering(handler: Handler, cors: Cors | None) -> Handler:
+    """Wraps a handler: answers rejected requests, with the headers that the application adds to all other answers, and
+    makes an answer with an envelope of each exception."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        why = request[_REJECTION]
-        if why is None:
+        if (why := request[_REJECTION]) is not None:
+            allowed = cors.headers_of(request) if cors is not None else {}
+            return _reject(why, {**request_ids.headers_of(request), **allowed})
+        try:
             return await handler(request)
-        allowed = cors.headers_of(request) if cors is not None else {}
-        return _reject(why, {**request_ids.headers_of(request), **allowed})
+        except ConnectionError:
+            raise  # the client has disconnected
+        except Exception as error:
+            if request.writer.output_size:
+                raise  # the answer has begun: aiohttp logs the error, and closes the connection
+            answer = answer_to(request, error)
+            release_frames(error)
+            return answer
 
     return handle
 

@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from aiohttp import hdrs, web
 
 from antiphon_edge.http.cors import ANY_ORIGIN
-from antiphon_edge.http.http_errors import Handler, rejection
+from antiphon_edge.http.http_errors import rejection
 
 SAFE_METHODS = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
 """Methods that change nothing. Pages of other origins cannot read their answers."""
@@ -54,23 +54,17 @@ def reject_foreign() -> web.Response:
     return rejection(403, "origin_refused", message)
 
 
-def middleware(origins: Collection[str], *, is_local: bool) -> Handler:
-    """Rejects cross-site requests to a server without authentication. `is_local`: the server listens on loopback, so no
-    legitimate client reaches it under the name of another machine."""
-
-    @web.middleware
-    async def check_origin(request: web.Request, handler: Handler) -> web.StreamResponse:
-        host = request.headers.get(hdrs.HOST, "")
-        if is_local and is_foreign_name(host):
-            return rejection(
-                403,
-                "host_refused",
-                "This server requires no API key, so it answers only if the 'Host' header is an address, localhost, or "
-                "a name in .localhost, .local or .internal. Behind a proxy, set edge.keys_file, edge.trusted_proxies "
-                "or edge.insecure.",
-            )
-        if request.method not in SAFE_METHODS and is_foreign(request, origins):
-            return reject_foreign()
-        return await handler(request)
-
-    return check_origin  # type: ignore[return-value]
+def rejection_of(request: web.Request, origins: Collection[str], *, is_local: bool) -> web.Response | None:
+    """The answer to a cross-site request to a server without authentication; None for all other requests. `is_local`:
+    the server listens on loopback, so no legitimate client reaches it under the name of another machine."""
+    if is_local and is_foreign_name(request.headers.get(hdrs.HOST, "")):
+        return rejection(
+            403,
+            "host_refused",
+            "This server requires no API key, so it answers only if the 'Host' header is an address, localhost, or "
+            "a name in .localhost, .local or .internal. Behind a proxy, set edge.keys_file, edge.trusted_proxies "
+            "or edge.insecure.",
+        )
+    if request.method not in SAFE_METHODS and is_foreign(request, origins):
+        return reject_foreign()
+    return None

@@ -32,7 +32,8 @@ _USABLE = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _USABLE_CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,512}")  # OpenAI's length; no characters that could forge a log line
 _STARTED_AT: web.RequestKey[float] = web.RequestKey("started_at", float)
 _REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
-_ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
+ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
+"""The route of a request, for metrics and the access line. The application sets it when it has resolved the path."""
 _SENT_STATUS: web.RequestKey[int] = web.RequestKey("sent_status", int)
 """The status that was sent to the client. `add_headers` sets it before the body is sent, because the handler of
 a client that disconnects is cancelled and returns no answer."""
@@ -51,7 +52,7 @@ def observed(handler: Handler, ids: Ids) -> Handler:
                 request[_SENT_STATUS] = answer.status
             finally:
                 status = request.get(_SENT_STATUS, CLIENT_CLOSED_REQUEST)
-                route = request.get(_ROUTE, OTHER_ROUTE)
+                route = request.get(ROUTE, OTHER_ROUTE)
                 span.rename(f"{method} {route}")
                 span.note({spans.HTTP_ROUTE: route, spans.HTTP_STATUS: status})
                 if status >= 500:
@@ -64,20 +65,13 @@ def observed(handler: Handler, ids: Ids) -> Handler:
 
 def assign(request: web.BaseRequest, ids: Ids) -> None:
     """Assigns the id that the answer, the log lines and all calls for this request carry, and begins its trace."""
-    given = request.headers.get(REQUEST_ID_KEY, "")
-    request_id = given if _USABLE.fullmatch(given) else new_request_id(ids)
+    given = request.headers.get(REQUEST_ID_KEY)
+    request_id = given if given is not None and _USABLE.fullmatch(given) else new_request_id(ids)
     request[_REQUEST_ID], request[_STARTED_AT] = request_id, time.perf_counter()
-    trace = TraceContext.parse(request.headers.get(TRACEPARENT, ""), request.headers.get(TRACESTATE, ""))
+    given = request.headers.get(TRACEPARENT)
+    trace = TraceContext.parse(given, request.headers.get(TRACESTATE, "")) if given is not None else None
     correlation.begin(Correlation(request_id=request_id, trace=trace))
     phases.begin()
-
-
-@web.middleware
-async def note_route(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Records the route of a request, for metrics and the access line."""
-    resource = request.match_info.route.resource
-    request[_ROUTE] = resource.canonical if resource is not None else OTHER_ROUTE
-    return await handler(request)
 
 
 async def add_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:
@@ -103,7 +97,7 @@ def headers_of(request: web.BaseRequest) -> dict[str, str]:
 def _observe(request: web.Request, method: str, route: str, status: int) -> None:
     duration_s = _elapsed_s(request)
     metrics.HTTP_REQUESTS.of(method, route, str(status)).add()
-    metrics.HTTP_DURATION.of(method, route).observe(duration_s, correlation.current().sampled_trace_id)
+    metrics.HTTP_DURATION.of(method, route).observe(duration_s, correlation.sampled_trace_id())
     path = request.rel_url.raw_path  # not decoded: a decoded path could forge a log line
     client, duration_ms = _client_request_id(request), round(duration_s * 1000)
     fields = {

@@ -1,4 +1,4 @@
-"""Admission: the middleware that enforces rate limits of tenants and load limits of the process.
+"""Admission: enforces rate limits of tenants and load limits of the process.
 
 Every request of a tenant counts, except cancellations and probes. A request that generates a response is also rejected
 while the tenant's tokens are used up, and holds one of its stream slots until the turn ends, even if the client has
@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from antiphon_edge.callers.authentication import is_open
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http.http_errors import Handler
-from antiphon_edge.operations.routing import operation_of
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.rate_limits import BucketLevels, RateLimiter
 
@@ -40,16 +38,11 @@ def long_work_of(request: web.Request) -> LongWork:
     return request.app[_LONG_WORK]
 
 
-@web.middleware
-async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def admit(request: web.Request, handler: Handler, *, generates: bool) -> web.StreamResponse:
     """Counts a request, or rejects it with a `retry-after`."""
-    operation = operation_of(request)
-    if is_open(request) or (operation is not None and operation.cancels):
-        return await handler(request)
-    limiter, tenant = limiter_of(request), tenant_of(request)
-    long_work_of(request).note_request(tenant)
+    limiter, tenant = request.app[_LIMITER], tenant_of(request)
+    request.app[_LONG_WORK].note_request(tenant)
     request[_LEVELS] = limiter.levels_of(tenant)
-    generates = operation is not None and operation.generates
     if not generates and not _streams(request):
         await limiter.admit(tenant, generates=False)
         return await handler(request)

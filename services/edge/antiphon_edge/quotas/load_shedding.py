@@ -51,16 +51,12 @@ class RunningTurn:
     def __init__(self, shedder: LoadShedder, tenant: str) -> None:
         self._shedder = shedder
         self._tenant = tenant
-        self._bytes = Tally(shedder.held_bytes, tenant)
-
-    def hold(self, size: int) -> None:
-        """Counts more bytes that the turn holds until it ends. RequestRateExceeded: over the tenant's share.
-        Unavailable: the process has no room for them."""
-        self._bytes.add(size)
+        self.bytes = Tally(shedder.held_bytes, tenant)
+        """The bytes that the turn holds until it ends."""
 
     def end(self) -> None:
         """Takes note that the turn has ended. Call it once."""
-        self._bytes.clear()
+        self.bytes.clear()
         self._shedder.end(self._tenant)
 
 

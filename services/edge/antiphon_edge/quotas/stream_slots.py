@@ -56,7 +56,7 @@ def hold_bytes(size: int) -> None:
     RequestRateExceeded, Unavailable: there is no room for them."""
     slot = _of_request.get()
     if slot is not None and slot.turn is not None:
-        slot.turn.hold(size)
+        slot.turn.bytes.add(size)
 
 
 _of_request: ContextVar[StreamSlot | None] = ContextVar("_of_request", default=None)

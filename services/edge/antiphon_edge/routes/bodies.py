@@ -58,8 +58,7 @@ async def _read(request: web.Request, tally: Tally) -> bytes:
 async def _decoded(request: web.Request, tally: Tally) -> bytes:
     if (request.content_length or 0) > request.client_max_size:
         raise web.HTTPRequestEntityTooLarge(request.client_max_size)
-    decoding = Decoding(decoder_of(request, tally.add), tenant_of(request))
-    body = bytearray()
+    decoder, body = decoder_of(request, tally.add), bytearray()
 
     def keep(piece: bytes) -> None:
         tally.add(len(piece))
@@ -67,6 +66,11 @@ async def _decoded(request: web.Request, tally: Tally) -> bytes:
         if len(body) > request.client_max_size:
             raise web.HTTPRequestEntityTooLarge(request.client_max_size)
 
+    if decoder is None:
+        async for data in request.content.iter_any():
+            keep(data)
+        return bytes(body)
+    decoding = Decoding(decoder, tenant_of(request))
     async for data in request.content.iter_any():
         await decoding.feed(data, keep)
     decoding.end()

@@ -103,7 +103,7 @@ class TurnFinisher:
             raise
         finally:
             duration_s = perf_counter() - started_s
-            metrics.COMMIT.of(outcome).observe(duration_s, correlation.current().sampled_trace_id)
+            metrics.COMMIT.of(outcome).observe(duration_s, correlation.sampled_trace_id())
             phases.note(phases.COMMIT, duration_s)
 
     async def _unstored(self, accepted: AcceptedTurn, fold: Fold, error: AntiphonError) -> TurnEnd:

@@ -100,7 +100,7 @@ class TurnWatch:
         self._last_s = perf_counter()
         self._model = self._accepted.model
         duration_s = self._last_s - self._started_s
-        trace_id = correlation.current().sampled_trace_id
+        trace_id = correlation.sampled_trace_id()
         metrics.FIRST_TOKEN.of(self._delivery, self._model).observe(duration_s, trace_id)
         phases.note(phases.FIRST_TOKEN, duration_s)
 
@@ -115,7 +115,7 @@ class TurnWatch:
         if self._pauses_s:
             self._count_pauses()
         duration_s = perf_counter() - self._started_s
-        trace_id = correlation.current().sampled_trace_id
+        trace_id = correlation.sampled_trace_id()
         metrics.TURN_DURATION.of(self._delivery, self._model, status).observe(duration_s, trace_id)
         tenants.PROCESS.turn_ended(self._accepted.tenant, status)
         if self._final is not None and self._final.status is Status.FAILED:

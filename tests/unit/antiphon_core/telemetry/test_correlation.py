@@ -46,10 +46,12 @@ def test_correlation_fields_contain_known_ids_only() -> None:
     assert correlation.current().fields() == {"response_id": "resp_1", "trace_id": "1" * 32, "span_id": "2" * 16}
 
 
-def test_exemplars_name_sampled_traces_only() -> None:
-    assert Correlation(trace=TRACE).sampled_trace_id == "1" * 32
-    assert Correlation(trace=TraceContext("1" * 32, "2" * 16, is_sampled=False)).sampled_trace_id == ""
-    assert Correlation().sampled_trace_id == ""
+@pytest.mark.parametrize(
+    ("trace", "named"), [(TRACE, "1" * 32), (TraceContext("1" * 32, "2" * 16, is_sampled=False), ""), (None, "")]
+)
+def test_exemplars_name_sampled_traces_only(trace: TraceContext | None, named: str) -> None:
+    correlation.begin(Correlation(trace=trace))
+    assert correlation.sampled_trace_id() == named
 
 
 async def test_a_task_inherits_the_correlation_and_keeps_its_changes_to_itself() -> None:

@@ -10,7 +10,7 @@ from itertools import chain
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from antiphon_edge.http.encodings import MEMBERS_MAX, BodyDecoder, Reserve, decoder_of
+from antiphon_edge.http.encodings import MEMBERS_MAX, BodyDecoder, Reserve, decoder_of, is_readable
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -28,7 +28,16 @@ PACKED: Mapping[str, Callable[[bytes], bytes]] = {
 
 
 def decoder(encoding: str, reserve: Reserve = lambda _: None) -> BodyDecoder:
-    return decoder_of(make_mocked_request("POST", "/", headers={"Content-Encoding": encoding}), reserve)
+    found = decoder_of(make_mocked_request("POST", "/", headers={"Content-Encoding": encoding}), reserve)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Encoding": ""}, {"Content-Encoding": "Identity"}])
+def test_a_body_that_is_not_encoded_needs_no_decoder(headers: dict[str, str]) -> None:
+    request = make_mocked_request("POST", "/", headers=headers)
+    assert is_readable(request)
+    assert decoder_of(request, lambda _: None) is None
 
 
 def pieces_of(under_test: BodyDecoder, data: bytes) -> Iterator[bytes]:
@@ -101,7 +110,7 @@ def test_a_zstd_window_is_not_allocated_before_it_is_reserved() -> None:
         list(pieces_of(decoder("zstd", reject), frame_with(23)[:6]))
 
 
-@pytest.mark.parametrize("encoding", ["identity", "gzip", "deflate"])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_other_encodings_reserve_nothing(encoding: str) -> None:
     reserved: list[int] = []
     data = PACKED.get(encoding, bytes)(TEXT)

@@ -51,15 +51,15 @@ async def test_bytes_of_turns_are_shared_and_returned_when_they_end() -> None:
     shedding = LoadShedder(LoadLimits(turns_bytes=100), ProcessLoad(memory_limit_bytes=2**50))
     turns = [await shedding.begin("a") for _ in range(9)]
     for turn in turns[:8]:
-        turn.hold(10)
+        turn.bytes.add(10)
     with pytest.raises(RequestRateExceeded, match="turns_bytes_max"):
-        turns[8].hold(10)
+        turns[8].bytes.add(10)
     other = await shedding.begin("b")
-    other.hold(10)
+    other.bytes.add(10)
     with pytest.raises(Unavailable, match="turns_bytes_max"):
-        (await shedding.begin("c")).hold(20)
+        (await shedding.begin("c")).bytes.add(20)
     turns[0].end()
-    (await shedding.begin("c")).hold(20)
+    (await shedding.begin("c")).bytes.add(20)
 
 
 async def test_without_limits_nothing_is_rejected() -> None:
