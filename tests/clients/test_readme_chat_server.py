@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.answering_chat import AnsweringChat, answering_chat
+from tests.support.answering_chat import answering_chat
+from tests.support.fake_chat import FakeChat
 from tests.support.howto import blocks
 from tests.support.in_a_thread import in_a_thread
 from tests.support.system import Command
@@ -32,7 +33,7 @@ PARIS, ROME = "The capital of France is Paris.", "The capital of Italy is Rome."
 class Started:
     """Antiphon before a chat server, and the curl line that it prints."""
 
-    server: AnsweringChat
+    server: FakeChat
     pasted: str
 
     def run(self, text: str, answer_id: str = "") -> str:

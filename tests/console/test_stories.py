@@ -80,7 +80,7 @@ async def test_stop_cancels_the_answer_and_stores_its_partial_text(
     console: ConsoleTab, api: Http, model: ChatModel
 ) -> None:
     model.close_gate()
-    stopped = model.stopped
+    stopped = model.stops
     await console.open()
     await console.write("Wait until I stop you.")
     await expect(console.turns.first.locator(".answered")).to_contain_text("word-2")
@@ -90,7 +90,7 @@ async def test_stop_cancels_the_answer_and_stores_its_partial_text(
     assert stored["status"] == "cancelled"
     assert text_of(stored).startswith("word-1 ")
     await expect(console.turns.first.locator(".answered")).to_contain_text("word-2")
-    await until(lambda: model.stopped == stopped + 1, "the model stopped")
+    await until(lambda: model.stops == stopped + 1, "the model stopped")
 
 
 async def test_a_fork_from_an_earlier_answer_adds_a_branch(console: ConsoleTab, api: Http) -> None:

@@ -57,7 +57,8 @@ async def system(tmp_path: Path) -> AsyncIterator[System]:
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(fake_generate()) for _ in range(2)]
         for fake in (first, second):
-            fake.next_id, fake.adapters = model.next_id, [ADAPTER]
+            fake.compute(model.next_id)
+            fake.adapters = [ADAPTER]
         given = {"name": "m", "engine": "vllm_tokens", "directory": str(write_directory(tmp_path / "model"))}
         given |= {"chat_model": "m", "lora": ADAPTER}
         profile = profiles.from_values(given | {"endpoints": [first.endpoint, second.endpoint]})

@@ -21,31 +21,23 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from antiphon_core.errors import EngineUnavailable
-from antiphon_core.flow import Flow
 from antiphon_core.jsons import dumps
-from antiphon_translator.engines.base import Deliver, Engine
+from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
-from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
-    EngineChunk,
-    FinishReason,
-    GenerationRequest,
+    Guide,
     GuideKind,
     Level,
-    ReportedUsage,
-    TextChunk,
-    TokenChunk,
 )
 from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
 from tests.support import client_plays
 from tests.support.client_plays import HARMONY, HERMES, MISTRAL, QWEN_CODER, Format
+from tests.support.fake_chat import FakeChat, delta, ending, fake_chat
 from tests.support.in_process import running
-from tests.support.played_chat import PlayedChat, played_chat
-from tests.support.prompts import ids_in, images_in, text_in
-from tests.support.small_vocabulary import byte_tokenizer, ids_of
-from tests.support.templated_system import source_of
+from tests.support.prompted_model import PromptedModel
+from tests.support.small_vocabulary import byte_tokenizer
+from tests.support.templated_system import rendering, source_of
 
 
 @dataclass(frozen=True)
@@ -70,46 +62,38 @@ _CONTEXT_LENGTH = 200_000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
-class PlayedModel:
-    """An engine that answers with the next step of a play."""
+def played_model(form: Format, level: Level) -> PromptedModel:
+    """Returns an engine that answers with the next step of a play."""
 
-    def __init__(self, form: Format, level: Level) -> None:
-        self.level = level
-        self._form = form
-        self._tokenizer = byte_tokenizer(*form.control_tokens)
-        self._closed = False
+    def answer(prompt: str, *, images: int, guide: Guide | None) -> list[str]:
+        return client_plays.answer(prompt, form, images=images, guide=None if guide is None else _guided(guide))
 
-    async def controls(self) -> frozenset[str]:
-        return ALL_CONTROLS | {"guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
+    return PromptedModel(answer, byte_tokenizer(*form.control_tokens), level)
 
-    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        is_text = self.level is Level.TEXT
-        prompt = text_in(request) if is_text else self._tokenizer.decode(ids_in(request))
-        guide = None if request.guide is None else self._guided(request.guide.kind.value, request.guide.text)
-        said = client_plays.answer(prompt, self._form, images=len(images_in(request)), guide=guide)
-        if is_text:
-            chunks: list[EngineChunk] = [TextChunk(letter) for letter in "".join(said[:-1])]
-            chunks.append(TextChunk(finish=FinishReason.STOP, usage=ReportedUsage(len(prompt), len(chunks))))
-        else:
-            chunks = [TokenChunk((token_id,)) for token_id in ids_of(self._tokenizer, *said)]
-        for chunk in chunks[: request.max_tokens]:
-            await flow.wait_until_open()
-            if not deliver([chunk]):
-                return
 
-    @staticmethod
-    def _guided(kind: str, text: str) -> str:
-        """Returns a text that the guide allows."""
-        if kind == GuideKind.JSON_SCHEMA.value:
-            return json.dumps(client_plays.example(json.loads(text)))
-        return client_plays.CITY if kind == GuideKind.JSON.value else text
+def _guided(guide: Guide) -> str:
+    """Returns a text that the guide allows."""
+    if guide.kind is GuideKind.JSON_SCHEMA:
+        return json.dumps(client_plays.example(json.loads(guide.text)))
+    return client_plays.CITY if guide.kind is GuideKind.JSON else guide.text
 
-    async def ready(self) -> None:
-        if self._closed:
-            raise EngineUnavailable("The model is closed.")
 
-    async def close(self) -> None:
-        self._closed = True
+@asynccontextmanager
+async def played_chat(name: str, family: Family) -> AsyncIterator[FakeChat]:
+    """Runs a server of chat completions of the model `name`. It renders with the family's template, rejects requests
+    that the template refuses, and answers with the next step of a play."""
+    async with fake_chat(model=name, render=rendering(family.template)) as server:
+        server.answer = lambda _: _chat_script(client_plays.next_step(server.prompts[-1], family.form))
+        yield server
+
+
+def _chat_script(step: client_plays.Step) -> list[bytes]:
+    begun = [delta(role="assistant", content=""), delta(reasoning_content=client_plays.THOUGHT)]
+    if isinstance(step, str):
+        return [*begun, *(delta(content=letter) for letter in step), *ending()]
+    function = {"name": step.name, "arguments": json.dumps(step.arguments)}
+    call = {"index": 0, "id": "chatcmpl-tool-0123456789abcdef", "type": "function", "function": function}
+    return [*begun, delta(tool_calls=[call]), *ending("tool_calls")]
 
 
 def load(name: str, family: Family, folder: Path, **members: str) -> ServedModel:
@@ -144,19 +128,19 @@ async def played_models(port: int = 0) -> AsyncIterator[str]:
     with tempfile.TemporaryDirectory(prefix="client-models-") as folder:
         async with AsyncExitStack() as stack:
             models: list[tuple[ServedModel, Engine]] = [
-                (load(name, family, Path(folder)), PlayedModel(family.form, Level.TOKENS))
+                (load(name, family, Path(folder)), played_model(family.form, Level.TOKENS))
                 for name, family in MODELS.items()
             ]
             seer = load(SEER, _SEER, Path(folder), images="native")
-            models.append((seer, PlayedModel(_SEER.form, Level.TEXT)))
+            models.append((seer, played_model(_SEER.form, Level.TEXT)))
             for name, family in MODELS.items():
-                chat = await stack.enter_async_context(played_chat(name, family.template, family.form))
+                chat = await stack.enter_async_context(played_chat(name, family))
                 models.append(_behind(chat))
             system = await stack.enter_async_context(running(*models, workers=1, port=port))
             yield system.url
 
 
-def _behind(chat: PlayedChat) -> tuple[ServedModel, Engine]:
+def _behind(chat: FakeChat) -> tuple[ServedModel, Engine]:
     """Returns the model of a chat server whose profile has only its address."""
     members = {"name": f"{chat.model}{CHAT}", "chat_model": chat.model, "engine": "openai_chat"}
     profile = profiles.from_values(members | {"endpoint": chat.endpoint})

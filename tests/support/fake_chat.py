@@ -34,23 +34,34 @@ def delta(**members: Any) -> bytes:
     )
 
 
-def ending(reason: str = "stop") -> list[bytes]:
+def ending(reason: str = "stop", usage: Mapping[str, Any] = USAGE) -> list[bytes]:
     """Returns the last chunks of a stream: finish reason, usage, and `[DONE]`."""
     return [
         event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}),
-        event({"choices": [], "usage": USAGE}),
+        event({"choices": [], "usage": usage}),
         b"data: [DONE]\n\n",
     ]
 
 
+Step = bytes | float | Ending
+"""A part of a streamed answer: bytes, seconds of silence, or the ending."""
+
+
+class Rejection(Exception):
+    """An answer with an error status, raised by the `answer` of a fake."""
+
+    def __init__(self, status: int, body: Object) -> None:
+        super().__init__(status)
+        self.status, self.body = status, body
+
+
 @dataclass
 class FakeChat:
-    """The behaviour of the server. Its members can be changed at any time.
+    """The behaviour of the server. Its members can be changed at any time."""
 
-    `script` has the parts of a streamed answer: bytes, numbers (seconds of silence), or an Ending.
-    """
-
-    script: Sequence[bytes | float | Ending] = ()
+    script: Sequence[Step] = ()
+    answer: Callable[[Object], Sequence[Step]] | None = None
+    """Makes the script of a request. Rejection: the request is rejected."""
     model: str = MODEL
     owner: str | None = "vllm"
     context_length: int | None = None
@@ -71,6 +82,8 @@ class FakeChat:
     model_calls: int = 0
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    stops: int = 0
+    """The number of streams that clients cancelled."""
     endpoint: str = ""
 
     def play(self, play: Play) -> None:
@@ -106,12 +119,18 @@ class FakeChat:
             except InvalidRequest as error:
                 told = {"object": "error", "message": error.message, "type": "BadRequestError", "code": 400}
                 return web.json_response(told, status=400)
+        try:
+            script = self.answer(self.requests[-1]) if self.answer is not None else self.script
+        except Rejection as rejection:
+            return web.json_response(rejection.body, status=rejection.status)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         try:
-            await self._stream(request, response)
+            async for data in self._performed(script, request):
+                await response.write(data)
         except (asyncio.CancelledError, ConnectionError):
             self.stopped.set()
+            self.stops += 1
             raise
         return response
 
@@ -119,17 +138,17 @@ class FakeChat:
         assert request.transport is not None
         self.peers.append(request.transport.get_extra_info("peername"))
 
-    async def _stream(self, request: web.Request, response: web.StreamResponse) -> None:
-        for step in self.script:
+    async def _performed(self, script: Sequence[Step], request: web.Request) -> AsyncIterator[bytes]:
+        for step in script:
             match step:
                 case bytes():
-                    await response.write(step)
+                    yield step
                 case float() | int():
                     await asyncio.sleep(step)
                 case Ending.BY_ITSELF:
-                    await response.write(b"".join(ending()))
+                    yield b"".join(ending())
                 case Ending.ERROR:
-                    await response.write(event({"error": {"message": "out of paper", "code": 500}}))
+                    yield event({"error": {"message": "out of paper", "code": 500}})
                 case Ending.SILENCE:
                     await asyncio.Event().wait()
                 case Ending.LOST:
@@ -139,17 +158,17 @@ class FakeChat:
 
 
 @asynccontextmanager
-async def fake_chat() -> AsyncIterator[FakeChat]:
-    """Runs a fake on a free port of this machine."""
-    fake = FakeChat()
-    async with served(fake, "/v1/chat/completions"):
+async def fake_chat(**members: Any) -> AsyncIterator[FakeChat]:
+    """Runs a fake with these members on a free port of this machine."""
+    fake = FakeChat(**members)
+    async with served(fake):
         yield fake
 
 
 @asynccontextmanager
-async def served(fake: FakeChat, path: str) -> AsyncIterator[None]:
+async def served(fake: FakeChat, path: str = "/v1/chat/completions") -> AsyncIterator[None]:
     """Serves a fake on a free port of this machine, its streams at this path."""
-    application = web.Application()
+    application = web.Application(client_max_size=2**24)
     application.router.add_get("/v1/models", fake.models)
     application.router.add_post(path, fake.completions)
     # A closed connection cancels its handler, by which the fake notices it.

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-from aiohttp import web
 
 from antiphon_core.jsons import Object
 from tests.support.engine_plays import Ending, Play
-from tests.support.fake_chat import FakeChat, event, served
+from tests.support.fake_chat import FakeChat, Step, event, served
 
 PATH = "/inference/v1/generate"
 DONE = b"data: [DONE]\n\n"
@@ -34,12 +33,11 @@ def scored(*entries: tuple[int, float, dict[int, float]]) -> Object:
 
 @dataclass
 class FakeGenerate(FakeChat):
-    """The behaviour of the server. With `next_id` it is a model: the next id is computed from all ids so far, until a
-    stop id or `max_tokens`. After `lost_after` ids of a generation the server closes the connection, after
-    `aborted_after` ids it ends the stream without a reason."""
+    """The behaviour of the server. A model of `compute` goes on until a stop id or `max_tokens`. After `lost_after` ids
+    of such a generation the server closes the connection, after `aborted_after` ids it ends the stream without a
+    reason."""
 
     context_length: int | None = 4_096
-    next_id: Callable[[Sequence[int]], int] | None = None
     lost_after: int | None = None
     aborted_after: int | None = None
 
@@ -55,14 +53,13 @@ class FakeGenerate(FakeChat):
         self.script = [step for each in events for step in (play.pause_s, each)]
         self.script = [*self.script, *([DONE] if ends else [play.ending])]
 
-    async def _stream(self, request: web.Request, response: web.StreamResponse) -> None:
-        if self.next_id is not None:
-            self.script = self._generated(self.requests[-1], self.next_id)
-        await super()._stream(request, response)
+    def compute(self, next_id: Callable[[Sequence[int]], int]) -> None:
+        """Makes the server a model that computes each id from all ids before it."""
+        self.answer = partial(self._generated, next_id=next_id)
 
-    def _generated(self, asked: Object, next_id: Callable[[Sequence[int]], int]) -> list[bytes | float | Ending]:
+    def _generated(self, asked: Object, next_id: Callable[[Sequence[int]], int]) -> list[Step]:
         ids, params = list(asked["token_ids"]), asked["sampling_params"]
-        script: list[bytes | float | Ending] = []
+        script: list[Step] = []
         for count in range(1, params["max_tokens"] + 1):
             if count - 1 == self.lost_after:
                 return [*script, Ending.LOST]

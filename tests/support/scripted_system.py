@@ -9,25 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from antiphon_core.errors import EngineFault, EngineUnavailable
-from antiphon_core.flow import Flow
 from antiphon_edge.server import EdgeServer
-from antiphon_translator.engines.base import Deliver
-from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
-    EngineChunk,
-    FinishReason,
-    GenerationRequest,
+    Guide,
     Level,
-    ReportedUsage,
-    TextChunk,
-    TokenChunk,
 )
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.models.served_model import ServedModel
@@ -38,7 +29,7 @@ from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread
 from tests.support.in_process import running
-from tests.support.prompts import ids_in, images_in, text_in
+from tests.support.prompted_model import PromptedModel
 from tests.support.scripted_answers import CONTROL_TOKENS, END, IMAGE, TEMPLATE, answer, gives_up
 from tests.support.served_models import model
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
@@ -49,61 +40,21 @@ TOKENIZER = byte_tokenizer(*CONTROL_TOKENS)
 (_END_ID,) = ids_of(TOKENIZER, END)
 
 
-class ScriptedModel:
-    """An engine that answers by scripted_answers.py, one token at a time."""
+class ScriptedModel(PromptedModel):
+    """An engine that answers by scripted_answers.py."""
 
     def __init__(self, level: Level = Level.TOKENS, *, keeps: bool = True) -> None:
         """Makes the engine. With `keeps` it records its requests."""
-        self.level = level
-        self._keeps = keeps
-        self.requests: list[GenerationRequest] = []
-        self.prompts: list[str] = []
-        self.pause_s = 0.0
-        """The pause before each token."""
-        self._closed = False
+        super().__init__(_answer, TOKENIZER, level)
+        self.is_recording = keeps
 
-    async def controls(self) -> frozenset[str]:
-        return ALL_CONTROLS | {"guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
+    def fails(self, prompt: str) -> bool:
+        return gives_up(prompt)
 
-    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        prompt = TOKENIZER.decode(ids_in(request)) if self.level is Level.TOKENS else text_in(request)
-        if self._keeps:
-            self.requests.append(request)
-            self.prompts.append(prompt)
-        guide = None if request.guide is None else (request.guide.kind.value, request.guide.text)
-        chunks = self._chunks(answer(prompt, images=len(images_in(request)), guide=guide))
-        for chunk in chunks[: request.max_tokens]:
-            if self.pause_s:
-                await asyncio.sleep(self.pause_s)
-            if flow.is_paused:
-                await flow.wait_until_open()
-            if not deliver([chunk]):
-                return
-        if gives_up(prompt):
-            raise EngineFault("The script says to fail.")
-        deliver([self._ending(len(prompt), len(chunks), request.max_tokens)])
 
-    def _chunks(self, said: Sequence[str]) -> Sequence[EngineChunk]:
-        """Returns the answer in the smallest chunks of the level."""
-        if self.level is Level.TOKENS:
-            return [TokenChunk((token_id,)) for token_id in ids_of(TOKENIZER, *said)]
-        return [TextChunk(letter) for letter in "".join(said)]
-
-    def _ending(self, asked: int, said: int, most: int) -> EngineChunk:
-        """Returns the last chunk: an end token, if there is room for one, or the finish reason."""
-        if self.level is Level.TOKENS:
-            return TokenChunk((_END_ID,) if said < most else ())
-        return TextChunk(
-            finish=FinishReason.STOP if said <= most else FinishReason.LENGTH,
-            usage=ReportedUsage(asked, min(said, most)),
-        )
-
-    async def ready(self) -> None:
-        if self._closed:
-            raise EngineUnavailable("The model is closed.")
-
-    async def close(self) -> None:
-        self._closed = True
+def _answer(prompt: str, *, images: int, guide: Guide | None) -> list[str]:
+    kind_and_text = None if guide is None else (guide.kind.value, guide.text)
+    return [*answer(prompt, images=images, guide=kind_and_text), END]
 
 
 @cache

@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from antiphon_core.jsons import Object, dumps
-from tests.support.fake_chat import delta, event
+from tests.support.fake_chat import FakeChat, Step, delta, ending, served
 from tests.support.in_a_thread import in_a_thread
 from tests.support.served_models import write_directory
 
@@ -29,7 +29,7 @@ _WORDS = re.compile(r"\s*\S+")
 
 
 @dataclass
-class ChatModel:
+class ChatModel(FakeChat):
     """The behaviour of the model. Its members can be changed at any time."""
 
     answers: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -38,10 +38,7 @@ class ChatModel:
     first_pause_s: float = 0.0
     waiting_words: Sequence[str] = ()
     """Words that are repeated while the gate is closed. Empty: numbered words."""
-    requests: list[Object] = field(default_factory=list)
-    stopped: int = 0
-    """The number of answers that clients cancelled."""
-    endpoint: str = ""
+    model: str = MODEL
     _asked: Counter[str] = field(default_factory=Counter)
     _gate: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
@@ -56,26 +53,14 @@ class ChatModel:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._gate.clear)
 
-    async def completions(self, request: web.Request) -> web.StreamResponse:
-        self._loop = asyncio.get_running_loop()
+    async def _performed(self, script: Sequence[Step], request: web.Request) -> AsyncIterator[bytes]:
         asked = await request.json()
-        self.requests.append(asked)
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        try:
-            await self._stream(asked, response)
-        except (asyncio.CancelledError, ConnectionError):
-            self.stopped += 1
-            raise
-        return response
-
-    async def _stream(self, asked: Object, response: web.StreamResponse) -> None:
         count, reason = 0, "stop"
         await asyncio.sleep(self.first_pause_s)
         async for chunk in self._chunks(asked):
             count += 1
             reason = "tool_calls" if b"tool_calls" in chunk else reason
-            await response.write(chunk)
+            yield chunk
             if count >= asked.get("max_tokens", count + 1):
                 reason = "length"
                 break
@@ -86,9 +71,8 @@ class ChatModel:
             "total_tokens": prompt + count,
             "prompt_tokens_details": {"cached_tokens": prompt // 2},
         }
-        await response.write(event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
-        await response.write(event({"choices": [], "usage": usage}))
-        await response.write(b"data: [DONE]\n\n")
+        for data in ending(reason, usage):
+            yield data
 
     async def _chunks(self, asked: Object) -> AsyncIterator[bytes]:
         last = asked["messages"][-1]
@@ -141,22 +125,11 @@ def _call(name: str) -> bytes:
 async def _chat_model() -> AsyncIterator[ChatModel]:
     model = ChatModel()
     model._loop = asyncio.get_running_loop()
-
-    async def models(_request: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "vllm"}]})
-
-    application = web.Application(client_max_size=2**24)
-    application.router.add_get("/v1/models", models)
-    application.router.add_post("/v1/chat/completions", model.completions)
-    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    model.endpoint = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    try:
-        yield model
-    finally:
-        model._gate.set()
-        await runner.cleanup()
+    async with served(model):
+        try:
+            yield model
+        finally:
+            model._gate.set()
 
 
 @contextmanager

@@ -55,7 +55,7 @@ async def chunks_of(engine: VllmTokensEngine, request: GenerationRequest = REQUE
 
 
 async def test_token_ids_are_sent_and_received(fake: FakeGenerate, engine: VllmTokensEngine) -> None:
-    fake.next_id = lambda ids: ids[-1] + 1
+    fake.compute(lambda ids: ids[-1] + 1)
     chunks = await chunks_of(engine)
     assert engine.level is Level.TOKENS
     assert [number for chunk in only(TokenChunk, chunks) for number in chunk.ids] == [12, 13, 14, 15]
