@@ -10,7 +10,8 @@ import lmdb
 
 from antiphon_core.jsons import dumps, loads
 from antiphon_lmdb.keys import Transaction, entry_keys, row_key, scan, scan_back
-from antiphon_store.rows.local_rows import LocalRows, NamedRow
+from antiphon_store.rows.local_reads import NamedRow
+from antiphon_store.rows.local_rows import LocalRows
 from antiphon_store.rows.model import NO_ROW, Entry, Index, Kind, Partition, Ref, Row, Span, Value
 
 _LENGTHS = Struct(">II")  # of the fields and the items, which follow; the rest of a stored row is the body

@@ -65,7 +65,7 @@ ELSEWHERE = {
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),
-    "antiphon_store/rows/local_rows.py": (
+    "antiphon_store/rows/local_reads.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the same outcomes on every backend",
     ),

@@ -15,7 +15,8 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.local import LocalBackend
-from antiphon_store.rows.local_rows import LocalRows, NamedRow
+from antiphon_store.rows.local_reads import NamedRow
+from antiphon_store.rows.local_rows import LocalRows
 from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Payload, Ref, Row, Span, Value
 from antiphon_store.rows.view import Decision
 
@@ -44,14 +45,13 @@ class _Index:
             self.times = {each: when for when, each in self.lines}
 
     def unfile(self, entry_id: str) -> None:
-        at = self._pop_time(entry_id)
+        at = self.times.pop(entry_id, None) if self.times is not None else None
+        if self.times is None:
+            for when, each in self.lines:
+                if each == entry_id:
+                    at = when
         if at is not None:
             del self.lines[bisect_left(self.lines, (at, entry_id))]
-
-    def _pop_time(self, entry_id: str) -> int | None:
-        if self.times is not None:
-            return self.times.pop(entry_id, None)
-        return next((at for at, each in self.lines if each == entry_id), None) if self.lines else None
 
     def behind(self, after: _Line | None, *, descending: bool) -> Iterator[_Line]:
         """The lines behind `after` in the direction of reading; None: all lines."""

@@ -28,7 +28,7 @@ from antiphon_core.ids import UNIQUE_DIGITS, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Fence, Record, Status
-from antiphon_store.decisions import forks, leases, nodes, packing, turns
+from antiphon_store.decisions import forks, leases, nodes, turns
 from antiphon_store.rows.model import Add, Condition, Grow, Index, Kind, Now, Payload, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
 from antiphon_store.rules.contents import parse_metadata
@@ -239,7 +239,7 @@ def _append(view: View, conversation_id: str, fields: Any, addition: Addition, h
 def _added_before(existing: Row, addition: Addition) -> Finish[bytes]:
     """Returns the items of an earlier addition. IdempotencyMismatch, AlreadyExists: it added other items."""
     if loads(existing.body).get("digest") == addition.digest:
-        items, _ = packing.unpack(existing.items, existing.fields["input_bytes"])
+        items, _ = nodes.unpack(existing.items, existing.fields["input_bytes"])
         return answer(items)
     if addition.idempotency_key is not None:
         raise IdempotencyMismatch.of(addition.idempotency_key)

@@ -1,4 +1,4 @@
-"""Writing, changing and removing single responses.
+"""Writing, changing and removing single responses, also at the end of a turn.
 
 A write is one of three, in this order:
 
@@ -81,29 +81,28 @@ def require_readable(view: View, response_id: str) -> None:
 
 
 def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp]:
-    """Inserts or replaces one record. `fence` must be live, in addition to the precondition's.
+    """Inserts or replaces one record. With a `fence`, which must be live in addition to the precondition's, the write
+    ends a turn: the record becomes the head of the fence's session, and the lease is released.
 
     ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence.
     PositionMismatch, LogClosed: of the end of the log. OccupiedId, CrowdedSession: the caller clears up and retries."""
     record, condition = write.record, write.precondition
-    fences = [fence] if fence is not None else []
-    if condition.fence is not None:
-        fences.append(condition.fence)
-    if _names_a_state(condition) or not view.test(Kind.NODE, record.id, Condition.ABSENT):
-        row = view.need(Kind.NODE, record.id)
-        if row is not None:
-            return _put_again(view, write, row, fences)
-    for each in fences:
-        leases.require_fence(view, each)
-    require_precondition(record.id, None, condition)
-    _write_beside(view, write)
-    _require_room(view, write)
-    if record.parent_id is not None and not is_readable(view, record.parent_id):
-        _require_kept_head(view, record.parent_id, fences)
-    fields, items, body = nodes.written(record, write.ttl_ms)
-    view.grow(Grow(record.id, record.parent_id, {**fields, "version": 1}, items, body))
-    _file(view, write)
-    return _stamp(view, record.id)
+    fences = [each for each in (fence, condition.fence) if each is not None]
+    is_new = not _names_a_state(condition) and view.test(Kind.NODE, record.id, Condition.ABSENT)
+    row = None if is_new else view.need(Kind.NODE, record.id)
+    if row is not None and _is_replay(view, row, write):
+        finish = answer(nodes.stamp_of(row))
+    else:
+        for each in fences:
+            leases.require_fence(view, each)
+        if row is None:
+            require_precondition(record.id, None, condition)
+            if record.parent_id is not None and not is_readable(view, record.parent_id):
+                _require_kept_head(view, record.parent_id, fences)
+        finish = _insert(view, write) if row is None else _replace(view, write, row)
+    if fence is not None:
+        _end_turn(view, fence, record)
+    return finish
 
 
 def delete(view: View, response_id: str, precondition: Precondition) -> Finish[None]:
@@ -161,18 +160,44 @@ def _names_a_state(condition: Precondition) -> bool:
     return bool(condition.version or condition.statuses or condition.unless_statuses)
 
 
-def _put_again(view: View, write: Write, row: Row, fences: Sequence[Fence]) -> Finish[Stamp]:
-    """Writes a record whose node exists."""
-    is_stored = is_readable(view, write.record.id)
-    if is_stored and _is_replay(row, write):
-        return answer(nodes.stamp_of(row))
-    for each in fences:
-        leases.require_fence(view, each)
-    if is_stored:
-        _require_admission(row, write)
-        return _overwrite(view, write, row)
-    require_precondition(write.record.id, None, write.precondition)
-    raise OccupiedId
+def _insert(view: View, write: Write) -> Finish[Stamp]:
+    record = write.record
+    _write_beside(view, write)
+    _require_room(view, write)
+    fields, items, body = nodes.written(record, write.ttl_ms)
+    view.grow(Grow(record.id, record.parent_id, {**fields, "version": 1}, items, body))
+    _file(view, write)
+    return _stamp(view, record.id)
+
+
+def _replace(view: View, write: Write, row: Row) -> Finish[Stamp]:
+    """Replaces the record of a node that exists. OccupiedId: the node cannot be read."""
+    record = write.record
+    if not is_readable(view, record.id):
+        require_precondition(record.id, None, write.precondition)
+        raise OccupiedId
+    _require_admission(row, write)
+    return _overwrite(view, write, row)
+
+
+def _end_turn(view: View, fence: Fence, record: Record) -> None:
+    """Makes the record the head of the fence's session, and releases the lease."""
+    session_id = fence.session_id
+    if not view.has_effects:  # a repetition: of a commit, which released the lease, or of a put, which did not
+        view.need(Kind.SESSION, session_id)
+        if not leases.tests_held(view, fence):
+            return
+    if not view.test(Kind.SESSION, session_id, Condition.IS, "head", record.parent_id):
+        _file_former_head(view, session_id, record)
+    leases.give_back(view, session_id, head=record.id)
+
+
+def _file_former_head(view: View, session_id: str, record: Record) -> None:
+    """Makes a former head that is not the parent of the new one, and may be needed no more, a candidate for cleanup."""
+    session = view.need(Kind.SESSION, session_id)
+    former = session.fields.get("head") if session is not None else None
+    if former not in (None, record.id):
+        view.file(Index.ENDS, "", f"{Kind.NODE}/{former}")
 
 
 def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
@@ -258,7 +283,9 @@ def too_many(session_id: str, most: int, field: str) -> LimitExceeded:
     )
 
 
-def _is_replay(row: Row, write: Write) -> bool:
+def _is_replay(view: View, row: Row, write: Write) -> bool:
+    if not is_readable(view, write.record.id):
+        return False
     condition = write.precondition
     if condition.version not in (None, row.fields["version"] - 1):
         return False

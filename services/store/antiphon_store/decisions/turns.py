@@ -1,5 +1,4 @@
-"""Turns: `begin` takes the lease and reads the history in one step, `commit` writes the record and the head and
-releases the lease in another."""
+"""The beginning of a turn: takes the lease and reads the history in one step. `records.put` ends a turn."""
 
 from __future__ import annotations
 
@@ -8,10 +7,9 @@ from collections.abc import Sequence
 from antiphon_core import limits
 from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound, PreviousResponseNotReady
 from antiphon_core.jsons import dumps, loads
-from antiphon_core.ports.store import UNFINISHED, Fence, History, Record, Stamp, Status, TurnRequest, TurnStart
+from antiphon_core.ports.store import UNFINISHED, History, Status, TurnRequest, TurnStart
 from antiphon_store.decisions import leases, nodes, records
-from antiphon_store.decisions.records import Write
-from antiphon_store.rows.model import Chain, ChainRows, Condition, Get, Index, Kind, Payload, Ref, Row
+from antiphon_store.rows.model import Chain, ChainRows, Condition, Get, Kind, Payload, Ref, Row
 from antiphon_store.rows.view import Finish, View, answer
 
 _Start = tuple[TurnStart, Sequence[str]]
@@ -33,30 +31,6 @@ def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Fi
     if request.previous_response_id is None:
         return answer((TurnStart(History()), ()))
     return _begin_behind(view, request.previous_response_id, request)
-
-
-def commit(view: View, write: Write, fence: Fence | None) -> Finish[Stamp]:
-    """Writes the record (`records.put`). With a fence, also sets its session's head and releases its live lease."""
-    finish = records.put(view, write, fence=fence)
-    if fence is None:
-        return finish
-    if not view.has_effects:  # a repetition: of a commit, which released the lease, or of a put, which did not
-        view.need(Kind.SESSION, fence.session_id)
-        if not leases.tests_held(view, fence):
-            return finish
-    _file_former_head(view, fence.session_id, write.record)
-    leases.give_back(view, fence.session_id, head=write.record.id)
-    return finish
-
-
-def _file_former_head(view: View, session_id: str, record: Record) -> None:
-    """Makes the former head a candidate for cleanup, unless the new head is its child and needs it."""
-    if view.test(Kind.SESSION, session_id, Condition.IS, "head", record.parent_id):
-        return
-    session = view.need(Kind.SESSION, session_id)
-    former = session.fields.get("head") if session is not None else None
-    if former not in (None, record.id):
-        view.file(Index.ENDS, "", f"{Kind.NODE}/{former}")
 
 
 def _begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[_Start]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.jobs import DISPATCH_TENANT
-from antiphon_store.decisions import logs, packing, tenant_line
+from antiphon_store.decisions import logs, nodes, tenant_line
 from antiphon_store.operations.rows_by_name import batches, read_each, rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import IndexKey, Maintenance, Name, Progress
@@ -134,10 +134,10 @@ class _Tree:
 
     async def _broken_chains(self) -> list[Ref]:
         """The nodes without children whose chain the database does not return completely."""
-        nodes = {ref: row.fields for ref, row in self._rest.items() if ref.kind is Kind.NODE}
-        parents = {fields["parent"] for fields in nodes.values()}
+        by_ref = {ref: row.fields for ref, row in self._rest.items() if ref.kind is Kind.NODE}
+        parents = {fields["parent"] for fields in by_ref.values()}
         broken = []
-        for ref, length in [(ref, fields["depth"] + 1) for ref, fields in nodes.items() if ref.id not in parents]:
+        for ref, length in [(ref, fields["depth"] + 1) for ref, fields in by_ref.items() if ref.id not in parents]:
             chain = Chain(ref.id, Payload.NONE, length, CHAIN_BYTES)
             found = await self._rows.transact(self._partition, Program(reads=[chain]))
             if not isinstance(found, Applied) or len(found.answers[0].ids) not in (0, length):  # 0: it has expired
@@ -170,10 +170,10 @@ def _damaged_payloads(ref: Ref, row: Row) -> list[str]:
     """The payloads that differ from their checksums."""
     fields, row_id = row.fields, ref.id
     if ref.kind is Kind.NODE:
-        items_crc = packing.checksum(row_id, fields["input_bytes"], row.items)
+        items_crc = nodes.checksum(row_id, fields["input_bytes"], row.items)
         sums = {
             "items": (fields["items_crc"], items_crc),
-            "body": (fields["body_crc"], packing.body_checksum(fields["items_crc"], row.body)),
+            "body": (fields["body_crc"], nodes.body_checksum(fields["items_crc"], row.body)),
         }
     elif ref.kind is Kind.BATCH:
         log_id, _, number = row_id.rpartition("/")

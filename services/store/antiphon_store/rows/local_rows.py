@@ -5,17 +5,15 @@ A backend in memory or in a local file adds how a row and an entry are found and
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
-from operator import itemgetter
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from antiphon_store.rows.local_reads import LocalReads, TooLong
 from antiphon_store.rows.model import (
-    NO_ROW,
+    Add,
     Applied,
     Chain,
-    ChainRows,
     Condition,
     Delete,
     DeleteBelow,
@@ -29,7 +27,6 @@ from antiphon_store.rows.model import (
     Kind,
     Now,
     Outcome,
-    Payload,
     Program,
     Put,
     Range,
@@ -41,34 +38,18 @@ from antiphon_store.rows.model import (
     Span,
     Unfile,
     Value,
-    changed,
-    holds,
-    listed,
-    made,
+    level_id,
     made_id,
-    meets,
 )
-from antiphon_store.rows.view import Decision, Finish, View, require_whole_chains
-
-NamedRow = tuple[str, Row]
+from antiphon_store.rows.view import Decision, Finish, View, holds, meets, require_whole_chains
 
 _Answer = TypeVar("_Answer")
-_SIZE = itemgetter("size")
-
-CHAIN_PART_NODES = 256
-"""The number of nodes of a chain that are read between two checks of its `max_bytes`."""
-CHILDREN_PART_NODES = 256
-"""The number of children of a node that a walk reads at once."""
 
 
-class TooLong(Exception):
-    """A chain exceeds the bound that the text names: "depth" or "bytes"."""
-
-
-class LocalRows(ABC):
+class LocalRows(LocalReads):
     """The rows of a partition during one step, whose time is `now_ms`."""
 
-    __slots__ = ("_grown", "has_changed", "now_ms")
+    __slots__ = ("_grown", "has_changed")
 
     faults: ClassVar[tuple[type[Exception], ...]] = ()
     """The error classes of the database. One of these errors undoes the step."""
@@ -76,39 +57,9 @@ class LocalRows(ABC):
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
         self.has_changed = False  # whether an error must undo changes
-        self._grown: str | None = None  # the last new node, whose entries are all new
+        self._grown: tuple[str, ...] = ()  # the ids that entries of the last new node have: they are all new
 
     # ---- Implemented by a backend ----
-
-    @abstractmethod
-    def row(self, ref: Ref) -> Row | None:
-        """A row with the changes so far, perhaps without its payloads."""
-
-    def whole_row(self, ref: Ref) -> Row | None:
-        """A row with the changes so far and its payloads."""
-        return self.row(ref)
-
-    def nodes(self, node_ids: Sequence[str], payload: Payload) -> list[Row | None]:
-        """Nodes in this order, perhaps with more payloads than `payload`."""
-        read = self.whole_row if payload else self.row
-        return [read(Ref(Kind.NODE, each)) for each in node_ids]
-
-    @abstractmethod
-    def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
-        """The rows of a `Range` in its order, with payloads and without its `max_bytes`."""
-
-    def ancestors(self, node_id: str, payload: Payload) -> Iterator[ChainRows]:
-        """A node that exists and its ancestors, from the node up to its root, in parts."""
-        step: str | None = node_id
-        part: list[tuple[Any, ...]] = []
-        while step is not None and (node := self.row(Ref(Kind.NODE, step))) is not None:
-            part.append((step, *node) if payload else (step, node.fields, b"", b""))
-            if len(part) == CHAIN_PART_NODES:
-                yield ChainRows(*zip(*part, strict=True))
-                part = []
-            step = node.fields["parent"]
-        if part:
-            yield ChainRows(*zip(*part, strict=True))
 
     @abstractmethod
     def write(self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None) -> None:
@@ -127,10 +78,6 @@ class LocalRows(ABC):
     @abstractmethod
     def remove_below(self, kind: Kind, prefix: str) -> None:
         """Deletes the rows of a kind whose ids begin with a prefix."""
-
-    @abstractmethod
-    def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
-        """The entries under a key."""
 
     @abstractmethod
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
@@ -154,7 +101,7 @@ class LocalRows(ABC):
         for index, entry_id, _ in listed(node_id, fields):
             self.unfile(index, "", entry_id)
 
-    def end_changes(self) -> None:  # noqa: B027 - most have nothing to do then
+    def end_changes(self) -> None:
         """Called after the last change of a program."""
 
     # ---- Programs ----
@@ -176,9 +123,6 @@ class LocalRows(ABC):
             except TooLong as bound:
                 refused = Refused(self.now_ms, {}, too_long=str(bound))
 
-    def has_fewer(self, fewer: Fewer) -> bool:
-        return len(self.entries(fewer.of, fewer.key, Span(fewer.bound))) < fewer.bound
-
     def run(self, program: Program) -> Outcome:
         """Applies a program, or changes nothing and returns the reason."""
         guards = [each for each in program.guards if isinstance(each, Guard)]
@@ -196,7 +140,7 @@ class LocalRows(ABC):
         answers: list[Any] = [None] * len(program.reads)
         for place, read in enumerate(program.reads):
             if type(read) is Chain:
-                answers[place] = self._chain(read)
+                answers[place] = self.chain(read)
         if program.changes:
             self.has_changed = True
             for change in program.changes:
@@ -206,49 +150,8 @@ class LocalRows(ABC):
             if type(read) is Get:
                 answers[place] = self.whole_row(read.ref) if read.payload else self.row(read.ref)
             elif type(read) is Range:
-                answers[place] = self._range(read)
+                answers[place] = self.range(read)
         return answers
-
-    def below(self, starts: Sequence[str]) -> Iterator[Entry]:
-        """Nodes and all nodes below them. Reads a node's children only when its caller asks for more."""
-        waiting: list[Iterator[str]] = [iter(starts)]
-        while waiting:
-            node_id = next(waiting[-1], None)
-            if node_id is None:
-                waiting.pop()
-            elif (row := self.row(Ref(Kind.NODE, node_id))) is not None:
-                yield Entry(node_id, 0, row)
-                waiting.append(self._children_of(node_id))
-
-    def _children_of(self, parent_id: str) -> Iterator[str]:
-        after = None
-        while True:
-            found = self.entries(Index.CHILDREN, parent_id, Span(CHILDREN_PART_NODES, after))
-            yield from (each.id for each in found)
-            if len(found) < CHILDREN_PART_NODES:
-                return
-            after = (found[-1].at, found[-1].id)
-
-    def children(self, parents: Sequence[str], max_nodes: int) -> list[Entry]:
-        """The first children of nodes, one parent after the other."""
-        found: list[Entry] = []
-        for parent in parents:
-            entries = self.entries(Index.CHILDREN, parent, Span(max_nodes - len(found)))
-            rows = self.nodes([each.id for each in entries], Payload.NONE)
-            found += [each._replace(row=row) for each, row in zip(entries, rows, strict=True) if row is not None]
-            if len(found) >= max_nodes:
-                break
-        return found
-
-    def links_above(self, node_ids: Sequence[str], depth: int) -> dict[str, tuple[str | None, int]]:
-        """The parent and the depth of nodes, and of their ancestors down from `depth`."""
-        links: dict[str, tuple[str | None, int]] = {}
-        for node_id in node_ids:
-            step: str | None = node_id
-            while step is not None and step not in links and (row := self.row(Ref(Kind.NODE, step))) is not None:
-                links[step] = row.fields["parent"], row.fields["depth"]
-                step = row.fields["parent"] if row.fields["depth"] > depth else None
-        return links
 
     def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         """Takes the first entries whose time has come, and moves each to `hide_ms` from now."""
@@ -256,37 +159,6 @@ class LocalRows(ABC):
         for each in due:
             self.file(index, key, each.id, self.now_ms + hide_ms)
         return due
-
-    def _chain(self, read: Chain) -> ChainRows:
-        """A node and its ancestors, root first."""
-        start: str | None = read.start
-        if read.from_head:
-            start = (self.row(Ref(Kind.SESSION, read.start)) or NO_ROW).fields.get("head")
-        node = self.row(Ref(Kind.NODE, start)) if start is not None else None
-        if start is None or node is None or not meets(Condition.AHEAD, "expires", None, node, self.now_ms):
-            return ChainRows()
-        if node.fields["depth"] + 1 > read.max_depth:
-            raise TooLong("depth")
-        with_bodies = read.payload is Payload.ALL
-        parts, used = [], 0 if with_bodies else 1
-        for part in self.ancestors(start, read.payload):
-            if with_bodies:
-                used += sum(map(_SIZE, part.fields))
-            else:
-                used += sum(map(len, part.items)) + len(part.items) - part.items.count(b"")
-            if used > read.max_bytes:
-                raise TooLong("bytes")
-            parts.append(part)
-        return ChainRows(*([*chain.from_iterable(columns)][::-1] for columns in zip(*parts, strict=True)))
-
-    def _range(self, read: Range) -> list[NamedRow]:
-        found, used = [], 0
-        for row_id, row in self.scan(read.kind, read.prefix, read.start):
-            found.append((row_id, row))
-            used += len(row.items)
-            if used >= read.max_bytes:
-                break
-        return found
 
     def put(self, change: Put) -> None:
         ref, fields, items, body = change
@@ -313,7 +185,7 @@ class LocalRows(ABC):
         fields = made(values, self.now_ms)
         fields |= {"depth": depth, "created": self.now_ms, "updated": self.now_ms}
         self.add_node(node_id, parent_id, fields, items, body)
-        self._grown = node_id
+        self._grown = node_id, f"{Kind.NODE}/{node_id}"
         self.list_node(node_id, fields, None)
         if parent_id is not None:
             self.file(Index.CHILDREN, parent_id, node_id, self.now_ms, is_new=True)
@@ -323,7 +195,7 @@ class LocalRows(ABC):
     def file_at(self, change: File) -> None:
         index, key, entry_id, at = change
         at_ms = self.now_ms + at.plus_ms if isinstance(at, Now) else at
-        self.file(index, key, entry_id, at_ms, is_new=entry_id == self._grown)
+        self.file(index, key, entry_id, at_ms, is_new=entry_id in self._grown)
 
 
 class _LocalView(View):
@@ -353,6 +225,51 @@ class _LocalView(View):
                 self._rows.whole_row(read.ref)  # so that a later test of it does not read it without payloads first
         return super().answer_from(make, *reads)
 
+
+# ---- What a change does to a row ----
+
+
+def resolved(value: Value, former: Value, now_ms: int) -> Value:
+    """The value to store: that of the change, with `Now` and `Add` replaced by numbers."""
+    if type(value) is Now:
+        return now_ms + value.plus_ms
+    if type(value) is Add:
+        return (former or 0) + value.amount
+    return value
+
+
+def made(fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
+    """The fields of a new row."""
+    stored = dict(fields)
+    for name, value in fields.items():
+        if type(value) in _COMPUTED:
+            stored[name] = resolved(value, None, now_ms)
+    stored["v"] = stored.get("v", 0) + 1
+    return stored
+
+
+def changed(row: Row | None, fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
+    """The fields of a row after `Set`."""
+    stored = dict(row.fields) if row is not None else {}
+    for name, value in fields.items():
+        stored[name] = resolved(value, stored.get(name), now_ms) if type(value) in _COMPUTED else value
+    stored["v"] = next_version(row, fields)
+    return stored
+
+
+def next_version(row: Row | None, fields: Mapping[str, Value]) -> int:
+    """The `v` of a row after a change that writes these fields."""
+    former = row.fields.get("v") if row is not None else None
+    return int(fields.get("v", 0) if former is None else former) + 1
+
+
+def listed(node_id: str, fields: Mapping[str, Value]) -> tuple[tuple[Index, str, int], ...]:
+    """The entries of a node in NODE_LISTS: index, id and `at`."""
+    created_ms = fields["created"]
+    return (Index.LEVEL, level_id(created_ms, node_id), fields["depth"]), (Index.CREATED, node_id, created_ms)
+
+
+_COMPUTED = frozenset({Now, Add})
 
 _CHANGES: dict[type, Callable[[LocalRows, Any], None]] = {
     Put: LocalRows.put,

@@ -40,7 +40,6 @@ from antiphon_store.rows.model import (
     Set,
     Unfile,
     Value,
-    holds,
 )
 
 log = logging.getLogger(__name__)
@@ -172,6 +171,25 @@ class View:
 
     def program(self) -> Program:
         return Program(self._guards, self._changes, self._reads)
+
+
+def holds(guard: Guard, row: Row | None, now_ms: int) -> bool:
+    """Whether a guard on this row holds."""
+    return meets(*guard[1:], row, now_ms)
+
+
+def meets(test: Condition, field: str, expected: Value, row: Row | None, now_ms: int) -> bool:
+    if test is Condition.ABSENT or test is Condition.PRESENT:
+        return (row is None) is (test is Condition.ABSENT)
+    value = row.fields.get(field) if row is not None else None
+    if test is Condition.IS:
+        return bool(value == expected) and isinstance(value, bool) is isinstance(expected, bool)  # `true` is not 1
+    if test is Condition.AHEAD:
+        return value is None or value > now_ms
+    if test is Condition.BEHIND:
+        return value is None or value <= now_ms
+    is_in = any(meets(Condition.IS, field, each, row, now_ms) for each in expected)
+    return is_in is (test is Condition.IN)
 
 
 def _has(row: Row | None, field: str) -> bool:

@@ -12,7 +12,7 @@ from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Precondition, Record, ResponseStore, Stamp, TurnCommit
 from antiphon_store.arguments import implements
-from antiphon_store.decisions import nodes, records, turns
+from antiphon_store.decisions import nodes, records
 from antiphon_store.decisions.records import CrowdedSession, OccupiedId, Write
 from antiphon_store.rows.model import Index, Partition, Payload
 from antiphon_store.rules import common as rules
@@ -35,7 +35,7 @@ class WriteOperations(SweepOperations, JobOperations):
         ttl_ms: int | None,
         idempotency_key: str | None,
     ) -> Stamp:
-        """Inserts or replaces one record, once for each key. Raises the errors of `decisions.turns.commit`."""
+        """Inserts or replaces one record, once for each key. Raises the errors of `decisions.records.put`."""
         write = await self._write(TurnCommit(record, ttl_ms=ttl_ms, precondition=precondition))
         if idempotency_key is None:
             return await self._commit(tenant, write)
@@ -46,7 +46,7 @@ class WriteOperations(SweepOperations, JobOperations):
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         """Binds the key, then writes the record, the head, the end of the lease and the end of the log in one step.
 
-        Raises the errors of `decisions.turns.commit`. IdempotencyMismatch: the key is another response's."""
+        Raises the errors of `decisions.records.put`. IdempotencyMismatch: the key is another response's."""
         write, fence, record_id = await self._write(commit), commit.fence, commit.record.id
         if commit.job is not None:
             await self._require_room_for(tenant, record_id)
@@ -83,7 +83,7 @@ class WriteOperations(SweepOperations, JobOperations):
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
         record, bounded, sessions = write.record, write, _sessions_of(write, fence)
         while True:
-            decision = partial(turns.commit, write=bounded, fence=fence)
+            decision = partial(records.put, write=bounded, fence=fence)
             try:
                 return await self._trees.of_record(tenant, record.id, sessions, decision)
             except OccupiedId:

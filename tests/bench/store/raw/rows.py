@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from antiphon_core.ports.store import Record
-from antiphon_store.decisions import packing
+from antiphon_store.decisions import nodes
 from tests.bench.store.subjects import TENANT
 
 LINE_PLACES = 2**24  # as in the store's tables: a position is line * 2^24 + depth
@@ -36,8 +36,8 @@ NOW_MS = 1_800_000_000_000  # any time, of the usual number of digits
 
 
 def row_of(line: int, depth: int, record: Record) -> Row:
-    items, input_bytes = packing.pack(record.input_items, record.output_items)
-    items_crc = packing.checksum(record.id, input_bytes, items)
+    items, input_bytes = nodes.pack(record.input_items, record.output_items)
+    items_crc = nodes.checksum(record.id, input_bytes, items)
     return Row(
         place=line * LINE_PLACES + depth,
         tenant=TENANT,
@@ -50,7 +50,7 @@ def row_of(line: int, depth: int, record: Record) -> Row:
         updated_at_ms=NOW_MS,
         expires_at_ms=NOW_MS,
         items_crc=items_crc,
-        body_crc=packing.body_checksum(items_crc, record.body),
+        body_crc=nodes.body_checksum(items_crc, record.body),
         input_bytes=input_bytes,
         items=items,
         body=record.body,

@@ -13,7 +13,8 @@ from antiphon_core.errors import AlreadyExists, JobNotFound, StaleFence
 from antiphon_core.ports.jobs import ATTEMPTS_EXHAUSTED, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import jobs
-from antiphon_store.rows.model import Condition, Index, Kind, Now, Row, changed
+from antiphon_store.rows.local_rows import changed
+from antiphon_store.rows.model import Condition, Index, Kind, Now, Row
 from antiphon_store.rows.view import View
 from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, row, shown, view_of
 

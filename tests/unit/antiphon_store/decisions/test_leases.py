@@ -12,7 +12,8 @@ from antiphon_core.errors import AntiphonError, SessionLocked, StaleFence
 from antiphon_core.ports.store import Fence, Lease
 from antiphon_store.decisions import leases
 from antiphon_store.decisions.leases import CLOCK_STEP_MS, set_back_ms
-from antiphon_store.rows.model import Add, Condition, Kind, Now, Row, changed
+from antiphon_store.rows.local_rows import changed
+from antiphon_store.rows.model import Add, Condition, Kind, Now, Row
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.subject import draft
 from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, pins, row, view_of

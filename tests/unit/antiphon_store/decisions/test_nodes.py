@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from antiphon_core.errors import InternalError
+from antiphon_core.jsons import dumps, join_arrays
 from antiphon_core.ports.store import Stamp, Status
 from antiphon_store.decisions import nodes
 from antiphon_store.rows.model import ChainRows, Index, Now, Row
@@ -16,6 +19,8 @@ from tests.support.rows import chain_rows, node
 
 RESPONSE = f"resp_{48 * 'a'}"
 RECORD = draft(draft(), session_id="s", status=Status.IN_PROGRESS)
+
+arrays = st.lists(st.fixed_dictionaries({"id": st.text("a,[]", max_size=3)}), max_size=3).map(dumps)
 
 
 @pytest.mark.parametrize(
@@ -93,3 +98,35 @@ def test_a_record_read_from_a_row_is_frozen_and_equal_to_a_constructed_one() -> 
     assert hash(found) == hash(replace(found))
     with pytest.raises(FrozenInstanceError):
         found.version = 2  # type: ignore[misc]
+
+
+@given(arrays, arrays)
+def test_unpacking_restores_packed_arrays(first: bytes, second: bytes) -> None:
+    items, input_bytes = nodes.pack(first, second)
+    assert nodes.unpack(items, input_bytes) == (first, second)
+
+
+@given(st.lists(st.tuples(arrays, arrays)))
+def test_joining_packs_joins_their_arrays(turns: list[tuple[bytes, bytes]]) -> None:
+    packed = [nodes.pack(first, second)[0] for first, second in turns]
+    assert nodes.join(packed) == join_arrays(array for turn in turns for array in turn)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "packed"),
+    [(b"[]", b"[]", (b"", 0)), (b"[1]", b"[]", (b"1", 1)), (b"[]", b"[2]", (b"2", 0)), (b"[1]", b"[2]", (b"1,2", 1))],
+)
+def test_the_packed_form_is_stored_and_must_not_change(first: bytes, second: bytes, packed: tuple[bytes, int]) -> None:
+    assert nodes.pack(first, second) == packed
+
+
+def test_checksums_differ_when_any_part_differs() -> None:
+    checksums = {
+        nodes.checksum("resp_a", 1, b"1,2"),
+        nodes.checksum("resp_b", 1, b"1,2"),
+        nodes.checksum("resp_a", 3, b"1,2"),
+        nodes.checksum("resp_a", 1, b"1,3"),
+    }
+    assert len(checksums) == 4
+    assert len({nodes.body_checksum(each, b"{}") for each in checksums}) == 4
+    assert nodes.body_checksum(1, b"{}") != nodes.body_checksum(1, b"[]")

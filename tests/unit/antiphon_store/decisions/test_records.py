@@ -81,6 +81,7 @@ def test_fences_are_guards_of_the_same_program() -> None:
         (Condition.AHEAD, "lease_until", None),
         (Condition.IS, "fence", 2),
         (Condition.AHEAD, "lease_until", None),
+        (Condition.IS, "head", PARENT.id),
     ]
 
 

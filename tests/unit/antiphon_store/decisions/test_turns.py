@@ -16,7 +16,7 @@ from antiphon_core.errors import (
     StaleFence,
 )
 from antiphon_core.ports.store import Fence, History, Precondition, Status, TurnRequest
-from antiphon_store.decisions import turns
+from antiphon_store.decisions import records, turns
 from antiphon_store.decisions.records import Write
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import View
@@ -50,7 +50,7 @@ def begin(request: TurnRequest, **options: Any) -> Any:
 
 
 def commit(fence: Fence | None = FENCE, record: Any = RECORD) -> Any:
-    return partial(turns.commit, write=Write(record), fence=fence)
+    return partial(records.put, write=Write(record), fence=fence)
 
 
 # ---- Begin ----
@@ -215,7 +215,7 @@ def test_committing_an_already_stored_record_moves_the_head() -> None:
 def test_a_commit_with_a_status_precondition_replaces_the_record_it_read() -> None:
     write = Write(RECORD, Precondition(statuses=frozenset({Status.IN_PROGRESS})))
     running = node(with_status(RECORD, Status.IN_PROGRESS))
-    program = decided(partial(turns.commit, write=write, fence=FENCE), {(Kind.NODE, RECORD.id): running})
+    program = decided(partial(records.put, write=write, fence=FENCE), {(Kind.NODE, RECORD.id): running})
     changes = [each for each in shown(program) if each[0] == "set"]
     assert changes == [("set", Kind.NODE, RECORD.id), ("set", *SESSION)]
     assert (Kind.NODE, RECORD.id) in pins(program)

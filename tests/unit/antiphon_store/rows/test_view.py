@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from antiphon_store.rows.model import Chain, Condition, Fewer, Get, Guard, Index, Kind, Payload, Ref
-from antiphon_store.rows.view import UnknownRow, View
+from antiphon_store.rows.model import Chain, Condition, Fewer, Get, Guard, Index, Kind, Payload, Ref, Row
+from antiphon_store.rows.view import UnknownRow, View, holds
 from tests.support.rows import row, view_of
 
 SESSION = (Kind.SESSION, "s")
@@ -83,3 +85,35 @@ def test_a_count_becomes_a_guard_and_a_crowded_result_is_visible() -> None:
     view.fewer(Index.MADE, "s", 3)
     assert view.is_crowded
     assert view.program().guards == [Fewer(Index.MADE, "s", 3)]
+
+
+ROW = Row({"v": 3, "head": "a", "until": 100, "gone": None})
+GUARDS = [
+    # condition, field, value, result with the row, result without a row
+    (Condition.ABSENT, "", None, False, True),
+    (Condition.PRESENT, "", None, True, False),
+    (Condition.IS, "head", "a", True, False),
+    (Condition.IS, "head", "b", False, False),
+    (Condition.IS, "unheard", None, True, True),
+    (Condition.IN, "head", ["a", "b"], True, False),
+    (Condition.IN, "gone", ["a", None], True, True),
+    (Condition.NOT_IN, "head", ["a", "b"], False, True),
+    (Condition.NOT_IN, "head", ["b"], True, True),
+    (Condition.AHEAD, "gone", None, True, True),
+    (Condition.BEHIND, "gone", None, True, True),
+]
+
+
+@pytest.mark.parametrize(("test", "field", "value", "of_row", "of_none"), GUARDS)
+def test_each_condition_is_evaluated_with_and_without_a_row(
+    test: Condition, field: str, value: Any, of_row: bool, of_none: bool
+) -> None:
+    guard = Guard(REF, test, field, value)
+    assert holds(guard, ROW, 0) is of_row
+    assert holds(guard, None, 0) is of_none
+
+
+@pytest.mark.parametrize(("now_ms", "ahead"), [(99, True), (100, False), (101, False)])
+def test_a_time_equal_to_now_is_behind(now_ms: int, ahead: bool) -> None:
+    assert holds(Guard(REF, Condition.AHEAD, "until"), ROW, now_ms) is ahead
+    assert holds(Guard(REF, Condition.BEHIND, "until"), ROW, now_ms) is not ahead

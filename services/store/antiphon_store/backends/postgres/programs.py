@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
+from antiphon_store.rows.local_rows import next_version
 from antiphon_store.rows.model import (
     TENANT_WIDE,
     VOLATILE_TREES,
@@ -43,9 +44,8 @@ from antiphon_store.rows.model import (
     Set,
     Unfile,
     Value,
-    holds,
-    next_version,
 )
+from antiphon_store.rows.view import holds
 
 Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes | None]
 """A line of an answer: the number of a program, and the columns of the SQL type `answer`."""

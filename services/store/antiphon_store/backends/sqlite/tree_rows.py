@@ -11,7 +11,8 @@ from typing import Any
 
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends.sql_maintenance import BEHIND_ALL
-from antiphon_store.rows.local_rows import CHAIN_PART_NODES, LocalRows, NamedRow
+from antiphon_store.rows.local_reads import CHAIN_PART_NODES, NamedRow
+from antiphon_store.rows.local_rows import LocalRows
 from antiphon_store.rows.model import (
     NO_ROW,
     NODE_LISTS,
