@@ -18,12 +18,12 @@ from typing import Protocol
 TREE_TAG_DIGITS = 16
 UNIQUE_DIGITS = 32
 
-_RESPONSE_ID = re.compile(rf"resp_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
-_SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_PROMPT_ID = re.compile(rf"pmpt_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
-_CONVERSATION_ID = re.compile(rf"conv_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
+RESPONSE_ID = re.compile(rf"resp_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
+SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+PROMPT_ID = re.compile(rf"pmpt_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
+CONVERSATION_ID = re.compile(rf"conv_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 RESERVED_TENANT_PREFIX = "antiphon."
-_TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC metadata
+TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC metadata
 _ITEM_ID = re.compile(rf"[a-z_]+_([0-9a-f]{{{TREE_TAG_DIGITS}}})[0-9a-f]{{{UNIQUE_DIGITS}}}")
 _TAGGED_ID = re.compile(rf"(?:resp|conv)_([0-9a-f]{{{TREE_TAG_DIGITS}}})[0-9a-f]{{{UNIQUE_DIGITS}}}")
 
@@ -116,7 +116,7 @@ def session_tag(tenant: str, session_id: str) -> str:
 
 
 def is_response_id(text: str) -> bool:
-    return _RESPONSE_ID.fullmatch(text) is not None
+    return RESPONSE_ID.fullmatch(text) is not None
 
 
 def new_prompt_id(ids: Ids) -> str:
@@ -124,19 +124,19 @@ def new_prompt_id(ids: Ids) -> str:
 
 
 def is_prompt_id(text: str) -> bool:
-    return _PROMPT_ID.fullmatch(text) is not None
+    return PROMPT_ID.fullmatch(text) is not None
 
 
 def is_conversation_id(text: str) -> bool:
-    return _CONVERSATION_ID.fullmatch(text) is not None
+    return CONVERSATION_ID.fullmatch(text) is not None
 
 
 def is_session_id(text: str) -> bool:
-    return _SESSION_ID.fullmatch(text) is not None
+    return SESSION_ID.fullmatch(text) is not None
 
 
 def is_tenant(text: str) -> bool:
-    return _TENANT.fullmatch(text) is not None
+    return TENANT.fullmatch(text) is not None
 
 
 def is_reserved_tenant(text: str) -> bool:

@@ -25,7 +25,7 @@ from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest
 from antiphon_core.rpc.server import Call
 from antiphon_edge.turns import session_trees
 from antiphon_store.backends.registry import row_backend
-from antiphon_store.calls import CODECS
+from antiphon_store.calls import OPERATIONS
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from tests.support.scripted_system import MODEL, scripted_system
@@ -137,7 +137,7 @@ async def _store() -> AsyncIterator[StoreService]:
 
 async def _commit() -> Trace:
     ids, traces = RandomIds(), [Trace(), Trace()]  # the first one warms up
-    codec = CODECS["CommitTurn"]
+    operation = OPERATIONS["CommitTurn"]
     async with _store() as store:
         serve: Any = handlers(store)["CommitTurn"]
         for trace in traces:
@@ -147,7 +147,7 @@ async def _commit() -> Trace:
             assert start.lease is not None
             parent, record_id = start.history.head_id, str(asked.response_id)
             record = Record(record_id, Status.COMPLETED, b"{}", b"[]", b"[]", parent_id=parent, session_id="s")
-            request = codec.request({"commit": TurnCommit(record, fence=start.lease.fence)})
+            request = operation.request({"commit": TurnCommit(record, fence=start.lease.fence)})
             with trace.on():
                 await serve(request, Call(tenant="t", time_remaining_s=None))
     return traces[-1]

@@ -10,6 +10,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from antiphon_core import limits
+from antiphon_core.ports.checks import (
+    ConversationId,
+    IdempotencyKey,
+    ItemId,
+    Json,
+    PageLimit,
+    Tenant,
+    TtlMs,
+    Version,
+)
 from antiphon_core.ports.store import Fence, ItemPage, Order
 
 ADDED_ITEMS = "conversation.items"
@@ -35,12 +45,12 @@ class ConversationStore(Protocol):
 
     async def create_conversation(
         self,
-        tenant: str,
+        tenant: Tenant,
         *,
-        conversation_id: str | None = None,
-        metadata: bytes = b"{}",
-        items: bytes = b"[]",
-        ttl_ms: int | None = None,
+        conversation_id: ConversationId | None = None,
+        metadata: Json = b"{}",
+        items: Json = b"[]",
+        ttl_ms: TtlMs | None = None,
     ) -> Conversation:
         """Creates a conversation, with its first items. Without an id the store chooses one; with an id the call is
         idempotent. Without `ttl_ms` the conversation lives as long as the store's policy allows, or for ever.
@@ -48,26 +58,31 @@ class ConversationStore(Protocol):
         AlreadyExists: a conversation with this id was created from other metadata or items. SessionLocked: a holder has
         the lease of this session, and `items` are given or an expired conversation has this id."""
 
-    async def get_conversation(self, tenant: str, conversation_id: str) -> Conversation:
+    async def get_conversation(self, tenant: Tenant, conversation_id: ConversationId) -> Conversation:
         """The current state of a conversation."""
 
     async def update_conversation(
-        self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None = None
+        self,
+        tenant: Tenant,
+        conversation_id: ConversationId,
+        metadata: Json,
+        *,
+        expected_version: Version | None = None,
     ) -> Conversation:
         """Replaces all metadata. Idempotent. VersionMismatch: the version is not `expected_version`."""
 
-    async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
+    async def delete_conversation(self, tenant: Tenant, conversation_id: ConversationId) -> None:
         """Deletes a conversation and its context, but not the responses that were made in it. SessionLocked: a turn is
         running in it."""
 
     async def add_conversation_items(
         self,
-        tenant: str,
-        conversation_id: str,
-        items: bytes,
+        tenant: Tenant,
+        conversation_id: ConversationId,
+        items: Json,
         *,
         fence: Fence | None = None,
-        idempotency_key: str | None = None,
+        idempotency_key: IdempotencyKey | None = None,
     ) -> bytes:
         """Appends a JSON array of items, all or none, and returns them as stored, each with an id. The call is
         idempotent with an `idempotency_key`, or if all items have ids: then it adds them once, and does not add again
@@ -78,18 +93,20 @@ class ConversationStore(Protocol):
 
     async def list_conversation_items(
         self,
-        tenant: str,
-        conversation_id: str,
+        tenant: Tenant,
+        conversation_id: ConversationId,
         *,
-        after: str | None = None,
-        limit: int = limits.PAGE_ITEMS_DEFAULT,
+        after: ItemId | None = None,
+        limit: PageLimit = limits.PAGE_ITEMS_DEFAULT,
         order: Order = Order.DESCENDING,
     ) -> ItemPage:
         """One page of the items, behind the item with the id `after`. ChainTooLong."""
 
-    async def get_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> bytes:
+    async def get_conversation_item(self, tenant: Tenant, conversation_id: ConversationId, item_id: ItemId) -> bytes:
         """One item as a JSON object. ItemNotFound, ChainTooLong."""
 
-    async def delete_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
+    async def delete_conversation_item(
+        self, tenant: Tenant, conversation_id: ConversationId, item_id: ItemId
+    ) -> Conversation:
         """Removes an item from this conversation's context, but not from responses and forks that have it. Idempotent.
         ItemNotFound, ChainTooLong."""

@@ -8,17 +8,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from antiphon_core.ports.store import Fence
+from antiphon_core import limits
+from antiphon_core.ports.checks import INT64_MAX, ResponseId, Tenant, check_range, part, within
+from antiphon_core.ports.store import Fence, Frames, check_events
+
+TOKEN_ID_MAX = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """Token ids that the model generated. `offset` is the number of ids generated before them."""
 
-    offset: int
+    offset: Annotated[int, within(0, INT64_MAX - limits.CHECKPOINT_ITEMS_MAX)]
     token_ids: tuple[int, ...]
+
+    def check(self, field: str) -> None:
+        ids, at = self.token_ids, part(field, "token_ids")
+        check_range(len(ids), 0, limits.CHECKPOINT_ITEMS_MAX, at)
+        for extreme in (min(ids), max(ids)) if ids else ():
+            check_range(extreme, 0, TOKEN_ID_MAX, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +38,15 @@ class EventAppend:
     `checkpoint` has the token ids since the last checkpoint, so that another process can continue the generation.
     """
 
-    response_id: str
+    response_id: ResponseId
     expected_position: int
     count: int
-    frames: bytes
+    frames: Frames
     checkpoint: Checkpoint | None = None
     terminal: bool = False
+
+    def check(self, field: str) -> None:
+        check_events(self.frames, self.count, self.expected_position, field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +63,19 @@ class EventBatch:
 class EventLogs(Protocol):
     """Every call belongs to one tenant; another tenant's logs do not exist for it."""
 
-    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
+    async def append_events(self, tenant: Tenant, append: EventAppend, *, fence: Fence | None = None) -> int:
         """Appends events and returns the sequence number of the next one. Idempotent.
 
         `fence` is that of the session's lease, or of the job with the response's id. PositionMismatch: the log does not
         end right before `expected_position`. LogClosed: the log has its terminal event. StaleFence."""
 
     def read_events(
-        self, tenant: str, response_id: str, *, after: int | None = None, follow: bool = False
+        self,
+        tenant: Tenant,
+        response_id: ResponseId,
+        *,
+        after: Annotated[int, within(0, INT64_MAX - 1)] | None = None,
+        follow: bool = False,
     ) -> AsyncGenerator[EventBatch, None]:
         """Yields the events with a sequence number higher than `after` (None: all), in order and each once.
 

@@ -14,10 +14,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from antiphon_core import limits
-from antiphon_core.ports.store import Fence
+from antiphon_core.ports.checks import (
+    Holder,
+    LeaseTtlMs,
+    QueueName,
+    Reason,
+    ResponseId,
+    Tenant,
+    WaitMs,
+    check_response_id,
+    count_within,
+    part,
+    within,
+)
+from antiphon_core.ports.store import Fence, JobAttempts, JobPayload
 
 ATTEMPTS_EXHAUSTED = "attempts exhausted"  # the reason of a job that failed because no attempt finished it
 PAYLOAD_DAMAGED = "its stored request is damaged"  # the reason of a job that failed because it could not be read
@@ -27,6 +40,15 @@ DISPATCH_TENANT = "antiphon.dispatch"
 claims go round robin over tenants."""
 DISPATCH_QUEUE = "responses"
 """The queue of background responses of each tenant."""
+
+
+def _check_names_job(fence: Fence, field: str) -> None:
+    check_response_id(fence.session_id, part(field, "session_id"))
+
+
+JobFence = Annotated[Fence, _check_names_job]
+"""The fence of a job, with the job's id as `session_id`."""
+JobDelayMs = Annotated[int, within(0, limits.JOB_DELAY_MS_MAX)]
 
 
 class JobOutcome(StrEnum):
@@ -54,11 +76,11 @@ class JobState(StrEnum):
 class JobDraft:
     """A job to enqueue. `id` is that of the response it produces; the job is claimable after `run_after_ms`."""
 
-    id: str
-    queue: str
-    payload: bytes
-    max_attempts: int = limits.JOB_ATTEMPTS_ITEMS_DEFAULT
-    run_after_ms: int = 0
+    id: ResponseId
+    queue: QueueName
+    payload: JobPayload
+    max_attempts: JobAttempts = limits.JOB_ATTEMPTS_ITEMS_DEFAULT
+    run_after_ms: JobDelayMs = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +135,7 @@ class JobDescription:
 class Jobs(Protocol):
     """Every call belongs to one tenant; another tenant's jobs do not exist for it."""
 
-    async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
+    async def enqueue_job(self, tenant: Tenant, draft: JobDraft) -> None:
         """Adds a job. Idempotent for the same id, queue and payload, even after the job has ended.
 
         AlreadyExists: the id is another job's. RequestRateExceeded: the tenant has the most open jobs in DISPATCH_QUEUE
@@ -121,12 +143,12 @@ class Jobs(Protocol):
 
     async def claim_job(
         self,
-        tenant: str,
-        queues: Sequence[str],
+        tenant: Tenant,
+        queues: Annotated[Sequence[QueueName], count_within(1, limits.CLAIM_QUEUES_ITEMS_MAX)],
         *,
-        holder: str,
-        lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
-        wait_ms: int = 0,
+        holder: Holder,
+        lease_ttl_ms: LeaseTtlMs = limits.LEASE_TTL_MS_DEFAULT,
+        wait_ms: WaitMs = 0,
     ) -> Job | None:
         """Leases the job of these queues that has been claimable for longest; None if there is none within `wait_ms`.
 
@@ -137,21 +159,21 @@ class Jobs(Protocol):
         tenant. Such a claim is not repeatable. If its answer is lost, the job is claimable again after its lease."""
 
     async def heartbeat_job(
-        self, tenant: str, fence: Fence, *, lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT
+        self, tenant: Tenant, fence: JobFence, *, lease_ttl_ms: LeaseTtlMs = limits.LEASE_TTL_MS_DEFAULT
     ) -> JobPulse:
         """Extends the lease and returns whether a cancellation was requested. JobNotFound, StaleFence."""
 
     async def settle_job(
-        self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
+        self, tenant: Tenant, fence: JobFence, outcome: JobOutcome, *, reason: Reason = "", after_ms: JobDelayMs = 0
     ) -> None:
         """Ends the attempt. Idempotent. A job that is to be claimed again is claimable after `after_ms`. JobNotFound,
         StaleFence."""
 
-    async def cancel_job(self, tenant: str, job_id: str) -> bool:
+    async def cancel_job(self, tenant: Tenant, job_id: ResponseId) -> bool:
         """Requests the cancellation of a job. Its holder sees the request at the next heartbeat; a job without a holder
         ends at once.
 
         False if the job had already ended, other than by cancellation. JobNotFound."""
 
-    async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
+    async def describe_job(self, tenant: Tenant, job_id: ResponseId) -> JobDescription:
         """The current state of a job, also of one that has ended. JobNotFound: it was never enqueued, or is deleted."""

@@ -8,18 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from antiphon_core import limits
+from antiphon_core.ports.checks import (
+    Cursor,
+    ItemId,
+    ListLimit,
+    ResponseId,
+    SessionId,
+    Tenant,
+    count_within,
+    invalid,
+    within,
+)
 from antiphon_core.ports.store import NO_PRECONDITION, Order, Precondition, Record, Stamp, Status
+
+LOOKUP = count_within(1, limits.LOOKUP_ITEMS_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class ForkSource:
     """The response that a fork continues: a session's head, any response, or one that was made in this session."""
 
-    session_id: str | None = None
-    up_to_response_id: str | None = None
+    session_id: SessionId | None = None
+    up_to_response_id: ResponseId | None = None
+
+    def check(self, _field: str) -> None:
+        if self.session_id is None and self.up_to_response_id is None:
+            raise invalid("session_id", "Name what to fork: 'session_id', 'up_to_response_id' or both.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +100,13 @@ class ResolvedItems:
 class LineageStore(Protocol):
     """Operations on trees of responses. A response is *readable* if it is neither deleted nor expired."""
 
-    async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:
+    async def batch_get(self, tenant: Tenant, ids: Annotated[Sequence[ResponseId], LOOKUP]) -> Sequence[Record]:
         """The readable ones of up to LOOKUP_ITEMS_MAX responses, each once, in the order of `ids`.
 
         LimitExceeded: together they are larger than PAGE_BYTES_MAX."""
 
     async def update_status(
-        self, tenant: str, response_id: str, status: Status, *, precondition: Precondition = NO_PRECONDITION
+        self, tenant: Tenant, response_id: ResponseId, status: Status, *, precondition: Precondition = NO_PRECONDITION
     ) -> Stamp:
         """Changes the status of a response under `precondition`, and nothing else of it. Idempotent: a response that
         already has the status, at the version that this change would have made, stays unchanged.
@@ -98,23 +115,23 @@ class LineageStore(Protocol):
 
     async def list_responses(
         self,
-        tenant: str,
-        session_id: str,
+        tenant: Tenant,
+        session_id: SessionId,
         *,
-        cursor: str | None = None,
-        limit: int = limits.LIST_ITEMS_DEFAULT,
+        cursor: Cursor | None = None,
+        limit: ListLimit = limits.LIST_ITEMS_DEFAULT,
         order: Order = Order.DESCENDING,
     ) -> RecordPage:
         """The readable responses that were made in a session, by time of creation. A page has at most PAGE_BYTES_MAX
         bytes, but at least one record if there is one. An unknown session has no responses."""
 
-    async def resolve_items(self, tenant: str, item_ids: Sequence[str]) -> ResolvedItems:
+    async def resolve_items(self, tenant: Tenant, item_ids: Annotated[Sequence[ItemId], LOOKUP]) -> ResolvedItems:
         """Up to LOOKUP_ITEMS_MAX items by their ids, from readable responses and from items that were added to
         conversations and not deleted there. If several have an item of the same id, the oldest counts.
 
         LimitExceeded: together they are larger than PAGE_BYTES_MAX."""
 
-    async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
+    async def fork(self, tenant: Tenant, source: ForkSource, *, new_session_id: SessionId | None = None) -> Fork:
         """Makes a session whose history is that of the source, without copying it. Idempotent with a `new_session_id`,
         even if either session has been continued meanwhile. Without it, only retries inside the client are the same
         fork.
@@ -124,12 +141,12 @@ class LineageStore(Protocol):
 
     async def tree(
         self,
-        tenant: str,
-        response_id: str,
+        tenant: Tenant,
+        response_id: ResponseId,
         *,
         from_root: bool = False,
-        cursor: str | None = None,
-        max_nodes: int = limits.TREE_NODES_DEFAULT,
+        cursor: Cursor | None = None,
+        max_nodes: Annotated[int, within(1, limits.TREE_NODES_MAX)] = limits.TREE_NODES_DEFAULT,
     ) -> NodePage:
         """A readable response and all responses below it, or the whole tree that it is in: by depth, then by time of
         creation. A response that is not readable is included if one below it is.
@@ -139,18 +156,33 @@ class LineageStore(Protocol):
         ResponseNotFound."""
 
     async def children(
-        self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
+        self,
+        tenant: Tenant,
+        response_id: ResponseId,
+        *,
+        cursor: Cursor | None = None,
+        limit: ListLimit = limits.LIST_ITEMS_DEFAULT,
     ) -> NodePage:
         """The readable children of a readable response, oldest first; pages as in `tree`. ResponseNotFound."""
 
     async def siblings(
-        self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
+        self,
+        tenant: Tenant,
+        response_id: ResponseId,
+        *,
+        cursor: Cursor | None = None,
+        limit: ListLimit = limits.LIST_ITEMS_DEFAULT,
     ) -> NodePage:
         """The other readable children of a readable response's parent, oldest first; a root has none. Pages as in
         `tree`. ResponseNotFound."""
 
     async def leaves(
-        self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
+        self,
+        tenant: Tenant,
+        response_id: ResponseId,
+        *,
+        cursor: Cursor | None = None,
+        limit: ListLimit = limits.LIST_ITEMS_DEFAULT,
     ) -> NodePage:
         """The readable responses below a readable one, itself excluded, that have no readable response below them,
         oldest first. Pages as in `tree`. ResponseNotFound."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from antiphon_core import limits
+from antiphon_core.ports.checks import Tenant, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Sweeping:
 
 
 class Retention(Protocol):
-    async def sweep(self, tenant: str, *, limit: int = limits.SWEEP_ITEMS_DEFAULT) -> Sweeping:
+    async def sweep(
+        self, tenant: Tenant, *, limit: Annotated[int, within(1, limits.SWEEP_ITEMS_MAX)] = limits.SWEEP_ITEMS_DEFAULT
+    ) -> Sweeping:
         """Reclaims at most `limit` responses, event logs, jobs and conversations of the tenant that have expired or
         were deleted."""

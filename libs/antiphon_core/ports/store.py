@@ -5,9 +5,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from antiphon_core import limits
+from antiphon_core.ids import tree_tag
+from antiphon_core.ports.checks import (
+    INT64_MAX,
+    Holder,
+    IdempotencyKey,
+    ItemId,
+    Json,
+    LeaseTtlMs,
+    MaxBytes,
+    MaxDepth,
+    PageLimit,
+    ResponseId,
+    SessionId,
+    Tenant,
+    TtlMs,
+    Version,
+    WaitMs,
+    bytes_up_to,
+    check_holder,
+    check_owner,
+    check_range,
+    check_size,
+    invalid,
+    part,
+    within,
+)
+
+FINGERPRINT_BYTES = 32
+FRAME_END = b"\n\n"
+
+JobPayload = Annotated[bytes, bytes_up_to(limits.JOB_PAYLOAD_BYTES_MAX, "The payload is")]
+JobAttempts = Annotated[int, within(1, limits.JOB_ATTEMPTS_ITEMS_MAX)]
+
+
+def _check_frames(frames: bytes, field: str) -> None:
+    if not frames.endswith(FRAME_END):
+        raise invalid(field, f"'{field}' must be events, each closed by a blank line.")
+
+
+Frames = Annotated[bytes, bytes_up_to(limits.APPEND_BYTES_MAX, "The frames are"), _check_frames]
+"""Events as they are sent, each closed by a blank line."""
+
+
+def check_events(frames: bytes, count: int, expected_position: int, field: str) -> None:
+    """Checks the number of events, which are counted by their blank lines: a resumed read skips events by them."""
+    check_range(count, 1, limits.APPEND_EVENTS_MAX, part(field, "count"))
+    check_range(expected_position, 0, INT64_MAX - count, part(field, "expected_position"))
+    found = frames.count(FRAME_END)
+    if found != count:
+        at = part(field, "frames")
+        raise invalid(at, f"'{at}' must be {count} events, each closed by a blank line, but has {found} blank lines.")
 
 
 class Status(StrEnum):
@@ -38,18 +89,34 @@ class Record:
     items, each with an `id`.
     """
 
-    id: str
+    id: ResponseId
     status: Status
     body: bytes
-    input_items: bytes = b"[]"
-    output_items: bytes = b"[]"
-    parent_id: str | None = None
-    session_id: str | None = None
+    input_items: Json = b"[]"
+    output_items: Json = b"[]"
+    parent_id: ResponseId | None = None
+    session_id: SessionId | None = None
     version: int = 0
     depth: int = 0
     created_at_ms: int = 0
     updated_at_ms: int = 0
     expires_at_ms: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of body and items."""
+        return len(self.body) + len(self.input_items) + len(self.output_items)
+
+    def check(self, field: str) -> None:
+        """A response's parent and conversation have its tree tag. TooLarge."""
+        check_size("The response is", self.size_bytes, limits.RECORD_BYTES_MAX, field)
+        tag = tree_tag(self.id)
+        for name, relative in (("parent_id", self.parent_id), ("session_id", self.session_id)):
+            if relative is not None and tree_tag(relative) not in (None, tag):
+                at = part(field, name)
+                raise invalid(at, f"'{at}' belongs to another tree than 'record.id': their tags differ.")
+        if self.parent_id == self.id:
+            raise invalid(part(field, "parent_id"), "A response cannot continue itself.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +136,8 @@ class Fence:
     Those of a conversation begin with the time of its creation in milliseconds, so that they are above the tokens of an
     earlier conversation with its id."""
 
-    session_id: str
-    token: int
+    session_id: SessionId
+    token: Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +145,7 @@ class Precondition:
     """Conditions that are checked in the same transaction as a write. `version` 0 means that the record must not exist
     yet."""
 
-    version: int | None = None
+    version: Annotated[int, within(0, INT64_MAX)] | None = None
     statuses: frozenset[Status] = frozenset()
     unless_statuses: frozenset[Status] = frozenset()
     fence: Fence | None = None
@@ -113,6 +180,11 @@ class ItemPage:
     last_id: str | None
     has_more: bool
 
+    @property
+    def next_id(self) -> str | None:
+        """The id behind which the next page begins; None: there is none."""
+        return self.last_id if self.has_more else None
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -130,16 +202,27 @@ class TurnRequest:
     An `idempotency_key` (up to IDEMPOTENCY_KEY_BYTES_MAX) needs the `fingerprint` of the request (SHA-256) and the
     `response_id` that the turn will commit. IdempotencyMismatch: the key was used for another request."""
 
-    previous_response_id: str | None = None
-    session_id: str | None = None
+    previous_response_id: ResponseId | None = None
+    session_id: SessionId | None = None
     holder: str = ""
-    lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT
-    wait_ms: int = 0
-    max_depth: int = limits.CHAIN_DEPTH_MAX
-    max_bytes: int = limits.CHAIN_BYTES_MAX
-    idempotency_key: str | None = None
+    lease_ttl_ms: LeaseTtlMs = limits.LEASE_TTL_MS_DEFAULT
+    wait_ms: WaitMs = 0
+    max_depth: MaxDepth = limits.CHAIN_DEPTH_MAX
+    max_bytes: MaxBytes = limits.CHAIN_BYTES_MAX
+    idempotency_key: IdempotencyKey | None = None
     fingerprint: bytes = b""
-    response_id: str | None = None
+    response_id: ResponseId | None = None
+
+    def check(self, _field: str) -> None:
+        if self.previous_response_id is not None and self.session_id is not None:
+            text = "'previous_response_id' and 'session_id' exclude each other."
+            raise invalid("previous_response_id", text, code="mutually_exclusive_parameters")
+        if self.session_id is not None:
+            check_holder(self.holder, "holder")
+        check_owner(self.idempotency_key, self.response_id)
+        is_needed = bool(self.fingerprint) or self.idempotency_key is not None
+        if is_needed and len(self.fingerprint) != FINGERPRINT_BYTES:
+            raise invalid("fingerprint", f"'fingerprint' must be {FINGERPRINT_BYTES} bytes, a SHA-256.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +242,10 @@ class LogEnd:
     `expected_position`. In a TurnCommit with a job these are the first frames of the log."""
 
     expected_position: int
-    frames: bytes
+    frames: Frames
+
+    def check(self, field: str) -> None:
+        check_events(self.frames, self.frames.count(FRAME_END), self.expected_position, field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +253,9 @@ class TurnJob:
     """The job of a turn that a worker will run, in the queue of background responses of its tenant.
     `lease_ttl_ms`: the new lifetime of the session's lease, if the commit's precondition has its fence."""
 
-    payload: bytes
-    max_attempts: int
-    lease_ttl_ms: int
+    payload: JobPayload
+    max_attempts: JobAttempts
+    lease_ttl_ms: LeaseTtlMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +267,18 @@ class TurnCommit:
 
     record: Record
     fence: Fence | None = None
-    ttl_ms: int | None = None
-    idempotency_key: str | None = None
+    ttl_ms: TtlMs | None = None
+    idempotency_key: IdempotencyKey | None = None
     precondition: Precondition = NO_PRECONDITION
     log_end: LogEnd | None = None
     job: TurnJob | None = None
+
+    def check(self, _field: str) -> None:
+        if self.fence is not None and self.fence.session_id != self.record.session_id:
+            text = "A turn is committed under the fence of the session that its record names."
+            raise invalid("fence.session_id", text)
+        if self.job is not None and self.record.status not in UNFINISHED:
+            raise invalid("record.status", "A response with a job must not have ended.")
 
 
 class ResponseStore(Protocol):
@@ -193,64 +286,68 @@ class ResponseStore(Protocol):
 
     async def put(
         self,
-        tenant: str,
+        tenant: Tenant,
         record: Record,
         *,
         precondition: Precondition = NO_PRECONDITION,
-        ttl_ms: int | None = None,
-        idempotency_key: str | None = None,
+        ttl_ms: TtlMs | None = None,
+        idempotency_key: IdempotencyKey | None = None,
     ) -> Stamp: ...
 
-    async def get(self, tenant: str, response_id: str) -> Record: ...
+    async def get(self, tenant: Tenant, response_id: ResponseId) -> Record: ...
 
-    async def delete(self, tenant: str, response_id: str, *, precondition: Precondition = NO_PRECONDITION) -> None: ...
+    async def delete(
+        self, tenant: Tenant, response_id: ResponseId, *, precondition: Precondition = NO_PRECONDITION
+    ) -> None: ...
 
     async def list_items(
         self,
-        tenant: str,
-        response_id: str,
+        tenant: Tenant,
+        response_id: ResponseId,
         *,
-        after: str | None = None,
-        limit: int = limits.PAGE_ITEMS_DEFAULT,
+        after: ItemId | None = None,
+        limit: PageLimit = limits.PAGE_ITEMS_DEFAULT,
         order: Order = Order.DESCENDING,
     ) -> ItemPage: ...
 
     async def chain(
         self,
-        tenant: str,
-        response_id: str,
+        tenant: Tenant,
+        response_id: ResponseId,
         *,
-        max_depth: int = limits.CHAIN_DEPTH_MAX,
-        max_bytes: int = limits.CHAIN_BYTES_MAX,
+        max_depth: MaxDepth = limits.CHAIN_DEPTH_MAX,
+        max_bytes: MaxBytes = limits.CHAIN_BYTES_MAX,
     ) -> Sequence[Record]: ...
 
     async def acquire_session(
         self,
-        tenant: str,
-        session_id: str,
+        tenant: Tenant,
+        session_id: SessionId,
         *,
-        holder: str,
-        ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
-        wait_ms: int = 0,
+        holder: Holder,
+        ttl_ms: LeaseTtlMs = limits.LEASE_TTL_MS_DEFAULT,
+        wait_ms: WaitMs = 0,
     ) -> Lease: ...
 
-    async def renew_session(self, tenant: str, fence: Fence, *, ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT) -> Lease: ...
+    async def renew_session(
+        self, tenant: Tenant, fence: Fence, *, ttl_ms: LeaseTtlMs = limits.LEASE_TTL_MS_DEFAULT
+    ) -> Lease: ...
 
-    async def release_session(self, tenant: str, fence: Fence) -> bool: ...
+    async def release_session(self, tenant: Tenant, fence: Fence) -> bool: ...
 
-    async def describe_session(self, tenant: str, session_id: str) -> Session: ...
+    async def describe_session(self, tenant: Tenant, session_id: SessionId) -> Session: ...
 
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart: ...
+    async def begin_turn(self, tenant: Tenant, request: TurnRequest) -> TurnStart: ...
 
-    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp: ...
+    async def commit_turn(self, tenant: Tenant, commit: TurnCommit) -> Stamp: ...
 
     async def abort_turn(
         self,
-        tenant: str,
+        tenant: Tenant,
         fence: Fence | None,
         *,
-        idempotency_key: str | None = None,
-        response_id: str | None = None,
+        idempotency_key: IdempotencyKey | None = None,
+        response_id: ResponseId | None = None,
     ) -> None: ...
 
     async def ready(self) -> None:

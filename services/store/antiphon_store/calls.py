@@ -1,21 +1,38 @@
-"""Codecs: the arguments and the result of a method of the ports, as request and answer of its RPC.
+"""Operations: the methods of the ports with the checks of their arguments, and their RPCs.
 
-A codec comes from the signature of the method that the RPC's row names, and from the descriptors. An argument is a
-field of the request, or a dataclass whose members are fields. The result is the answer's only field, or a dataclass
-whose members are its fields.
+An operation comes from the signature of its port, whose annotations check arguments (`antiphon_core.ports.checks`), and
+from the descriptors of its RPC. An argument is a field of the request, or a dataclass whose members are fields. The
+result is the answer's only field, or a dataclass whose members are its fields. Errors name arguments as the request's
+fields are named, except PAGING, which the port names otherwise.
+
+The service checks arguments, and so does the client before it sends: both reject a value that the wire cannot carry
+with the same message.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import aclosing
 from dataclasses import MISSING, is_dataclass
+from functools import partial, wraps
 from inspect import Parameter, signature
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
+from antiphon_core import offload
 from antiphon_core.errors import AntiphonError, InvalidRequest
+from antiphon_core.ports.checks import check_of
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.services import Method
-from antiphon_store.shapes import PAGING, Shape, Slot, find_field, make_slot
+from antiphon_store.shapes import PAGING, Shape, Slot, find_field, get_values, make_slot, put_fields
+
+if TYPE_CHECKING:
+    from antiphon_core.rpc.server import Call, Handler
+
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer")
+_PortMethod = Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Answer]]
+
+NODE_WORK_BYTES = 256
 
 
 class Answer(NamedTuple):
@@ -25,28 +42,28 @@ class Answer(NamedTuple):
     get: Callable[[Any], Any]
 
 
-NODE_WORK_BYTES = 256
-
-
 def work_bytes_of(result: Any) -> int:
     """The work to convert a result or its message, in bytes of JSON: a page of 10,000 nodes takes 25 ms, and other
     results have few parts."""
     return NODE_WORK_BYTES * len(getattr(result, "nodes", ()))
 
 
-class Codec:
-    """The messages of one RPC. TypeError: its parameters and fields differ."""
+class Operation:
+    """A method of a port and one of its RPCs. TypeError: its parameters and fields differ."""
 
     def __init__(self, method: Method) -> None:
-        self._name, self._message = method.name, method.request.strict
-        self._hints = get_type_hints(method.row.port)
+        self.rpc, self.port, self._message = method.name, method.row.port, method.request.strict
+        self._streams = method.streams
+        self._hints = get_type_hints(self.port)
+        self._parameters = list(signature(self.port).parameters.values())[1:]  # behind self
         self._slots: dict[str, Slot] = {}
         self._inline: dict[str, Shape] = {}
-        for parameter in list(signature(method.row.port).parameters.values())[2:]:  # behind self and tenant
+        for parameter in self._parameters[1:]:  # behind tenant
             self._place(parameter)
-        self._check_fields()
+        self._require_all_fields()
         self._paged = {name: slot.field for name, slot in self._slots.items() if slot.field in PAGING}
         self.answer = _make_answer(self._hints["return"], method.response.strict)
+        self.bind = self._make_bind()
 
     def _place(self, parameter: Parameter) -> None:
         name, hint = parameter.name, self._hints[parameter.name]
@@ -56,30 +73,84 @@ class Codec:
         elif is_dataclass(hint) and isinstance(hint, type):
             self._inline[name] = Shape(hint, self._message.DESCRIPTOR)
         elif default is MISSING:
-            raise TypeError(f"{self._name} has no field for '{name}'.")
+            raise TypeError(f"{self.rpc} has no field for '{name}'.")
 
-    def _check_fields(self) -> None:
+    def _require_all_fields(self) -> None:
         placed = {slot.field for slot in self._slots.values()}.union(*(each.fields for each in self._inline.values()))
         if placed != set(self._message.DESCRIPTOR.fields_by_name):
-            raise TypeError(f"{self._name} has fields without a parameter, or parameters that share one.")
+            raise TypeError(f"{self.rpc} has fields without a parameter, or parameters that share one.")
+
+    # ---- Arguments ----
+
+    def _make_bind(self) -> Callable[[tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]:
+        """Makes the function that names and completes the arguments of the method, and checks those that are not None.
+        TypeError: the method cannot be called with them."""
+        hints = get_type_hints(self.port, include_extras=True)
+        names = [each.name for each in self._parameters]
+        defaults = {each.name: each.default for each in self._parameters if each.default is not Parameter.empty}
+        positional = sum(each.kind is not Parameter.KEYWORD_ONLY for each in self._parameters)
+        found = [(name, check_of(hints[name]), self._name_in_errors(name)) for name in names]
+        all_names, checks = set(names), [(name, check, field) for name, check, field in found if check is not None]
+
+        def bind(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+            named = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+            if named.keys() != all_names or len(args) > positional or not kwargs.keys().isdisjoint(names[: len(args)]):
+                signature(self.port).bind(None, *args, **kwargs)  # raises
+            for name, check, field in checks:
+                value = named[name]
+                if value is not None:
+                    check(value, field)
+            return named
+
+        return bind
+
+    def _name_in_errors(self, name: str) -> str:
+        if name in self._inline:
+            return ""  # its members are fields of the request
+        return self._slots[name].at if name in self._slots else name
+
+    # ---- The wire ----
 
     def request(self, arguments: Mapping[str, Any]) -> Any:
-        """The request of a call with all arguments of the method (`arguments.binder`). InvalidRequest: the wire cannot
-        carry one of them."""
-        fields = {slot.field: slot.put(arguments[name]) for name, slot in self._slots.items()}
+        """The request of a call with all arguments of the method. InvalidRequest: the wire cannot carry one of
+        them."""
+        fields = put_fields(self._slots.values(), map(arguments.__getitem__, self._slots))
         for name, shape in self._inline.items():
             fields |= shape.put(arguments[name])
         try:
             return self._message(**fields)
-        except ValueError as error:  # of a member that no rule checks
+        except ValueError as error:  # of a member that no annotation checks
             raise InvalidRequest(f"The request cannot be sent: {error}") from error
 
     def arguments(self, request: Any) -> dict[str, Any]:
         """The arguments in a request, by their names. InvalidRequest: one of them is missing or unknown."""
-        values = {name: slot.get(request) for name, slot in self._slots.items()}
+        values = dict(zip(self._slots, get_values(self._slots.values(), request), strict=True))
         for name, shape in self._inline.items():
             values[name] = shape.get(request)
         return values
+
+    def handler(self, method: Any) -> Handler:
+        """The gRPC handler that calls a method of the service."""
+        return self._stream_handler(method) if self._streams else self._unary_handler(method)
+
+    def _unary_handler(self, method: Any) -> Handler:
+        async def handle(request: Any, call: Call) -> Any:
+            try:
+                result = await method(call.tenant, **self.arguments(request))
+                return await offload.run(partial(self.answer.put, result), size_bytes=work_bytes_of(result))
+            except InvalidRequest as error:
+                self.name_for_wire(error)
+                raise
+
+        return handle
+
+    def _stream_handler(self, method: Any) -> Handler:
+        async def handle(request: Any, call: Call) -> AsyncGenerator[Any, None]:
+            async with aclosing(method(call.tenant, **self.arguments(request))) as values:
+                async for value in values:
+                    yield self.answer.put(value)
+
+        return handle
 
     def name_for_wire(self, error: AntiphonError) -> None:
         """Renames the field of a service's error to the field of the request."""
@@ -88,6 +159,23 @@ class Codec:
     def name_for_port(self, error: AntiphonError) -> None:
         """Renames the field of a server's error to the parameter of the port."""
         _rename(error, {field: name for name, field in self._paged.items()})
+
+
+def implements(
+    port: _PortMethod[_Parameters, _Answer],
+) -> Callable[[Callable[..., Coroutine[Any, Any, _Answer]]], _PortMethod[_Parameters, _Answer]]:
+    """Decorates the service's method for one of the ports: it gets every argument by name, completed and checked."""
+    bind = OPERATION_OF[port].bind
+
+    def decorate(method: Callable[..., Coroutine[Any, Any, _Answer]]) -> _PortMethod[_Parameters, _Answer]:
+        @wraps(port)
+        async def call(self: Any, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
+            return await method(self, **bind(args, kwargs))
+
+        call.__doc__ = port.__doc__ or method.__doc__
+        return call
+
+    return decorate
 
 
 def _make_answer(result: Any, message: type[Any]) -> Answer:
@@ -99,8 +187,8 @@ def _make_answer(result: Any, message: type[Any]) -> Answer:
         shape = Shape.of_all(result, message.DESCRIPTOR)
         return Answer(lambda value: message(**shape.put(value)), shape.get)
     (only,) = message.DESCRIPTOR.fields
-    slot = make_slot(only.name, result, MISSING, message.DESCRIPTOR)
-    return Answer(lambda value: message(**{slot.field: slot.put(value)}), slot.get)
+    slots = [make_slot(only.name, result, MISSING, message.DESCRIPTOR)]
+    return Answer(lambda value: message(**put_fields(slots, (value,))), lambda answer: get_values(slots, answer)[0])
 
 
 def _rename(error: AntiphonError, names: Mapping[str, str]) -> None:
@@ -111,5 +199,10 @@ def _rename(error: AntiphonError, names: Mapping[str, str]) -> None:
         error.field = other
 
 
-CODECS: Mapping[str, Codec] = {name: Codec(each) for name, each in STORE.methods.items() if name != "AppendToLogs"}
+OPERATIONS: Mapping[str, Operation] = {
+    name: Operation(each) for name, each in STORE.methods.items() if name != "AppendToLogs"
+}
 """By the names of the RPCs. AppendToLogs holds requests of AppendEvents."""
+
+OPERATION_OF: Mapping[Callable[..., Any], Operation] = {each.port: each for each in reversed(list(OPERATIONS.values()))}
+"""By the methods of the ports. A method of several RPCs has the first one."""

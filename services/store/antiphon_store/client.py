@@ -4,7 +4,7 @@
         record = await store.get("default", response_id)
 
 Needs the base install only. Each operation is a method of the ports; its request and its response come from the table
-of methods (`calls.CODECS`). Arguments are checked before they are sent, by the rules of the service (`arguments`).
+of methods (`calls.Operation`). Arguments are checked before they are sent, as in the service.
 """
 
 from __future__ import annotations
@@ -30,16 +30,13 @@ from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_store.append_queue import AppendQueue
-from antiphon_store.arguments import binder
-from antiphon_store.calls import CODECS, work_bytes_of
+from antiphon_store.calls import OPERATION_OF, OPERATIONS, work_bytes_of
 from antiphon_store.rules.contents import have_ids
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 _IDS = RandomIds()
-_BIND_APPEND = binder(EventLogs.append_events)
-_RPC_OF = {STORE.methods[name].row.port: name for name in reversed(list(CODECS))}  # the first row of a method counts
 
 
 def _call(
@@ -48,18 +45,17 @@ def _call(
 ) -> Callable[Concatenate[StoreClient, _Parameters], Coroutine[Any, Any, _Result]]:
     """Makes the client method that sends `port` as a unary RPC. `choose_id` adds an id to the arguments before the call
     is sent: the channel may send a call twice, and both times the id must be the same."""
-    rpc, bind = _RPC_OF[port], binder(port)
-    codec = CODECS[rpc]
+    operation = OPERATION_OF[port]
 
     async def call(self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
-        named = bind(args, kwargs)
+        named = operation.bind(args, kwargs)
         choose_id(named)
         try:
-            answer = await self._rpc.call(rpc, codec.request(named), tenant=named["tenant"])
+            answer = await self._rpc.call(operation.rpc, operation.request(named), tenant=named["tenant"])
         except InvalidRequest as error:
-            codec.name_for_port(error)
+            operation.name_for_port(error)
             raise
-        return await offload.run(partial(codec.answer.get, answer), size_bytes=work_bytes_of(answer))
+        return await offload.run(partial(operation.answer.get, answer), size_bytes=work_bytes_of(answer))
 
     return call
 
@@ -68,17 +64,16 @@ def _stream(
     port: Callable[Concatenate[Any, _Parameters], AsyncGenerator[_Result, None]],
 ) -> Callable[Concatenate[StoreClient, _Parameters], AsyncGenerator[_Result, None]]:
     """Makes the client method that sends `port` as a server-streaming RPC."""
-    rpc, bind = _RPC_OF[port], binder(port)
-    codec = CODECS[rpc]
+    operation = OPERATION_OF[port]
 
     async def stream(
         self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs
     ) -> AsyncGenerator[_Result, None]:
-        named = bind(args, kwargs)
-        reading = self._rpc.stream(rpc, codec.request(named), tenant=named["tenant"])
+        named = operation.bind(args, kwargs)
+        reading = self._rpc.stream(operation.rpc, operation.request(named), tenant=named["tenant"])
         async with aclosing(reading) as answers:
             async for answer in answers:
-                yield codec.answer.get(answer)
+                yield operation.answer.get(answer)
 
     return stream
 
@@ -189,5 +184,6 @@ class StoreClient:
         return await self._add_items(tenant, conversation_id, items, fence=fence, idempotency_key=idempotency_key)
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
-        named = _BIND_APPEND((tenant, append), {"fence": fence})
-        return await self._appends.append(tenant, CODECS["AppendEvents"].request(named))
+        operation = OPERATIONS["AppendEvents"]
+        named = operation.bind((tenant, append), {"fence": fence})
+        return await self._appends.append(tenant, operation.request(named))

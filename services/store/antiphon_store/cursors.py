@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
+from antiphon_core.ports.checks import INT64_MAX, invalid
 from antiphon_core.ports.lineage import Node
 from antiphon_core.ports.store import Record
-from antiphon_store.rules.common import INT64_MAX, invalid
 
 _DIGEST_BYTES = 12
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from antiphon_core.ports.event_logs import EventBatch
-
-FRAME_END = b"\n\n"
+from antiphon_core.ports.store import FRAME_END
 
 
 def without_first(frames: bytes, count: int) -> bytes:

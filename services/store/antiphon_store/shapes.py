@@ -4,17 +4,17 @@ A `Shape` belongs to a dataclass of the ports and a message: each member has the
 Types and defaults say what a field means: proto3 has no absence for most fields, so "" and 0 stand for None or for the
 default of the member. Shapes are built at import; a member without a field, or a field without a member, fails there.
 
-`put` functions make arguments for protobuf's constructor from values that `arguments` has checked: none of them gets
-lost on the wire, such as a zero that would arrive as the default. `get` functions read a message. They raise
-InvalidRequest, with the path of the field, for a missing message and for a number that its enum lacks.
+Values to put were checked (`antiphon_core.ports.checks`): none of them gets lost on the wire, such as a zero that would
+arrive as the default. Getting them from a message raises InvalidRequest, with the path of the field, for a missing
+message and for a number that its enum lacks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from enum import StrEnum
-from operator import attrgetter
+from itertools import repeat
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
@@ -23,8 +23,7 @@ from google.protobuf.descriptor import Descriptor
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.store import ItemPage
 
-Put = Callable[[Any], Any]
-Get = Callable[[Any], Any]
+Convert = Callable[[Any], Any]
 
 # The fields that a member may have where none has its name.
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -50,11 +49,41 @@ PAGING = ("page_size", "page_token")
 
 
 class Slot(NamedTuple):
-    """One member of a value and its field."""
+    """One member of a value and its field. `default` is the value of a field that is absent, or MISSING if it must be
+    there. `put` and `get` convert a value; None: it is the same on both sides. `at` is the field's name in errors."""
 
+    member: str
     field: str
-    put: Put
-    get: Get
+    default: Any
+    has_presence: bool
+    is_zero_absent: bool
+    put: Convert | None
+    get: Convert | None
+    at: str
+
+
+def put_fields(slots: Iterable[Slot], values: Iterable[Any]) -> dict[str, Any]:
+    """The fields of a message, as arguments for protobuf's constructor."""
+    found = {}
+    for (_, field, default, has_presence, _, put, _, _), value in zip(slots, values, strict=True):
+        if value is not None and not (has_presence and value == default):
+            found[field] = value if put is None else put(value)
+    return found
+
+
+def get_values(slots: Iterable[Slot], message: Any) -> list[Any]:
+    """The members of a value, from the fields of a message."""
+    found = []
+    for _, field, default, has_presence, is_zero_absent, _, get, at in slots:
+        value = getattr(message, field)
+        if (is_zero_absent and not value) or (has_presence and not message.HasField(field)):
+            if default is MISSING:
+                raise InvalidRequest(f"'{at}' is missing.", field=at)
+            value = default
+        elif get is not None:
+            value = get(value)
+        found.append(value)
+    return found
 
 
 class Shape:
@@ -64,15 +93,13 @@ class Shape:
     def __init__(self, cls: type[Any], descriptor: Descriptor, path: str = "") -> None:
         hints = get_type_hints(cls)
         self._cls = cls
-        self.slots: list[tuple[Get, Slot]] = []
-        for member in fields(cls):
-            derived = _DERIVED.get((cls, member.name))
-            if derived is not None:
-                self.slots.append((_itself, derived))
-            else:
-                slot = make_slot(member.name, hints[member.name], member.default, descriptor, path)
-                self.slots.append((attrgetter(member.name), slot))
-        self.fields = {slot.field for _read, slot in self.slots}
+        self._slots = [
+            _DERIVED.get((cls, member.name))
+            or make_slot(member.name, hints[member.name], member.default, descriptor, path)
+            for member in fields(cls)
+        ]
+        self._members = [slot.member for slot in self._slots]
+        self.fields = {slot.field for slot in self._slots}
 
     @classmethod
     def of_all(cls, value_class: type[Any], descriptor: Descriptor, path: str = "") -> Self:
@@ -84,10 +111,10 @@ class Shape:
 
     def put(self, value: Any) -> dict[str, Any]:
         """The fields of the message."""
-        return {slot.field: slot.put(read(value)) for read, slot in self.slots}
+        return put_fields(self._slots, map(getattr, repeat(value), self._members))
 
     def get(self, message: Any) -> Any:
-        return self._cls(*[slot.get(message) for _read, slot in self.slots])
+        return self._cls(*get_values(self._slots, message))
 
 
 def make_slot(name: str, hint: Any, default: Any, descriptor: Descriptor, path: str = "") -> Slot:
@@ -100,18 +127,10 @@ def make_slot(name: str, hint: Any, default: Any, descriptor: Descriptor, path: 
         default = None
     at = path + (name if field.name in PAGING else field.name)
     if field.is_repeated:
-        return _repeated(field, base, default, at)
+        return Slot(name, field.name, default, False, False, *_list_conversion(field, base, default, at), at)
+    has_own_zero = default is MISSING or default == field.default_value
     put, get = _conversion(field, base, at)
-    name, read = field.name, attrgetter(field.name)
-    if field.has_presence:
-        return Slot(
-            name,
-            lambda value: None if value is None or value == default else put(value),
-            lambda message: get(read(message)) if message.HasField(name) else _absent(default, at),
-        )
-    if default is MISSING or default == field.default_value:
-        return Slot(name, put, read if get is _itself else lambda message: get(read(message)))
-    return Slot(name, put, lambda message: get(value) if (value := read(message)) else default)
+    return Slot(name, field.name, default, field.has_presence, not (field.has_presence or has_own_zero), put, get, at)
 
 
 def find_field(name: str, descriptor: Descriptor) -> Any:
@@ -129,67 +148,52 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     return hint, False
 
 
-def _repeated(field: Any, base: Any, default: Any, at: str) -> Slot:
-    (element, *_), read = get_args(base), attrgetter(field.name)
+def _list_conversion(field: Any, base: Any, default: Any, at: str) -> tuple[Convert, Convert]:
+    element, *_ = get_args(base)
     is_tuple = get_origin(base) is tuple or default == ()
-    collect: Callable[[Any], Any] = frozenset if get_origin(base) is frozenset else tuple if is_tuple else list
+    collect: Convert = frozenset if get_origin(base) is frozenset else tuple if is_tuple else list
     put, get = _conversion(field, element, at)
-    if put is _itself:
-        return Slot(field.name, list, lambda message: collect(read(message)))
+    if put is None or get is None:
+        return list, collect
     in_order = sorted if collect is frozenset else iter
-    return Slot(
-        field.name,
-        lambda values: [put(value) for value in in_order(values)],
-        lambda message: collect([get(each) for each in read(message)]),
-    )
+    return lambda values: [put(value) for value in in_order(values)], lambda values: collect(map(get, values))
 
 
-def _conversion(field: Any, base: Any, at: str) -> tuple[Put, Get]:
+def _conversion(field: Any, base: Any, at: str) -> tuple[Convert | None, Convert | None]:
     """How one value becomes that of the field, and back."""
     if field.message_type is not None:
         shape = Shape.of_all(base, field.message_type, f"{at}.")
         return shape.put, shape.get
     if issubclass(base, StrEnum):
-        numbers, members = _numbers(field, base)
-        return lambda value: None if value is None else numbers[value], lambda number: _member(members, number, at)
-    return _itself, _itself
+        numbers = _numbers(field, base)
+        return numbers.__getitem__, _Members(numbers, at).__getitem__
+    return None, None
 
 
 # ---- Enums ----
 
 
-def _numbers(field: Any, enum: type[StrEnum]) -> tuple[dict[Any, int], dict[int, Any]]:
-    """The numbers of the members of an enum, and back. The value of RESPONSE_STATUS_FAILED is FAILED."""
+def _numbers(field: Any, enum: type[StrEnum]) -> dict[Any, int]:
+    """The numbers of the members of an enum. The value of RESPONSE_STATUS_FAILED is FAILED."""
     values = field.enum_type.values
     prefix = values[0].name.removesuffix("UNSPECIFIED")
     names = {value.name.removeprefix(prefix): value.number for value in values if value.number}
     if names.keys() != enum.__members__.keys():
         raise TypeError(f"{field.enum_type.full_name} and {enum.__name__} have different members.")
-    return {enum[name]: number for name, number in names.items()}, {names[member.name]: member for member in enum}
+    return {enum[name]: number for name, number in names.items()}
 
 
-def _member(members: Mapping[int, Any], number: int, at: str) -> Any:
-    if number not in members:
-        problem = "is missing" if not number else f"has the unknown value {number}"
-        raise InvalidRequest(f"'{at}' {problem}.", field=at)
-    return members[number]
+class _Members(dict[int, Any]):
+    """The members of an enum by their numbers. InvalidRequest: there is no such number."""
+
+    def __init__(self, numbers: Mapping[Any, int], at: str) -> None:
+        super().__init__({number: member for member, number in numbers.items()})
+        self._at = at
+
+    def __missing__(self, number: int) -> Any:
+        problem = f"has the unknown value {number}" if number else "is missing"
+        raise InvalidRequest(f"'{self._at}' {problem}.", field=self._at)
 
 
-def _absent(default: Any, at: str) -> Any:
-    if default is MISSING:
-        raise InvalidRequest(f"'{at}' is missing.", field=at)
-    return default
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-# The members that a message has in another form: a page of items names the next page instead of `has_more`.
-_DERIVED = {
-    (ItemPage, "has_more"): Slot(
-        "next_page_token",
-        lambda page: page.last_id if page.has_more else None,
-        lambda message: bool(message.next_page_token),
-    )
-}
+_DERIVED = {(ItemPage, "has_more"): Slot("next_id", "next_page_token", False, False, False, None, bool, "")}
+"""Members that a message has in another form: a page of items names the next page instead of `has_more`."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from antiphon_store.rules.values import size_of
 from tests.bench.measuring import Call, print_table, time_calls
 from tests.bench.store.deployments import Deployment
 from tests.bench.store.sides import Side
@@ -35,7 +34,7 @@ class Footprint:
 async def footprint_of(deployment: Deployment) -> Footprint:
     async with deployment.at(deployment.durabilities[0]) as (store, raw):
         return Footprint(
-            payload=size_of(response()),
+            payload=response().size_bytes,
             store=await _grown(store, deployment.store_bytes),
             raw=await _grown(raw, deployment.raw_bytes),
         )

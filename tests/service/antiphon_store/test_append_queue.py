@@ -14,7 +14,7 @@ from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_store.append_queue import AppendQueue
-from antiphon_store.calls import CODECS
+from antiphon_store.calls import OPERATIONS
 from antiphon_store.server import handlers
 from tests.support.waiting import until
 
@@ -63,7 +63,7 @@ class World:
 
 
 def request(name: str, frames: bytes = FRAME) -> Any:
-    return CODECS["AppendEvents"].request({"append": EventAppend(name, 6, 1, frames), "fence": None})
+    return OPERATIONS["AppendEvents"].request({"append": EventAppend(name, 6, 1, frames), "fence": None})
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_store.backends.memory import MemoryRows
-from antiphon_store.calls import CODECS
+from antiphon_store.calls import OPERATIONS
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
@@ -42,7 +42,7 @@ class Seen:
     async def get(self, _request: Any, call: Call) -> Any:
         self.calls.append(call)
         self.made_for.append(correlation.current())
-        return CODECS["GetResponseRecord"].answer.put(RECORD)
+        return OPERATIONS["GetResponseRecord"].answer.put(RECORD)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ async def test_a_fork_is_sent_with_a_session_id() -> None:
 
     async def fork(request: Any, _call: Call) -> Any:
         seen.append(request.new_session_id)
-        return CODECS["Fork"].answer.put(Fork(request.new_session_id, request.up_to_response_id))
+        return OPERATIONS["Fork"].answer.put(Fork(request.new_session_id, request.up_to_response_id))
 
     async with serving({"Fork": fork}, ready=is_ready) as endpoint, StoreClient(endpoint) as store:
         made = await store.fork("t", ForkSource(up_to_response_id=RECORD.id))
@@ -130,7 +130,7 @@ async def test_a_fork_is_sent_with_a_session_id() -> None:
 
 async def test_a_conversation_has_its_id_before_it_is_sent() -> None:
     async def create(request: Any, _call: Call) -> Any:
-        return CODECS["CreateConversation"].answer.put(Conversation(request.id, b"{}", 1, 1))
+        return OPERATIONS["CreateConversation"].answer.put(Conversation(request.id, b"{}", 1, 1))
 
     async with serving({"CreateConversation": create}, ready=is_ready) as endpoint, StoreClient(endpoint) as store:
         assert is_conversation_id((await store.create_conversation("t")).id)

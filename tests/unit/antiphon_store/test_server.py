@@ -10,12 +10,11 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import AntiphonError, InvalidRequest, SessionLocked
 from antiphon_core.ports.event_logs import EventBatch
-from antiphon_core.ports.store import Record, ResponseStore
+from antiphon_core.ports.store import Record
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call
-from antiphon_store.arguments import binder
 from antiphon_store.backends.registry import row_backend
-from antiphon_store.calls import CODECS
+from antiphon_store.calls import OPERATIONS
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id
@@ -41,7 +40,7 @@ async def call(service: StoreService, rpc: str, call: Call = CALL, **fields: Any
 
 def stored(record: Record) -> dict[str, Any]:
     """The record as a foreign client sends it."""
-    request = CODECS["PutResponseRecord"].request(binder(ResponseStore.put)(("t", record), {}))
+    request = OPERATIONS["PutResponseRecord"].request(OPERATIONS["PutResponseRecord"].bind(("t", record), {}))
     return {"record": request.record}
 
 

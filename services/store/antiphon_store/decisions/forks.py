@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from antiphon_core.errors import AlreadyExists, NotFound, ResponseNotFound, SessionLocked
 from antiphon_core.ids import tree_tag
+from antiphon_core.ports.checks import invalid
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import Session
 from antiphon_store.decisions import leases, records, turns
 from antiphon_store.rows.model import Condition, Index, Kind, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
-from antiphon_store.rules.common import invalid
 
 
 def fork(view: View, source: ForkSource, new_session_id: str) -> Finish[Fork]:

@@ -33,7 +33,6 @@ from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Record, Stamp, Status
 from antiphon_core.telemetry import remedies
 from antiphon_store.rows.model import ChainRows, Index, Now, Row
-from antiphon_store.rules.values import size_of
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ def written(record: Record, ttl_ms: int | None = None) -> tuple[dict[str, Any], 
         "status": record.status.value,
         "deleted": 0,
         "expires": None if ttl_ms is None else Now(ttl_ms),
-        "size": size_of(record),
+        "size": record.size_bytes,
         "input_bytes": input_bytes,
         "items_crc": items_crc,
         "body_crc": body_checksum(items_crc, record.body),

@@ -24,9 +24,18 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, LogEnd, Precondition, Record, Stamp, Status, TurnJob
+from antiphon_core.ports.store import (
+    FRAME_END,
+    NO_PRECONDITION,
+    Fence,
+    LogEnd,
+    Precondition,
+    Record,
+    Stamp,
+    Status,
+    TurnJob,
+)
 from antiphon_store.decisions import jobs, leases, logs, nodes
-from antiphon_store.frames import FRAME_END
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
 from antiphon_store.rows.view import AT_ONCE, Finish, View, answer, nothing
 

@@ -8,8 +8,8 @@ from antiphon_core import limits
 from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, dumps, kind, parse_array, parse_object
+from antiphon_core.ports.checks import check_size, invalid
 from antiphon_core.ports.store import Record
-from antiphon_store.rules.common import check_size, invalid
 
 
 def check_content(record: Record) -> tuple[str, ...]:

@@ -13,8 +13,7 @@ import pytest
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.ports.quotas import Draw, Hold, Level, QuotaAnswer, QuotaRequest, Quotas, Shortage
-from antiphon_store.rules.values import UNITS_MAX
+from antiphon_core.ports.quotas import UNITS_MAX, Draw, Hold, Level, QuotaAnswer, QuotaRequest, Quotas, Shortage
 from antiphon_store.testing.subject import Subject
 
 TTL_MS = 500

@@ -9,31 +9,33 @@ from antiphon_core import offload
 from antiphon_core.errors import ItemNotFound
 from antiphon_core.ids import UNIQUE_DIGITS, new_conversation_id
 from antiphon_core.jsons import Object, dumps, work_bytes
+from antiphon_core.ports.checks import invalid
 from antiphon_core.ports.conversations import Conversation, ConversationStore
 from antiphon_core.ports.store import Fence, ItemPage, Order
-from antiphon_store.arguments import implements
+from antiphon_store.calls import implements
 from antiphon_store.decisions import conversations
 from antiphon_store.decisions.conversations import Addition, Items, find
-from antiphon_store.rules import common as rules
 from antiphon_store.rules import contents
+from antiphon_store.rules.lifetimes import lifetime_ms
 from antiphon_store.topics.records import item_page
-from antiphon_store.topics.topic import Topic, one_step
+from antiphon_store.topics.topic import Topic, of_id, one_step
 
+OF_CONVERSATION = of_id("conversation_id")
 _FIRST = "first"  # the salt of the items that a conversation is created with
 
 
 class ConversationOperations(Topic):
     """The operations of `antiphon_core.ports.conversations.ConversationStore`."""
 
-    get_conversation = one_step(ConversationStore.get_conversation, conversations.get, only_reads=True)
-    update_conversation = one_step(ConversationStore.update_conversation, conversations.update)
+    get_conversation = one_step(ConversationStore.get_conversation, conversations.get, OF_CONVERSATION, only_reads=True)
+    update_conversation = one_step(ConversationStore.update_conversation, conversations.update, OF_CONVERSATION)
 
     @implements(ConversationStore.create_conversation)
     async def create_conversation(
         self, tenant: str, *, conversation_id: str | None, metadata: bytes, items: bytes, ttl_ms: int | None
     ) -> Conversation:
         chosen_id = new_conversation_id(self._ids) if conversation_id is None else conversation_id
-        lifetime_ms = rules.lifetime_ms(ttl_ms, self._settings.max_ttl_s, self._settings.max_ttl_s)
+        kept_ms = lifetime_ms(ttl_ms, self._settings.max_ttl_s, self._settings.max_ttl_s)
         kept_metadata = contents.parse_metadata(metadata)
 
         def read() -> tuple[str, Addition | None]:
@@ -42,12 +44,12 @@ class ConversationOperations(Topic):
             return origin, self._addition(chosen_id, entries, _FIRST) if entries else None
 
         origin, first = await offload.run(read, size_bytes=work_bytes(items))
-        founding = partial(conversations.create, metadata=kept_metadata, origin=origin, first=first, ttl_ms=lifetime_ms)
+        founding = partial(conversations.create, metadata=kept_metadata, origin=origin, first=first, ttl_ms=kept_ms)
         return await self._trees.change(founding, tenant, chosen_id, incarnation=self._ids.hex(UNIQUE_DIGITS))
 
     @implements(ConversationStore.delete_conversation)
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
-        ttl_ms = rules.lifetime_ms(None, self._settings.default_ttl_s, None)
+        ttl_ms = lifetime_ms(None, self._settings.default_ttl_s, None)
         await self._trees.change(conversations.delete, tenant, conversation_id, responses_ttl_ms=ttl_ms)
 
     @implements(ConversationStore.add_conversation_items)
@@ -55,12 +57,12 @@ class ConversationOperations(Topic):
         self, tenant: str, conversation_id: str, items: bytes, *, fence: Fence | None, idempotency_key: str | None
     ) -> bytes:
         if fence is not None and fence.session_id != conversation_id:
-            raise rules.invalid("fence.session_id", "Items are added under the fence of the conversation itself.")
+            raise invalid("fence.session_id", "Items are added under the fence of the conversation itself.")
 
         def read() -> Addition:
             entries = contents.parse_items(items)
             if not entries:
-                raise rules.invalid("items", "'items' must not be empty.")
+                raise invalid("items", "'items' must not be empty.")
             salt = self._salt(entries, idempotency_key)
             return self._addition(conversation_id, entries, salt, fence, idempotency_key)
 

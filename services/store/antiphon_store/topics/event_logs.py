@@ -8,13 +8,13 @@ from functools import partial
 from antiphon_core import limits
 from antiphon_core.ports.event_logs import EventAppend, EventBatch, EventLogs
 from antiphon_core.ports.store import Fence
-from antiphon_store.arguments import binder, implements
+from antiphon_store.calls import OPERATION_OF, implements
 from antiphon_store.decisions import logs
 from antiphon_store.frames import joined
 from antiphon_store.topics.topic import Topic
 from antiphon_store.topics.trees import session_of
 
-_BIND_READ = binder(EventLogs.read_events)
+_BIND_READ = OPERATION_OF[EventLogs.read_events].bind
 
 
 class EventLogOperations(Topic):

@@ -17,7 +17,7 @@ from antiphon_core.abandoned_calls import as_history
 from antiphon_core.ids import item_tag
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.lineage import LineageStore, ResolvedItem, ResolvedItems
-from antiphon_store.arguments import implements
+from antiphon_store.calls import implements
 from antiphon_store.decisions import lineage, nodes
 from antiphon_store.rows.model import Index, Partition, Row
 from antiphon_store.topics.records import RecordOperations

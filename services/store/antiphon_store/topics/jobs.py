@@ -27,13 +27,13 @@ from antiphon_core.ports.jobs import (
 )
 from antiphon_core.ports.store import Fence
 from antiphon_core.telemetry import remedies
-from antiphon_store.arguments import implements
+from antiphon_store.calls import implements
 from antiphon_store.decisions import jobs
 from antiphon_store.decisions.tenant_line import tenant_of
 from antiphon_store.rows.model import Entry, Index
 from antiphon_store.rows.view import Finish
 from antiphon_store.topics.tenant_line import TenantLine
-from antiphon_store.topics.topic import one_step
+from antiphon_store.topics.topic import of_fence, of_id, one_step
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,8 @@ _Claim = Callable[..., Finish[Job | None]]
 class JobOperations(TenantLine):
     """The operations of `antiphon_core.ports.jobs.Jobs`."""
 
-    heartbeat_job = one_step(Jobs.heartbeat_job, jobs.heartbeat, needs_content=False)
-    cancel_job = one_step(Jobs.cancel_job, jobs.cancel, needs_content=False)
+    heartbeat_job = one_step(Jobs.heartbeat_job, jobs.heartbeat, of_fence, needs_content=False)
+    cancel_job = one_step(Jobs.cancel_job, jobs.cancel, of_id("job_id"), needs_content=False)
 
     @implements(Jobs.enqueue_job)
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:

@@ -10,11 +10,10 @@ from antiphon_core.ids import new_fork_id, tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource, LineageStore, NodePage, RecordPage
 from antiphon_core.ports.store import Order, Record
 from antiphon_store import cursors
-from antiphon_store.arguments import implements
+from antiphon_store.calls import implements
 from antiphon_store.decisions import forks, nodes
 from antiphon_store.rows.model import Index, Partition, Payload, made_id, named_node
 from antiphon_store.rows.view import Finish, View
-from antiphon_store.rules.values import size_of
 from antiphon_store.topics.node_pages import NodePages
 from antiphon_store.topics.trees import tree_of
 
@@ -58,7 +57,7 @@ class LineageOperations(NodePages):
             if entry.row is None or not nodes.is_readable(entry.row, now_ms):
                 continue
             record = nodes.to_record(named_node(entry.id), entry.row)
-            size_bytes += size_of(record)
+            size_bytes += record.size_bytes
             if len(found) == limit or (found and size_bytes > self.page_bytes_max):
                 return RecordPage(found, cursors.encode(question, found[-1]))
             found.append(record)

@@ -9,6 +9,7 @@ from functools import partial
 from antiphon_core import items as item_arrays
 from antiphon_core import limits, offload
 from antiphon_core.errors import LimitExceeded
+from antiphon_core.ports.checks import invalid
 from antiphon_core.ports.lineage import LineageStore
 from antiphon_core.ports.store import (
     ItemPage,
@@ -16,13 +17,11 @@ from antiphon_core.ports.store import (
     Record,
     ResponseStore,
 )
-from antiphon_store.arguments import implements
+from antiphon_store.calls import implements
 from antiphon_store.decisions import lineage, nodes, records
 from antiphon_store.rows.model import Partition
-from antiphon_store.rules import common as rules
-from antiphon_store.rules.values import size_of
 from antiphon_store.topics.sweeping import SweepOperations
-from antiphon_store.topics.topic import ROWS_AT_ONCE, one_step
+from antiphon_store.topics.topic import ROWS_AT_ONCE, of_changed_record, of_id, one_step
 from antiphon_store.topics.trees import tree_of
 
 
@@ -31,10 +30,10 @@ class RecordOperations(SweepOperations):
 
     page_bytes_max = limits.PAGE_BYTES_MAX
 
-    get = one_step(ResponseStore.get, records.get, only_reads=True)
-    delete = one_step(ResponseStore.delete, records.delete, needs_content=False)
-    update_status = one_step(LineageStore.update_status, records.update_status, needs_content=False)
-    chain = one_step(ResponseStore.chain, lineage.chain, only_reads=True)
+    get = one_step(ResponseStore.get, records.get, of_id("response_id"), only_reads=True)
+    delete = one_step(ResponseStore.delete, records.delete, of_changed_record, needs_content=False)
+    update_status = one_step(LineageStore.update_status, records.update_status, of_changed_record, needs_content=False)
+    chain = one_step(ResponseStore.chain, lineage.chain, of_id("response_id"), only_reads=True)
 
     @implements(LineageStore.batch_get)
     async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:
@@ -42,7 +41,7 @@ class RecordOperations(SweepOperations):
         found: list[Record] = []
         for start in range(0, len(wanted), ROWS_AT_ONCE):
             found += await self._read_together(tenant, wanted[start : start + ROWS_AT_ONCE])
-            self._require_fit(map(size_of, found), field="ids")
+            self._require_fit((each.size_bytes for each in found), field="ids")
         return found
 
     @implements(ResponseStore.list_items)
@@ -89,5 +88,5 @@ async def item_page(
     cut = partial(item_arrays.page, items, after=after, limit=limit, order=order, removed=frozenset(removed))
     page = await offload.run(cut, size_bytes=len(items))
     if page is None:
-        raise rules.invalid("after", f"'after' names no {named}.")
+        raise invalid("after", f"'after' names no {named}.")
     return page

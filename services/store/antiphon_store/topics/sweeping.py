@@ -10,7 +10,7 @@ from antiphon_core import limits, offload
 from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_core.ports.retention import Retention, Sweeping
 from antiphon_core.telemetry import remedies
-from antiphon_store.arguments import implements
+from antiphon_store.calls import implements
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
 from antiphon_store.decisions.sweeping import Family
 from antiphon_store.rows.model import Entry, Index, Kind, Partition, Payload, Span, named_node

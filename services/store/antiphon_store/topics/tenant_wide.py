@@ -7,10 +7,10 @@ from functools import partial
 
 from antiphon_core.ports.prompts import PromptStore
 from antiphon_core.ports.quotas import QuotaAnswer, QuotaRequest, Quotas
-from antiphon_store.arguments import implements
+from antiphon_store.calls import implements
 from antiphon_store.decisions import prompts, quotas
 from antiphon_store.joint_calls import JointCalls, Limits
-from antiphon_store.topics.topic import Topic, one_step
+from antiphon_store.topics.topic import Topic, of_prompts, one_step
 
 TOGETHER = Limits(together=1000, together_bytes=0, runs=1)
 
@@ -18,10 +18,10 @@ TOGETHER = Limits(together=1000, together_bytes=0, runs=1)
 class TenantWideOperations(Topic):
     """The operations of `PromptStore` and `Quotas` of `antiphon_core.ports`."""
 
-    put_prompt = one_step(PromptStore.put_prompt, prompts.put)
-    get_prompt = one_step(PromptStore.get_prompt, prompts.get, only_reads=True)
-    list_prompts = one_step(PromptStore.list_prompts, prompts.list_all, only_reads=True)
-    delete_prompt = one_step(PromptStore.delete_prompt, prompts.delete)
+    put_prompt = one_step(PromptStore.put_prompt, prompts.put, of_prompts)
+    get_prompt = one_step(PromptStore.get_prompt, prompts.get, of_prompts, only_reads=True)
+    list_prompts = one_step(PromptStore.list_prompts, prompts.list_all, of_prompts, only_reads=True)
+    delete_prompt = one_step(PromptStore.delete_prompt, prompts.delete, of_prompts)
 
     @implements(Quotas.take_quota)
     async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:

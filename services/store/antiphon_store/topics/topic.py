@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import wraps
-from inspect import signature
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.ports.quotas import QuotaAnswer, QuotaRequest
-from antiphon_store.arguments import binder
+from antiphon_store.calls import OPERATION_OF
 from antiphon_store.decisions import prompts
 from antiphon_store.joint_calls import JointCalls
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import Entry, Index, Partition, Payload, Span
-from antiphon_store.rows.view import Finish
+from antiphon_store.rows.view import Decision, Finish
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.idempotency_keys import IdempotencyKeys
 from antiphon_store.topics.trees import Trees, session_of
@@ -25,6 +24,10 @@ from antiphon_store.waiting import WaitingLines
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 _Method = Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Answer]]
+
+Named = Mapping[str, Any]  # arguments
+Home = Callable[..., Awaitable[Any]]
+"""Runs a decision in the partition that arguments name: trees, tenant, arguments, decision, only_reads."""
 
 PAGE_ENTRIES = 200
 ROWS_AT_ONCE = 32
@@ -79,49 +82,50 @@ class Topic:
             after = (page[-1].at, page[-1].id)
 
 
+# ---- Homes: in which partition the decision of an operation runs ----
+
+
+def of_id(name: str) -> Home:
+    """In the tree of the response, job or conversation that an argument names."""
+    return lambda trees, tenant, named, decision, **how: trees.of_response(tenant, named[name], decision, **how)
+
+
+def of_session(trees: Trees, tenant: str, named: Named, decision: Decision[Any], **how: Any) -> Awaitable[Any]:
+    return trees.of_session(tenant, named["session_id"], decision, **how)
+
+
+def of_fence(trees: Trees, tenant: str, named: Named, decision: Decision[Any], **how: Any) -> Awaitable[Any]:
+    return trees.of_session(tenant, named["fence"].session_id, decision, **how)
+
+
+def of_changed_record(trees: Trees, tenant: str, named: Named, decision: Decision[Any], **_how: Any) -> Awaitable[Any]:
+    """In the tree of a response, to which the session of the precondition's fence belongs."""
+    sessions = session_of(named["precondition"].fence, "precondition.")
+    return trees.of_record(tenant, named["response_id"], sessions, decision)
+
+
+def of_prompts(trees: Trees, tenant: str, _named: Named, decision: Decision[Any], **how: Any) -> Awaitable[Any]:
+    return trees.run(prompts.partition_of(tenant), decision, **how)
+
+
 def one_step(
     port: _Method[_Parameters, _Answer],
     rule: Callable[..., Finish[_Answer]],
+    home: Home,
     *,
     only_reads: bool = False,
     needs_content: bool = True,
 ) -> _Method[_Parameters, _Answer]:
-    """Makes the method of `port`, which completes and checks the arguments, and runs `rule` on those after the tenant,
-    in the tree of the first of them. `needs_content`: the rule uses payloads, or fields that may be sealed."""
-    names = list(signature(port).parameters)[2:]  # behind self and tenant
-    subject = names[0] if names else ""
-    bind, run = binder(port), _RUNS[subject]
+    """Makes the method of `port`, which completes and checks the arguments, and runs `rule` on those after the tenant.
+    `needs_content`: the rule uses payloads, or fields that may be sealed."""
+    bind = OPERATION_OF[port].bind
 
     @wraps(port)
     async def operation(self: Topic, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
         named = bind(args, kwargs)
-        tenant = named.pop("tenant")
-
-        def decide(view: Any) -> Finish[_Answer]:
-            return rule(view, **named)
-
-        trees = self._trees if needs_content else self._bare
-
-        if "precondition" in named:
-            sessions = session_of(named["precondition"].fence, "precondition.")
-            return await trees.of_record(tenant, named[subject], sessions, decide)
-        answer: _Answer = await run(trees, tenant, named.get(subject), decide, only_reads=only_reads)
+        tenant, trees = named.pop("tenant"), self._trees if needs_content else self._bare
+        answer: _Answer = await home(trees, tenant, named, partial(rule, **named), only_reads=only_reads)
         return answer
 
     operation.__doc__ = port.__doc__ or rule.__doc__
     return operation
-
-
-def _run_on_prompts(trees: Trees, tenant: str, _id: Any, decide: Any, **how: Any) -> Awaitable[Any]:
-    return trees.run(prompts.partition_of(tenant), decide, **how)
-
-
-_RUNS: Mapping[str, Callable[..., Awaitable[Any]]] = {
-    "response_id": Trees.of_response,
-    "conversation_id": Trees.of_response,
-    "job_id": Trees.of_response,
-    "session_id": Trees.of_session,
-    "fence": lambda trees, tenant, fence, decide, **how: trees.of_session(tenant, fence.session_id, decide, **how),
-    **dict.fromkeys(("prompt_id", ""), _run_on_prompts),
-}
-"""Functions that run a decision, by the name of the first argument after the tenant; "": there is none."""

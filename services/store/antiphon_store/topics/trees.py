@@ -12,12 +12,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from antiphon_core.errors import AlreadyExists
 from antiphon_core.ids import session_tag, tree_tag
+from antiphon_core.ports.checks import invalid
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import lineage
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import Condition, Kind, Partition, Payload, Row
 from antiphon_store.rows.view import Decision, Finish, View, nothing
-from antiphon_store.rules.common import invalid
 
 POINTERS_MAX = 10_000
 

@@ -7,21 +7,21 @@ from dataclasses import replace
 from functools import partial
 
 from antiphon_core import offload
+from antiphon_core.ports.checks import check_owner
 from antiphon_core.ports.store import Fence, Lease, ResponseStore, TurnRequest, TurnStart
-from antiphon_store.arguments import implements
+from antiphon_store.calls import implements
 from antiphon_store.decisions import conversations, forks, leases, turns
 from antiphon_store.rows.model import Index, Span
-from antiphon_store.rules import common as rules
 from antiphon_store.topics.records import RecordOperations
-from antiphon_store.topics.topic import one_step
+from antiphon_store.topics.topic import of_fence, of_session, one_step
 from antiphon_store.topics.writes import WriteOperations
 
 
 class TurnOperations(RecordOperations, WriteOperations):
     """Leases of sessions, and turns in two steps."""
 
-    renew_session = one_step(ResponseStore.renew_session, leases.renew)
-    describe_session = one_step(ResponseStore.describe_session, forks.describe, only_reads=True)
+    renew_session = one_step(ResponseStore.renew_session, leases.renew, of_fence)
+    describe_session = one_step(ResponseStore.describe_session, forks.describe, of_session, only_reads=True)
 
     @implements(ResponseStore.acquire_session)
     async def acquire_session(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int, wait_ms: int) -> Lease:
@@ -56,7 +56,7 @@ class TurnOperations(RecordOperations, WriteOperations):
         self, tenant: str, fence: Fence | None, *, idempotency_key: str | None, response_id: str | None
     ) -> None:
         """Releases the lease, and frees the key if the response has claimed it and not bound it."""
-        rules.require_owner(idempotency_key, response_id)
+        check_owner(idempotency_key, response_id)
         if idempotency_key is not None and response_id is not None:
             await self._keys.forget(tenant, idempotency_key, response_id)
         if fence is not None:

@@ -11,12 +11,12 @@ from antiphon_core.ids import is_conversation_id
 from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Precondition, Record, ResponseStore, Stamp, TurnCommit
-from antiphon_store.arguments import implements
+from antiphon_store.calls import implements
 from antiphon_store.decisions import nodes, records
 from antiphon_store.decisions.records import CrowdedSession, OccupiedId, Write
 from antiphon_store.rows.model import Index, Partition, Payload
-from antiphon_store.rules import common as rules
 from antiphon_store.rules.contents import check_content, tight
+from antiphon_store.rules.lifetimes import lifetime_ms
 from antiphon_store.topics.jobs import JobOperations
 from antiphon_store.topics.sweeping import SweepOperations
 from antiphon_store.topics.trees import tree_of
@@ -78,7 +78,7 @@ class WriteOperations(SweepOperations, JobOperations):
         conversation live as long as the policy allows, so that it keeps its beginning."""
         most_s = self._settings.max_ttl_s
         is_in_conversation = is_conversation_id(record.session_id or "")
-        return rules.lifetime_ms(ttl_ms, most_s if is_in_conversation else self._settings.default_ttl_s, most_s)
+        return lifetime_ms(ttl_ms, most_s if is_in_conversation else self._settings.default_ttl_s, most_s)
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
         record, bounded, sessions = write.record, write, _sessions_of(write, fence)

@@ -15,12 +15,11 @@ import grpc
 
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.ports.store import Record
-from antiphon_store.rules.values import size_of
 from tests.bench.measuring import Call
 from tests.bench.store.subjects import SESSION_TURNS, response
 
 SMALL_BYTES = 100  # the size of an id, a timestamp or a lease
-RECORD_BYTES = size_of(response())
+RECORD_BYTES = response().size_bytes
 SIZE_BYTES = 4  # of the number at the start of every request, the length of its answer
 
 _OPTIONS = [

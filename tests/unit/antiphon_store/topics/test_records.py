@@ -7,7 +7,6 @@ import pytest
 from antiphon_core.errors import LimitExceeded
 from antiphon_core.ports.store import Record
 from antiphon_store.rows.model import Get
-from antiphon_store.rules.values import size_of
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id
 from antiphon_store.topics.topic import ROWS_AT_ONCE
@@ -46,7 +45,7 @@ async def test_responses_are_read_a_few_at_a_time_until_an_answer_is_too_large(
         await store.put(T, each)
     ids = [each.id for each in records]
     assert [each.id for each in await store.batch_get(T, [*ids, *ids])] == ids
-    store.page_bytes_max = sum(map(size_of, records[:ROWS_AT_ONCE])) + 1
+    store.page_bytes_max = sum(each.size_bytes for each in records[:ROWS_AT_ONCE]) + 1
     rows.forget_calls()
     with pytest.raises(LimitExceeded, match="'ids'"):
         await store.batch_get(T, ids)

@@ -20,7 +20,6 @@ from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.decisions import keys
 from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref, Span
-from antiphon_store.rules.values import size_of
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.conversations import array, new_id
@@ -297,7 +296,7 @@ async def test_expired_sealed_response_that_is_damaged_is_reclaimed(rows: SpiedR
         await store.put(T, each, ttl_ms=1000)
     damage(rows, records[2])
     clock.advance(1)
-    assert await sweep(store) == Sweeping(5, sum(map(size_of, records)))
+    assert await sweep(store) == Sweeping(5, sum(each.size_bytes for each in records))
     assert await candidates(rows) == []
 
 
