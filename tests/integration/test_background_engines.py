@@ -109,7 +109,7 @@ async def test_a_job_of_a_deleted_response_generates_nothing(shop: Bench, tenant
     await shop.store.delete(tenant, record.id)
     await shop.run_of(job, tenant=tenant).go()
     assert shop.engine.starts == []
-    stream = shop.edge._follower.follow(tenant, record.id)
+    stream = shop.edge._follower.rest(tenant, record.id, after=None)
     log = [event async for batch in stream for event in events.decode(batch.frames)]
     assert log[-1]["type"] == events.CANCELLED
 

@@ -30,7 +30,7 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns import job_payload, log_follower, log_state
-from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.leases import JobLease, RenewalPace
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
@@ -165,12 +165,12 @@ class Attempt:
             store, made.translator, sealer=made.sealer, cleanup=starter.cleanup, timing=made.timing
         )
         self._make = partial(QueuedTurn, store, starter, job=job, timing=made.timing)
-        self._tenant, self._job = tenant, job
+        self._tenant, self._job, self._lease = tenant, job, JobLease(store, tenant, job)
         self._error: Exception | None = None
         self.turn: QueuedTurn | None = None
 
     async def go(self) -> None:
-        self.turn = self._make(accepted=await job_payload.accepted_of(self._tenant, self._job))
+        self.turn = self._make(accepted=await job_payload.accepted_of(self._tenant, self._job, self._lease))
         if self._error is not None:
             self.turn.turn_run.break_off(self._error)
         await self.turn.run(self._runner)

@@ -40,7 +40,7 @@ RETIRED: Mapping[str, str] = {
     "Followings": "LogFollower",
     "Holdings": "KeyedTurns",
     "Place": "StreamSlot, or the noun of the thing",
-    "Repetitions": "IdempotentReplies",
+    "Repetitions": "KeyedTurns",
     "Runs": "TurnRunner",
     "Spend": "QuotaRequest",
     "Spending": "Quotas",

@@ -16,13 +16,13 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_edge.turns.lease_keeper import RenewalPace
-from antiphon_edge.turns.log_state import LogState
+from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_edge.turns.turn_watch import Delivery
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import FaultyStore
@@ -88,7 +88,7 @@ class Bench:
         )
         self.starter = self.turns.starter
         self.keyed_turns = self.turns._keyed_turns
-        self.keyed_jobs = self.turns._keyed_jobs
+        self.jobs = self.turns._jobs
 
     async def begin(self, *, session_id: str | None = None, key: str | None = None, **members: Any) -> AcceptedTurn:
         accepted = await self.starter.begin(TENANT, request_of(**members), session_id=session_id, key=key)
@@ -103,7 +103,7 @@ class Bench:
         async with asyncio.timeout(30):
             await self.sayer.paused.wait()
 
-    def run(self, accepted: AcceptedTurn, state: LogState | None = None, **options: Any) -> AsyncGenerator[Batch, None]:
+    def run(self, accepted: AcceptedTurn, **options: Any) -> AsyncGenerator[Batch, None]:
         """Returns a generator of the batches of a turn. Closing it is the caller's disconnection, or the edge's stop
         for a keyed turn."""
 
@@ -115,8 +115,7 @@ class Bench:
             if accepted.key is None:
                 await self.turns.run(TurnRun(accepted, receive, **options))
             else:
-                keyed = TurnRun(accepted, receive, state=state or LogState())
-                await self.keyed_turns._run(keyed, is_takeover=state is not None)
+                await self.keyed_turns._run(TurnRun(accepted, receive, delivery=Delivery.KEYED))
 
         return pulled(run)
 
@@ -131,8 +130,8 @@ class Bench:
 
         return pulled(run)
 
-    async def play(self, accepted: AcceptedTurn, state: LogState | None = None, **options: Any) -> list[Object]:
-        batches = self.run(accepted, state, **options)
+    async def play(self, accepted: AcceptedTurn, **options: Any) -> list[Object]:
+        batches = self.run(accepted, **options)
         return [event async for batch in batches for event in events.decode(batch.frames)]
 
     async def logged(self, accepted: AcceptedTurn) -> list[Object]:

@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from antiphon_core import events, offload, response
 from antiphon_core.errors import (
-    AntiphonError,
     Conflict,
     InternalError,
     InvalidRequest,
@@ -30,7 +29,6 @@ from antiphon_core.errors import (
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import UNFINISHED, LogEnd, Precondition, Record, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Translator
 from antiphon_core.request.body import CreateRequest
@@ -39,16 +37,17 @@ from antiphon_edge.background import queueing
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.turns import job_payload, log_state, lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.durable_turns import Step, next_step
 from antiphon_edge.turns.log_follower import LogFollower
-from antiphon_edge.turns.stale_keys import StaleKey
 from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
+from antiphon_edge.turns.turn_jobs import StaleKey
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
 
 _BACKGROUND = re.compile(rb'"background"\s*:\s*true')
-_STATUS_BY_JOB = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCELLED}
 
 
 class Background:
@@ -103,21 +102,46 @@ class Background:
 
     async def _stream(self, tenant: str, record: Record, after: int | None) -> AsyncGenerator[Batch, None]:
         if record.status in UNFINISHED:
-            following = self._follower.follow(tenant, record.id, after=after)
+            following = self._follow(tenant, record.id, after)
         else:
             following = self._follower.resume(tenant, record, after=after)
-        has_sent = False
+        next_sequence = None
         try:
-            async with self._watched_for_end(tenant, record), aclosing(following) as batches:
+            async with aclosing(following) as batches:
                 async for batch in batches:
-                    has_sent = True
+                    next_sequence = batch.first_sequence + batch.count
                     yield batch
+                    if batch.final is not None:
+                        return
+            if next_sequence is None:  # the log has no event behind `after`
+                return
         except LogNotFound:
-            record = await self._store.get(tenant, record.id)
-            if has_sent or record.status in UNFINISHED:
-                raise
-            _require_from_the_start(after)
-            async for batch in self._follower.replay(record):
+            pass
+        record = await self._store.get(tenant, record.id)
+        if next_sequence is not None:  # the log expired meanwhile
+            yield await self._follower.end_of(record, next_sequence)
+            return
+        _require_from_the_start(after)
+        async for batch in self._follower.replay(record):
+            yield batch
+
+    async def _follow(self, tenant: str, response_id: str, after: int | None = None) -> AsyncGenerator[Batch, None]:
+        """Yields the events of a response as its log grows. Ends the response when its job is over."""
+
+        async def look() -> bool:
+            return (await self.current(tenant, response_id)).status in UNFINISHED
+
+        following = self._follower.follow(
+            tenant, response_id, look, after=after, silence_s=self._timing.watch_s, retry=self._timing.store_back
+        )
+        async with aclosing(following) as batches:
+            async for batch in batches:
+                after = batch.first_sequence + batch.count - 1
+                yield batch
+                if batch.final is not None:
+                    return
+        async with aclosing(self._follower.rest(tenant, response_id, after=after)) as batches:
+            async for batch in batches:
                 yield batch
 
     async def cancel(self, tenant: str, response_id: str) -> Record:
@@ -136,7 +160,9 @@ class Background:
                     await self._store.cancel_job(tenant, response_id)
                 record = await self.current(tenant, response_id)  # ends a response that no worker has
                 if record.status in UNFINISHED:
-                    await self._until_its_end(tenant, response_id)
+                    async with aclosing(self._follow(tenant, response_id)) as batches:
+                        async for _ in batches:
+                            pass
         return await self.current(tenant, response_id)
 
     async def delete(self, tenant: str, response_id: str) -> None:
@@ -206,32 +232,21 @@ class Background:
             with suppress(ResponseNotFound):
                 await self._store.delete(accepted.tenant, accepted.response_id)
 
-    async def _until_its_end(self, tenant: str, response_id: str) -> None:
-        """Follows the event log to its terminal event."""
-        with suppress(LogNotFound):
-            async with aclosing(self._follower.follow(tenant, response_id)) as batches:
-                async for _ in batches:
-                    pass
-
     async def _end_if_over(self, tenant: str, record: Record) -> Record:
         """Ends an unfinished response if its job is over, and returns its record."""
-        try:
-            job = await self._store.describe_job(tenant, record.id)
-            status, reason = _STATUS_BY_JOB.get(job.state), job.reason
-        except JobNotFound:
-            status, reason = Status.FAILED, "its job no longer exists"
-        if status is None:
-            return record
-        await self._end(tenant, record, status, reason)
-        return await self._store.get(tenant, record.id)
+        step, job = await next_step(self._store, Delivery.BACKGROUND, tenant, record.id)
+        if step in (Step.END_AS_FAILED, Step.END_AS_CANCELLED):
+            await self._end(tenant, record, step, job.reason if job is not None else "its job no longer exists")
+            return await self._store.get(tenant, record.id)
+        return record
 
-    async def _end(self, tenant: str, record: Record, status: Status, reason: str) -> None:
+    async def _end(self, tenant: str, record: Record, step: Step, reason: str) -> None:
         fold = (await log_state.read(self._store, tenant, record.id)).fold
         is_logged = fold.next_sequence > 0
         if not is_logged:  # the log has expired
             created: Object = loads(response.join(record.body, record.output_items))
             fold.feed(first_sequence=0, count=1, frames=events.encode({"type": events.CREATED, "response": created}))
-        if status is Status.CANCELLED:
+        if step is Step.END_AS_CANCELLED:
             batch = await cancellation(fold)
         else:
             batch = await failure(fold, InternalError(f"The response could not be finished: {reason}."))
@@ -250,30 +265,6 @@ class Background:
         lease = (await self._store.describe_session(tenant, record.session_id)).lease
         if lease is not None and lease.holder == record.id:
             await self._store.release_session(tenant, lease.fence)
-
-    @asynccontextmanager
-    async def _watched_for_end(self, tenant: str, record: Record) -> AsyncIterator[None]:
-        """Ends a followed response when its job is over, so that its followers get a terminal event."""
-
-        async def watch() -> None:
-            while True:
-                await asyncio.sleep(self._timing.watch_s)
-                try:
-                    await self.current(tenant, record.id)
-                except ResponseNotFound:
-                    return
-                except AntiphonError as error:
-                    log.warning("the job of response %s could not be checked: %s", record.id, error.message)
-
-        if not _is_running(record):
-            yield
-            return
-        watching = asyncio.create_task(watch(), name=f"watch of {record.id}")
-        try:
-            yield
-        finally:
-            watching.cancel()
-            await asyncio.wait([watching])
 
 
 class _NewResponse(NamedTuple):

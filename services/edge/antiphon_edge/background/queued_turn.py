@@ -9,6 +9,7 @@ attempts, because the request itself may crash it. A worker that stops leaves th
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 from contextlib import suppress
 
 from antiphon_core import events, response
@@ -32,12 +33,10 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job
-from antiphon_core.ports.store import Precondition, Status
+from antiphon_core.ports.store import Fence, Precondition, Stamp, Status
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.background import queueing
-from antiphon_edge.turns import log_state
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_edge.turns.event_log_writer import EventLogWriter
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import RetryPolicy
@@ -93,7 +92,6 @@ class QueuedTurn:
         self._has_lost_engine = False
         self._first_sequence = 0  # of this attempt
         self._has_begun = False
-        self._timing = timing
         self._accepted = accepted
         self.turn_run = TurnRun(self._accepted, delivery=Delivery.BACKGROUND)
         self.is_cancelled = False
@@ -112,23 +110,10 @@ class QueuedTurn:
             AntiphonError: the end could not be written. The job must be tried again, or another worker has it.
         """
         run = self.turn_run
-        run.state = await log_state.read(self._store, self._accepted.tenant, self._job.id)
-        if run.state.is_over:
-            return
-        run.event_log = event_log = EventLogWriter(
-            self._store,
-            self._accepted.tenant,
-            self._job.id,
-            under_fence=self._accepted.under_fence,
-            ids_before=len(run.state.token_ids),
-            flow=run.flow,
-            timing=self._timing,
-            on_lost=run.break_off,
-        )
         try:
             await runner.run(run, self)
         finally:
-            await event_log.close()
+            await run.close_log()
 
     async def take_up(self, run: TurnRun) -> None:
         await self._open_log(run.state)
@@ -153,7 +138,7 @@ class QueuedTurn:
     async def ended(self, run: TurnRun, terminal: Batch) -> None:
         final = final_of(terminal)
         try:
-            await self._flush(run)
+            await run.flush_log()
             ended = await self._commit(run, terminal)
         except (ResponseNotFound, StatusMismatch):
             await self._end_log(run)
@@ -187,7 +172,7 @@ class QueuedTurn:
         """Flushes the log, extends the session lease, and returns the error that postpones the job."""
         lease = self.turn_run.accepted.lease
         with suppress(AntiphonError):
-            await self._flush(self.turn_run)
+            await self.turn_run.flush_log()
         if lease is not None and lease.fence.token:
             with suppress(AntiphonError):
                 await self._store.renew_session(self._accepted.tenant, lease.fence, ttl_ms=queueing.WAITING_LEASE_MS)
@@ -201,7 +186,7 @@ class QueuedTurn:
         record = await self._store.get(self._accepted.tenant, self._accepted.response_id)
         queued: Object = loads(response.join(record.body, record.output_items))
         start = queueing.opening(record.id, queued)
-        await self._store.append_events(self._accepted.tenant, start, fence=self._job.fence)
+        await self._append(start)
         state.fold.feed(first_sequence=0, count=start.count, frames=start.frames)
 
     async def _begin(self, run: TurnRun) -> None:
@@ -213,11 +198,15 @@ class QueuedTurn:
             batch = Batch(state.next_sequence, 1, events.encode(event))
             state.feed(batch)
             run.deliver(batch)
-        queued = Precondition(statuses=frozenset({Status.QUEUED}), fence=self._job.fence)
-        try:
-            await self._store.update_status(
+
+        def write(fence: Fence | None) -> Awaitable[Stamp]:
+            queued = Precondition(statuses=frozenset({Status.QUEUED}), fence=fence)
+            return self._store.update_status(
                 accepted.tenant, accepted.response_id, Status.IN_PROGRESS, precondition=queued
             )
+
+        try:
+            await accepted.under_fence(write)
         except StatusMismatch:
             record = await self._store.get(accepted.tenant, accepted.response_id)
             if record.status is not Status.IN_PROGRESS:
@@ -226,7 +215,7 @@ class QueuedTurn:
     async def _end(self, run: TurnRun, batch: Batch) -> None:
         """Writes an end that the worker made, in the turn's session if that can still be leased."""
         try:
-            await self._flush(run)
+            await run.flush_log()
             if run.accepted.lease is not None and run.accepted.fence is None:
                 with suppress(SessionLocked, NotFound, LimitExceeded):
                     run.accepted = await self._starter.reclaim_session(self._accepted)
@@ -253,14 +242,16 @@ class QueuedTurn:
         if not run.state.next_sequence:
             return
         with suppress(AntiphonError):
-            await self._flush(run)
+            await run.flush_log()
             batch = await cancellation(run.state.fold)
-            end = EventAppend(self._job.id, batch.first_sequence, batch.count, batch.frames, terminal=True)
-            await self._store.append_events(self._accepted.tenant, end, fence=self._job.fence)
+            end = EventAppend(
+                self._accepted.response_id, batch.first_sequence, batch.count, batch.frames, terminal=True
+            )
+            await self._append(end)
 
-    async def _flush(self, run: TurnRun) -> None:
-        if run.event_log is not None:
-            await run.event_log.flush()
+    async def _append(self, events: EventAppend) -> None:
+        accepted = self._accepted
+        await accepted.under_fence(lambda fence: self._store.append_events(accepted.tenant, events, fence=fence))
 
 
 def _can_continue(state: LogState) -> bool:

@@ -16,7 +16,7 @@ from antiphon_core.drain_time import DrainTime
 from antiphon_core.errors import AntiphonError, Conflict, JobNotFound, ResponseNotFound
 from antiphon_core.ids import Ids
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import Job, JobOutcome, JobState
+from antiphon_core.ports.jobs import Job, JobOutcome, JobPulse, JobState
 from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
 from antiphon_core.telemetry import correlation, metrics, remedies, spans, tracing
@@ -32,8 +32,9 @@ from antiphon_edge.background.queued_turn import Postponed, QueuedTurn, TurnCanc
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
-from antiphon_edge.turns import job_payload, lease_keeper
+from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.leases import JobLease
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
@@ -217,25 +218,25 @@ class Worker:
 
     async def _run(self, tenant: str, job: Job) -> JobOutcome:
         """Makes one attempt at a job, and settles the job with the outcome."""
-        outcome, pause_s = JobOutcome.RETRY, 0.0
+        lease, outcome, pause_s = JobLease(self._store, tenant, job), JobOutcome.RETRY, 0.0
         try:
-            outcome, pause_s = await self._attempt(tenant, job)
+            outcome, pause_s = await self._attempt(tenant, job, lease)
         finally:
             metrics.JOB_ATTEMPTS.of(outcome).add()
             with suppress(Conflict, JobNotFound):
-                await self._store.settle_job(tenant, job.fence, outcome, after_ms=round(pause_s * 1000))
+                await lease.settle(outcome, after_ms=round(pause_s * 1000))
         return outcome
 
-    async def _attempt(self, tenant: str, job: Job) -> tuple[JobOutcome, float]:
+    async def _attempt(self, tenant: str, job: Job, lease: JobLease) -> tuple[JobOutcome, float]:
         """Runs a response under the lease of its job. Returns the outcome, and the seconds before the next attempt."""
-        accepted = await job_payload.accepted_of(tenant, job)
+        accepted = await job_payload.accepted_of(tenant, job, lease)
         correlation.begin(accepted.made_for)
         pause_s = self._models.begin(accepted.model)
         if pause_s and not job.cancel_requested:
             return JobOutcome.WAITED, pause_s
         self._note_start(job, accepted)
         with tracing.span(spans.JOB, SpanKind.CONSUMER, {spans.ATTEMPT: job.attempt}):
-            return await self._run_turn(tenant, job, accepted)
+            return await self._run_turn(job, accepted)
 
     def _note_start(self, job: Job, accepted: AcceptedTurn) -> None:
         postponed = job.max_attempts - queueing.JOB_ATTEMPTS  # each postponement gives the job one attempt more
@@ -244,7 +245,7 @@ class Worker:
         elif accepted.accepted_at_ms:
             metrics.JOB_WAIT.of().observe(max(0, self._clock.now_ms() - accepted.accepted_at_ms) / 1000)
 
-    async def _run_turn(self, tenant: str, job: Job, accepted: AcceptedTurn) -> tuple[JobOutcome, float]:
+    async def _run_turn(self, job: Job, accepted: AcceptedTurn) -> tuple[JobOutcome, float]:
         turn = QueuedTurn(
             self._store,
             self._starter,
@@ -255,18 +256,17 @@ class Worker:
         )
         run = turn.turn_run
 
-        async def renew() -> None:
+        def note_pulse(pulse: JobPulse) -> None:
             if turn.has_output:
                 self._models.answered(accepted.model)
-            pulse = await self._store.heartbeat_job(tenant, job.fence, lease_ttl_ms=self._timing.job_lease_ms)
             if pulse.cancel_requested:
                 run.break_off(TurnCancelled())
 
+        run.on_pulse = note_pulse
         if job.cancel_requested:
             run.break_off(TurnCancelled())
         try:
-            async with lease_keeper.kept(f"job {job.id}", renew, self._timing.cancel_pace, on_lost=run.break_off):
-                await turn.run(self._runner)
+            await turn.run(self._runner)
         except Postponed as postponed:
             if postponed.is_model_fault:
                 self._models.failed(accepted.model)

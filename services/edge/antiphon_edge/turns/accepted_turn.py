@@ -8,10 +8,10 @@ from time import perf_counter
 from typing import TypeVar
 
 from antiphon_core.jsons import join_arrays
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Lease, Precondition, Record, Status
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Lease, Precondition, Record, Status, TurnRequest
 from antiphon_core.ports.translator import Final, Turn
 from antiphon_core.telemetry.correlation import Correlation
-from antiphon_edge.turns.job_lease import JobLease
+from antiphon_edge.turns.leases import JobLease
 
 T = TypeVar("T")
 
@@ -39,7 +39,9 @@ class AcceptedTurn:
     precondition: Precondition = NO_PRECONDITION
     """Conditions that must still hold when its record is written."""
     job_lease: JobLease | None = field(default=None, compare=False)
-    """The lease of a keyed turn's job. A worker's attempt at a job has only the job's fence, in `precondition`."""
+    """The lease of its job, if it is a durable turn that this process runs."""
+    is_from_job: bool = field(default=False, compare=False)
+    """Whether it was decoded from its job: its event log tells how far it came."""
     model: str = field(default="", compare=False)
     """The model name in the request."""
     made_for: Correlation = field(default=Correlation(), compare=False)
@@ -60,9 +62,12 @@ class AcceptedTurn:
 
     async def under_fence(self, write: Callable[[Fence | None], Awaitable[T]]) -> T:
         """Calls `write` with the current fence of the turn's job, or with None if the turn has no job."""
-        if self.job_lease is not None:
-            return await self.job_lease.under_fence(write)
-        return await write(self.precondition.fence)
+        return await (write(None) if self.job_lease is None else self.job_lease.under_fence(write))
+
+    @property
+    def key_claim(self) -> TurnRequest:
+        """The request that claims its key again, because the turn may take longer than a claim lasts."""
+        return TurnRequest(idempotency_key=self.key, fingerprint=self.fingerprint, response_id=self.response_id)
 
     def record(self, status: Status, body: bytes, output_items: bytes) -> Record:
         """Builds the turn's record."""

@@ -1,9 +1,9 @@
 """The policy of turns whose caller waits for the response.
 
 A turn without an idempotency key ends with its caller: when the client disconnects, the model is stopped, and then the
-record is written as cancelled. A keyed turn does not: it runs in a task of its own, its events are logged for other
-readers, and when its edge shuts down, the next edge that gets a request with the key continues it. A turn that failed
-with a transient error before its model generated anything does not use up its key.
+record is written as cancelled. A keyed turn does not: when its edge shuts down, the next edge that gets a request with
+the key continues it (durable_turns.py). A turn that failed with a transient error before its model generated anything
+does not use up its key.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.telemetry import remedies
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
-from antiphon_edge.turns.keyed_jobs import KeyedJobs
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import with_retries
 from antiphon_edge.turns.terminal_batches import PASSING
 from antiphon_edge.turns.turn_finisher import TurnEnd, TurnFinisher
+from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
@@ -36,32 +36,29 @@ class _SessionNotReclaimed(Exception):
 
 
 class CallerTurn:
-    """The policy. A process has one instance for the turns that it begins, and one for those that it takes over."""
+    """The policy. One instance serves all of a process."""
 
     def __init__(
         self,
         starter: TurnStarter,
         finisher: TurnFinisher,
-        keyed_jobs: KeyedJobs,
+        jobs: TurnJobs,
         meter: Meter,
         *,
         cleanup: Cleanup,
-        reclaims_session: bool = False,
         timing: TurnTiming = DEFAULT_TIMING,
     ) -> None:
-        """`reclaims_session`: another edge began the turn, so its session must be leased again."""
         self._starter = starter
         self._finisher = finisher
-        self._keyed_jobs = keyed_jobs
+        self._jobs = jobs
         self._meter = meter
         self._cleanup = cleanup
-        self._reclaims_session = reclaims_session
         self._retry = timing.commit_retry
 
     async def take_up(self, run: TurnRun) -> None:
-        if not self._reclaims_session:
+        if run.accepted.lease is None or run.accepted.fence is not None:
             return
-        try:
+        try:  # another edge began the turn, so its session must be leased again
             run.accepted = await with_retries(lambda: self._starter.reclaim_session(run.accepted), self._retry)
         except PASSING as error:
             raise _SessionNotReclaimed(error) from error
@@ -75,7 +72,7 @@ class CallerTurn:
     async def failed(self, run: TurnRun, error: Exception) -> None:
         self._meter.failed(run.accepted.tenant, error)
         if isinstance(error, _SessionNotReclaimed):
-            await self._cleanup.finished(self._keyed_jobs.release(run.accepted, is_over=False))
+            await self._cleanup.finished(self._jobs.release(run.accepted, is_over=False))
             raise error.cause
         if run.state.next_sequence == 0:
             await self._cleanup.finished(self._failed_without_events(run))
@@ -91,12 +88,12 @@ class CallerTurn:
             self._meter.broke_off(accepted.tenant, len(run.state.token_ids))
             await self._finisher.cancel(accepted, run.state.fold)
         else:
-            await self._keyed_jobs.release(accepted, is_over=False)
+            await self._jobs.release(accepted, is_over=False)
 
     async def give_back(self, accepted: AcceptedTurn) -> None:
         """Releases the job, the key and the session lease of a turn without events. Does nothing if another edge has
         taken the turn over."""
-        if not await self._keyed_jobs.drop(accepted):
+        if not await self._jobs.drop(accepted):
             return
         try:
             await self._starter.give_up(accepted)
@@ -117,7 +114,7 @@ class CallerTurn:
         if ended.unused is not None:
             await self.give_back(ended.unused)
         else:
-            await self._keyed_jobs.release(accepted, is_over=ended.is_settled)
+            await self._jobs.release(accepted, is_over=ended.is_settled)
         return ended.batch
 
     async def _finish(self, run: TurnRun, accepted: AcceptedTurn, end: Batch | Exception) -> TurnEnd:
@@ -139,7 +136,7 @@ class CallerTurn:
         if run.event_log is None:
             return run.accepted
         try:
-            await with_retries(run.event_log.flush, self._retry)
+            await with_retries(run.flush_log, self._retry)
         except AntiphonError as error:
             log.error(
                 "the event log of %s is given up: %s",
@@ -149,5 +146,5 @@ class CallerTurn:
             )
             return replace(run.accepted, logged=False)
         finally:  # its timer would append again, under a lease that the turn gives back
-            await run.event_log.close()
+            await run.close_log()
         return run.accepted

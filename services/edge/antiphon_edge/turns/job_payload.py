@@ -11,11 +11,12 @@ from antiphon_core import offload
 from antiphon_core.errors import TooLarge
 from antiphon_core.jsons import Object, dumps, loads, with_member
 from antiphon_core.limits import JOB_PAYLOAD_BYTES_MAX
-from antiphon_core.ports.jobs import Job
-from antiphon_core.ports.store import UNFINISHED, Fence, Lease, Precondition
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, Job
+from antiphon_core.ports.store import NO_PRECONDITION, UNFINISHED, Fence, Lease, Precondition
 from antiphon_core.ports.translator import Turn
 from antiphon_core.telemetry.correlation import REQUEST_ID_KEY, Correlation
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.leases import JobLease
 
 _RAW = ("request", "history", "input")
 
@@ -49,9 +50,9 @@ def size_errors_translated() -> Iterator[None]:
         ) from error
 
 
-async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
-    """Decodes the turn of a job. The turn names its session and does not hold the session's lease. It writes its
-    record, which exists and is unfinished, under the job's fence.
+async def accepted_of(tenant: str, job: Job, lease: JobLease) -> AcceptedTurn:
+    """Decodes the turn of a job that this process holds. The turn names its session and does not hold the session's
+    lease. A background response has a record, which is unfinished.
 
     Raises:
         KeyError: the payload is not that of a turn.
@@ -64,7 +65,9 @@ async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
         parent_id=facts["parent_id"],
         lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
         logged=True,
-        precondition=Precondition(statuses=UNFINISHED, fence=job.fence),
+        precondition=Precondition(statuses=UNFINISHED) if job.queue == DISPATCH_QUEUE else NO_PRECONDITION,
+        job_lease=lease,
+        is_from_job=True,
         model=facts["request"].get("model", ""),
         made_for=_made_for(job, facts),
         accepted_at_ms=facts.get("accepted_at_ms", 0),

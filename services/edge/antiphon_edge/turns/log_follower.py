@@ -7,12 +7,12 @@ off the event loop: parsing 2 MB of log probabilities takes 50 ms.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
 
 from antiphon_core import events, offload, replay, response
-from antiphon_core.errors import LogNotFound, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, LogNotFound, Timeout, Unavailable
 from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.full_store import FullStore
@@ -20,13 +20,10 @@ from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_edge.turns.store_retry import RetryPolicy
 
-FIRST_EVENT_S = 10.0
-"""How long the log of a running response may be missing."""
-STORE_BACK = RetryPolicy(for_s=300.0)
-"""Retries of an unreachable store in the middle of a stream; its reader is sent comments meanwhile. A stream that is
-cut off when the retries end can be resumed."""
 LOOK_AGAIN_S = 0.1
-"""The pause between two reads of a log that is missing."""
+"""The pause before a missing log is looked for again."""
+Look = Callable[[], Awaitable[bool]]
+"""Looks at a turn whose log is silent. Returns whether more events may come."""
 
 
 class LogFollower:
@@ -36,13 +33,43 @@ class LogFollower:
         self._store = store
 
     async def follow(
-        self, tenant: str, response_id: str, *, after: int | None = None, missing_for_s: float = FIRST_EVENT_S
+        self,
+        tenant: str,
+        response_id: str,
+        look: Look,
+        *,
+        after: int | None = None,
+        silence_s: float,
+        retry: RetryPolicy,
     ) -> AsyncGenerator[Batch, None]:
-        """Yields the events with a number higher than `after` as the log grows. The last batch has a `final`.
+        """Yields the events with a number higher than `after` as the log grows, to the terminal batch, which has a
+        `final`.
 
-        LogNotFound: there is no log, and none appeared for `missing_for_s`.
+        When the log is missing, or has no event for `silence_s`, `look` is called. If it returns False, the rest of the
+        log can be read with `rest`. A store that is away is retried once an event was sent; before, its error is
+        raised at once.
         """
-        async with aclosing(self._batches(tenant, response_id, after, missing_for_s)) as batches:
+        outage, has_sent = _Outage(retry), False
+        while True:
+            try:
+                async with aclosing(self._until_silent(tenant, response_id, after, silence_s)) as batches:
+                    async for batch in batches:
+                        outage.ended()
+                        has_sent, after = True, batch.first_sequence + batch.count - 1
+                        yield batch
+                        if batch.final is not None:
+                            return
+                if not await look():
+                    return
+                outage.ended()
+            except (Unavailable, Timeout) as error:
+                if not has_sent:
+                    raise
+                await outage.pause(error)
+
+    async def rest(self, tenant: str, response_id: str, *, after: int | None) -> AsyncGenerator[Batch, None]:
+        """Yields the events with a number higher than `after` that the log has now. LogNotFound."""
+        async with aclosing(self._store.read_events(tenant, response_id, after=after)) as batches:
             async for batch in batches:
                 yield await _as_sent(batch)
 
@@ -75,31 +102,42 @@ class LogFollower:
     async def _read(self, tenant: str, response_id: str, after: int | None) -> list[EventBatch]:
         return [batch async for batch in self._store.read_events(tenant, response_id, after=after)]
 
-    async def _batches(
-        self, tenant: str, response_id: str, after: int | None, missing_for_s: float
-    ) -> AsyncGenerator[EventBatch, None]:
-        """Yields the batches of the log, and reads the log again after an error that may pass."""
-        has_begun, now = False, asyncio.get_running_loop().time
-        until_s, pauses_s = now() + missing_for_s, STORE_BACK.pauses_s()
-        is_away = False
-        while True:
-            try:
-                async with aclosing(self._store.read_events(tenant, response_id, after=after, follow=True)) as batches:
-                    async for batch in batches:
-                        has_begun, after = True, batch.first_sequence + batch.count - 1
-                        is_away = False
-                        yield batch
-                return
-            except (LogNotFound, Unavailable, Timeout) as error:
-                # Before the first batch only a missing log is retried. Later only an unreachable store is: a log
-                # that is gone by then has expired.
-                if isinstance(error, LogNotFound) is has_begun:
-                    raise
-                if has_begun and not is_away:
-                    is_away, until_s, pauses_s = True, now() + STORE_BACK.for_s, STORE_BACK.pauses_s()
-                if now() >= until_s:
-                    raise
-                await asyncio.sleep(next(pauses_s) if has_begun else LOOK_AGAIN_S)
+    async def _until_silent(
+        self, tenant: str, response_id: str, after: int | None, silence_s: float
+    ) -> AsyncGenerator[Batch, None]:
+        """Yields the events of a log as it grows, until it is missing or none comes for `silence_s`."""
+        events = self._store.read_events(tenant, response_id, after=after, follow=True)
+        try:
+            async with aclosing(events) as batches:
+                while True:
+                    async with asyncio.timeout(silence_s):
+                        batch = await anext(batches)
+                    yield await _as_sent(batch)
+        except (StopAsyncIteration, TimeoutError):
+            return
+        except LogNotFound:
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+
+class _Outage:
+    """The pauses of a reader whose store is away, from the first error on."""
+
+    def __init__(self, retry: RetryPolicy) -> None:
+        self._retry = retry
+        self._pauses_s: Iterator[float] | None = None
+        self._until_s = 0.0
+
+    def ended(self) -> None:
+        self._pauses_s = None
+
+    async def pause(self, error: AntiphonError) -> None:
+        """Waits until the next attempt. Raises `error` if the policy allows none."""
+        now_s = asyncio.get_running_loop().time()
+        if self._pauses_s is None:
+            self._pauses_s, self._until_s = self._retry.pauses_s(), now_s + self._retry.for_s
+        if now_s >= self._until_s:
+            raise error
+        await asyncio.sleep(next(self._pauses_s))
 
 
 async def _as_sent(batch: EventBatch) -> Batch:

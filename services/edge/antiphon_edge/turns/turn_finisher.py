@@ -124,25 +124,17 @@ class TurnFinisher:
             log.warning("the event log of %s stays open: %s", accepted.response_id, error.message)
 
     async def _commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
-        commit = TurnCommit(
-            record=accepted.ended(final),
-            fence=accepted.fence,
-            idempotency_key=accepted.key,
-            precondition=accepted.precondition,
-            log_end=LogEnd(batch.first_sequence, batch.frames) if accepted.logged else None,
-        )
-
-        def write() -> Awaitable[Stamp]:
-            return accepted.under_fence(
-                lambda fence: self._store.commit_turn(accepted.tenant, _under_job_fence(commit, fence))
+        def commit(fence: Fence | None) -> Awaitable[Stamp]:
+            written = TurnCommit(
+                record=accepted.ended(final),
+                fence=accepted.fence,
+                idempotency_key=accepted.key,
+                precondition=replace(accepted.precondition, fence=fence),
+                log_end=LogEnd(batch.first_sequence, batch.frames) if accepted.logged else None,
             )
+            return self._store.commit_turn(accepted.tenant, written)
 
-        await with_retries(write, self._retry)
-
-
-def _under_job_fence(commit: TurnCommit, fence: Fence | None) -> TurnCommit:
-    """The commit with the current fence of its job."""
-    return replace(commit, precondition=replace(commit.precondition, fence=fence))
+        await with_retries(lambda: accepted.under_fence(commit), self._retry)
 
 
 def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:

@@ -1,6 +1,7 @@
 """Runs accepted turns, from the first event to the terminal event.
 
-Every turn runs here: for a caller that waits, under an idempotency key, over a WebSocket, or for a worker. A *policy*
+Every turn runs here: for a caller that waits, under an idempotency key, over a WebSocket, or for a worker. The runner
+keeps the leases of the turn (its session, its job and its key) and writes its event log, if it is durable. A *policy*
 makes the difference: it prepares each attempt, decides whether an error is retried, ends the turn, and handles the
 cancellation of its runner (caller_turn.py, background/queued_turn.py).
 
@@ -11,27 +12,30 @@ that saw `response.completed` can continue the response at once, on any edge.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from antiphon_core import offload
 from antiphon_core.errors import SessionLost
 from antiphon_core.flow import Flow
 from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.jobs import JobPulse
 from antiphon_core.ports.translator import Batch, Receive, Translator
 from antiphon_core.tracebacks import release_frames
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns import lease_keeper
+from antiphon_edge.turns import leases, log_state
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.event_log_writer import EventLogWriter
 from antiphon_edge.turns.generation import Generation
 from antiphon_edge.turns.interrupt import Interrupt
+from antiphon_edge.turns.leases import JobLease
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.terminal_batches import final_of
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
@@ -53,12 +57,15 @@ class TurnRun:
     state: LogState = field(default_factory=LogState)
     """The events that were sent so far, by this runner and by those before it."""
     event_log: EventLogWriter | None = None
+    """Writes the event log of a durable turn; its runner opens it, and its policy closes it."""
     with_context: bool = True
     """Whether the history of a turn that is not stored is sealed into its terminal batch, for its client."""
     on_ending: Callable[[], None] = lambda: None
     """Called before the end of the turn is stored. From then on, cancelling the runner has no effect."""
     interrupt: Interrupt = field(default_factory=Interrupt)
     delivery: Delivery = Delivery.CALLER
+    on_pulse: Callable[[JobPulse], None] = lambda _pulse: None
+    """Called after each renewal of the job's lease."""
     watch: TurnWatch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +86,16 @@ class TurnRun:
     def break_off(self, error: Exception) -> None:
         """Stops the model, and passes `error` to the policy's `failed`."""
         self.interrupt.break_off(error)
+
+    async def flush_log(self) -> None:
+        """Appends all events to the event log, if there is one. Raises the error of an append that failed."""
+        if self.event_log is not None:
+            await self.event_log.flush()
+
+    async def close_log(self) -> None:
+        """Stops the writer of the event log, and drops the events that are not appended yet."""
+        if self.event_log is not None:
+            await self.event_log.close()
 
 
 class TurnPolicy(Protocol):
@@ -118,35 +135,72 @@ class TurnRunner:
         self._translator = translator
         self._sealer = sealer
         self._cleanup = cleanup
-        self._session_pace = timing.session_pace
+        self._timing = timing
+        self._paces = {Delivery.KEYED: timing.job_pace, Delivery.BACKGROUND: timing.cancel_pace}
 
     async def run(self, run: TurnRun, policy: TurnPolicy) -> None:
-        """Runs a turn from its state so far, and returns when the turn has ended.
+        """Runs a turn, and returns when it has ended. A turn that was decoded from a job continues where its event log
+        ends.
 
         Cancelling `run` stops the model first; `policy.departed` then runs in a task of its own. Raises the errors that
         the policy raises.
         """
-        with run.watch.running():
+        lease = run.accepted.job_lease
+        if lease is None:
             await self._run(run, policy)
+            return
+        async with lease.kept(*self._renewals_of(run, lease)):
+            if run.accepted.is_from_job:
+                run.state = await log_state.read(self._store, run.accepted.tenant, run.accepted.response_id)
+            if not run.state.is_over:
+                run.event_log = self._event_log_of(run)
+                await self._run(run, policy)
 
     async def _run(self, run: TurnRun, policy: TurnPolicy) -> None:
-        is_ending = False
-        try:
-            terminal = await self._generate(run, policy)
-            is_ending = True
-            run.on_ending()
-            await policy.ended(run, terminal)
-        except Exception as error:
-            if is_ending:
-                raise
-            is_ending = True
-            run.on_ending()
-            await policy.failed(run, error)
-            release_frames(error)
-        finally:
-            if not is_ending:
-                failure = f"the end of response {run.accepted.response_id} could not be stored"
-                self._cleanup.schedule(policy.departed(run), failure)
+        with run.watch.running():
+            is_ending = False
+            try:
+                terminal = await self._generate(run, policy)
+                is_ending = True
+                run.on_ending()
+                await policy.ended(run, terminal)
+            except Exception as error:
+                if is_ending:
+                    raise
+                is_ending = True
+                run.on_ending()
+                await policy.failed(run, error)
+                release_frames(error)
+            finally:
+                if not is_ending:
+                    failure = f"the end of response {run.accepted.response_id} could not be stored"
+                    self._cleanup.schedule(policy.departed(run), failure)
+
+    def _event_log_of(self, run: TurnRun) -> EventLogWriter:
+        return EventLogWriter(
+            self._store,
+            run.accepted.tenant,
+            run.accepted.response_id,
+            under_fence=run.accepted.under_fence,
+            ids_before=len(run.state.token_ids),
+            flow=run.flow,
+            timing=self._timing,
+            on_lost=run.break_off,
+        )
+
+    def _renewals_of(self, run: TurnRun, lease: JobLease) -> Sequence[AbstractAsyncContextManager[None]]:
+        """The renewals of the turn's job, and of its key, if it has one. A lost job stops the model."""
+        accepted, timing = run.accepted, self._timing
+
+        async def renew_job() -> None:
+            run.on_pulse(await lease.renew(ttl_ms=timing.job_lease_ms))
+
+        renewals = [leases.kept(f"job {accepted.response_id}", renew_job, self._paces[run.delivery], run.break_off)]
+        if accepted.key is not None:
+            name = f"key of {accepted.response_id}"
+            claim = partial(self._store.begin_turn, accepted.tenant, accepted.key_claim)
+            renewals.append(leases.kept(name, claim, timing.key_pace))
+        return renewals
 
     async def _generate(self, run: TurnRun, policy: TurnPolicy) -> Batch:
         """Generates the turn, and returns its terminal batch."""
@@ -186,10 +240,10 @@ class TurnRunner:
             yield
             return
         session_id = lease.fence.session_id
-        async with lease_keeper.kept(
+        async with leases.kept(
             f"session {session_id}",
             lambda: self._store.renew_session(accepted.tenant, lease.fence),
-            self._session_pace,
+            self._timing.session_pace,
             on_lost=lambda _: run.break_off(SessionLost.of(session_id)),
         ):
             yield

@@ -7,14 +7,12 @@
 3. When the client disconnects, the model is stopped first. Then a separate task, which the request's cancellation does
    not reach, writes the record as cancelled.
 4. A turn under an idempotency key runs once and continues when its client disconnects. A repeated request is sent the
-   same events, and takes the turn over if the edge that ran the turn has died (idempotent_replies.py).
+   same events, and takes the turn over if the edge that ran the turn has died (keyed_turns.py).
 
 turn_runner.py runs a turn, with the policy of caller_turn.py.
 """
 
 from __future__ import annotations
-
-from functools import partial
 
 from antiphon_core import response
 from antiphon_core.clock import Clock
@@ -34,11 +32,10 @@ from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.attached_turns import AttachedTurns
 from antiphon_edge.turns.caller_turn import CallerTurn
-from antiphon_edge.turns.idempotent_replies import IdempotentReplies
-from antiphon_edge.turns.keyed_jobs import KeyedJobs
 from antiphon_edge.turns.keyed_turns import KeyedTurns
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_finisher import TurnFinisher
+from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
@@ -66,23 +63,13 @@ class TurnService:
         self.starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms, long_work=long_work)
         cleanup = self.starter.cleanup
         self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing, long_work=long_work)
-        self._keyed_jobs = KeyedJobs(store, ids=ids, timing=timing)
+        self._jobs = TurnJobs(store, ids=ids, timing=timing)
         finisher = TurnFinisher(store, timing=timing)
-        new_policy = partial(
-            CallerTurn, self.starter, finisher, self._keyed_jobs, meter or Meter(), cleanup=cleanup, timing=timing
-        )
-        self._policy = new_policy(reclaims_session=False)
+        self._policy = CallerTurn(self.starter, finisher, self._jobs, meter or Meter(), cleanup=cleanup, timing=timing)
         self._keyed_turns = KeyedTurns(
-            store,
-            self._runner,
-            self._keyed_jobs,
-            policy=self._policy,
-            takeover_policy=new_policy(reclaims_session=True),
-            cleanup=cleanup,
-            timing=timing,
+            store, self._runner, self._jobs, policy=self._policy, cleanup=cleanup, timing=timing
         )
         self._attached = AttachedTurns()
-        self._replies = IdempotentReplies(store, self._keyed_turns, self._keyed_jobs, timing=timing)
 
     async def send(
         self,
@@ -111,7 +98,7 @@ class TurnService:
         if isinstance(accepted, AcceptedTurn):
             await self.run(TurnRun(accepted, receive, flow))
         else:
-            await self._replies.send(begin, receive, flow)
+            await self._keyed_turns.send(begin, receive, flow)
         return is_new
 
     async def run(self, run: TurnRun) -> None:
@@ -147,7 +134,7 @@ class TurnService:
 
     async def is_running(self, tenant: str, response_id: str) -> bool:
         """Whether a keyed turn with this id is queued or running on any edge. Other turns are stored when they end."""
-        return await self._keyed_jobs.is_open(tenant, response_id)
+        return await self._jobs.is_open(tenant, response_id)
 
     async def settle(self) -> None:
         """Leaves keyed turns to other edges, and waits for the records of turns whose client disconnected."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from antiphon_core.limits import LEASE_TTL_MS_DEFAULT
-from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.store_retry import RetryPolicy
 
 JOB_LEASE_MS = 6_000
@@ -36,14 +36,17 @@ class TurnTiming:
     """Pauses between the attempts at a background turn whose translator or engine is unavailable. When they add up to
     more than `for_s`, the turn ends as failed."""
     look_again: RetryPolicy = field(default=RetryPolicy(for_s=10.0, first_s=0.05, most_s=0.25))
-    """Polls for the record of an earlier request with the same key, and retries for a reader in mid-stream."""
+    """Polls for the record of an earlier request with the same key, and retries for its reader in mid-stream."""
+    store_back: RetryPolicy = field(default=RetryPolicy(for_s=300.0))
+    """Retries for the reader of a background response in mid-stream, who is sent comments meanwhile. A stream that is
+    cut off when the retries end can be resumed."""
 
     linger_s: float = 0.05
     """How long an event waits at most for later ones that are appended to the event log with it."""
     silence_s: float = 1.0
     """How long a keyed turn on another edge may send no event before the state of its job is read."""
     watch_s: float = 5.0
-    """How often the follower of a background response checks that its job is not over."""
+    """How long a background response may send no event before its follower checks that its job is not over."""
     stale_key_s: float = 10.0
     """How long the first request of a key may leave no job, log or record before its key is released."""
 

@@ -18,8 +18,8 @@ from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.routes import responses as routes_responses
 from antiphon_edge.sealed.reasoning import ReasoningSealer
-from antiphon_edge.turns import log_follower
 from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.rows.model import Kind
 from antiphon_store.service import StoreService
 from tests.support.document import require
@@ -399,7 +399,8 @@ async def away(*_arguments: object) -> None:
 async def test_stream_broken_by_a_store_outage_is_incomplete_and_can_be_resumed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.1, first_s=0.02))
+    brief = TurnTiming(store_back=RetryPolicy(for_s=0.1, first_s=0.02))
+    monkeypatch.setattr("antiphon_edge.server.TurnTiming", lambda **_: brief)
     async with thinking_edges("<think>", "Hm.", "</think>", "Hello there.", count=2) as edges, worker(edges):
         edges.sayer.pause_at = 6
         made = await edges.create(background=True)

@@ -26,7 +26,7 @@ from antiphon_core.telemetry import remedies
 from antiphon_core.telemetry.log_fields import REMEDY
 from antiphon_edge.background import background, queueing
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
-from antiphon_edge.turns.stale_keys import StaleKey
+from antiphon_edge.turns.turn_jobs import StaleKey
 from antiphon_store.decisions.tenant_line import place_id
 from antiphon_store.rows.model import Delete, Index, Kind, Ref, Unfile
 from antiphon_store.topics.trees import tree_of
@@ -379,6 +379,25 @@ async def test_lost_event_log_is_replayed_from_the_record_and_cannot_be_resumed(
         with pytest.raises(InvalidRequest, match="Without 'starting_after'") as refused:
             await system.frames(record.id, after=after)
         assert (refused.value.field, refused.value.code) == ("starting_after", "unsupported_parameter")
+
+
+async def test_stream_whose_event_log_is_lost_in_the_middle_ends_with_the_end_of_the_record(system: Bench) -> None:
+    record, heard = await system.create(), bytearray()
+
+    async def follow() -> None:
+        async for batch in system.replica().stream(TENANT, record):
+            heard.extend(batch.frames)
+
+    following = asyncio.create_task(follow())
+    await system.until(lambda: bool(heard))
+    job = await system.claimed()
+    await system.backend.lose(TENANT, Kind.LOG, record.id)
+    await system.store.settle_job(TENANT, job.fence, JobOutcome.FAILED)
+    async with asyncio.timeout(WAIT_MAX_S):
+        await following
+    log = events.decode(bytes(heard))
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert log[-1]["response"] == whole(await system.edge.current(TENANT, record.id))
 
 
 # ---- Deleted ----

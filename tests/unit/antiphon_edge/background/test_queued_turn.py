@@ -19,7 +19,7 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
 from antiphon_edge.background import queueing
 from antiphon_edge.background.queued_turn import Postponed
-from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.terminal_batches import failure
 from antiphon_store.rows.model import Kind
 from tests.support.background import (
@@ -404,7 +404,7 @@ async def test_deleted_response_is_not_run_and_its_log_ends_as_cancelled(system:
     await system.store.delete(TENANT, record.id)
     await system.run_of(job).go()
     assert system.engine.starts == []
-    stream = system.edge._follower.follow(TENANT, record.id)
+    stream = system.edge._follower.rest(TENANT, record.id, after=None)
     log = [event async for batch in stream for event in events.decode(batch.frames)]
     assert log[-1]["type"] == events.CANCELLED
 
@@ -418,7 +418,7 @@ async def test_a_response_deleted_in_mid_run_ends_its_log(system: Bench) -> None
     await system.store.delete(TENANT, record.id)
     run.break_off()
     await going
-    stream = system.edge._follower.follow(TENANT, record.id)
+    stream = system.edge._follower.rest(TENANT, record.id, after=None)
     log = [event async for batch in stream for event in events.decode(batch.frames)]
     assert (log[-1]["type"], log[-1]["response"]["status"]) == (events.CANCELLED, "cancelled")
 

@@ -22,6 +22,7 @@ from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_runner import TurnRun
+from antiphon_edge.turns.turn_watch import Delivery
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_bench import TENANT, WITHOUT_RETRIES, Bench, request_of
@@ -232,8 +233,8 @@ async def test_the_event_log_of_a_released_turn_is_not_appended_to(
     bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at = 5
     accepted = await bench.begin(key="k")
-    run = TurnRun(accepted)
-    running = asyncio.create_task(bench.keyed_turns._run(run, is_takeover=False))
+    run = TurnRun(accepted, delivery=Delivery.KEYED)
+    running = asyncio.create_task(bench.keyed_turns._run(run))
     await bench.until_it_pauses()
     assert run.event_log is not None
     monkeypatch.setattr(bench.slow, "append_events", refuse, raising=False)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,13 +16,12 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch
-from antiphon_edge.turns import log_follower
-from antiphon_edge.turns.log_follower import LogFollower, final_of
+from antiphon_edge.turns.log_follower import LogFollower, Look, final_of
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from tests.support.background import TENANT, BreakableStore, hasten
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import WAIT_MAX_S, until
 
 RESPONSE_ID = "resp_" + "a" * 48
 BODY = {"id": RESPONSE_ID, "status": "completed"}
@@ -77,18 +76,37 @@ async def test_a_large_response_is_made_to_events_outside_the_event_loop(
     assert [thread == here for thread in threads] == [True, False]
 
 
-async def read(follower: LogFollower, **options: float) -> list[Batch]:
+PATIENT = RetryPolicy(for_s=WAIT_MAX_S, first_s=0.001, most_s=0.001)
+
+
+async def goes_on() -> bool:
+    """The look of a follower whose turn runs."""
+    return True
+
+
+def follow(
+    follower: LogFollower,
+    look: Look = goes_on,
+    *,
+    after: int | None = None,
+    silence_s: float = WAIT_MAX_S,
+    retry: RetryPolicy = PATIENT,
+) -> AsyncGenerator[Batch, None]:
+    return follower.follow(TENANT, RESPONSE_ID, look, after=after, silence_s=silence_s, retry=retry)
+
+
+async def read(stream: AsyncGenerator[Batch, None]) -> list[Batch]:
     async with asyncio.timeout(WAIT_MAX_S):
-        return [batch async for batch in follower.follow(TENANT, RESPONSE_ID, **options)]  # type: ignore[arg-type]
+        return [batch async for batch in stream]
 
 
-async def follow_to_first_batch(follower: LogFollower) -> asyncio.Task[list[Batch]]:
-    """Starts to follow the log and returns the task after the first batch."""
+async def read_to_first_batch(stream: AsyncGenerator[Batch, None]) -> asyncio.Task[list[Batch]]:
+    """Starts to read a stream and returns the task after the first batch."""
     has_begun = asyncio.Event()
 
     async def read_on() -> list[Batch]:
         batches = []
-        async for batch in follower.follow(TENANT, RESPONSE_ID):
+        async for batch in stream:
             batches.append(batch)
             has_begun.set()
         return batches
@@ -103,25 +121,31 @@ def joined(batches: list[Batch]) -> bytes:
     return b"".join(batch.frames for batch in batches)
 
 
+async def is_over() -> bool:
+    """The look of a follower whose turn is over."""
+    return False
+
+
 @pytest.mark.parametrize("after", [None, 0, 1, 2, 3, 9])
-async def test_ended_log_is_resumed_after_any_event(
+async def test_ended_log_is_read_after_any_event(
     store: BreakableStore, follower: LogFollower, after: int | None
 ) -> None:
     await append(store, 0, 1, 2, 3)
-    batches = await read(follower) if after is None else await read(follower, after=after)
-    assert joined(batches) == b"".join(frame(number) for number in range(4) if after is None or number > after)
+    expected = b"".join(frame(number) for number in range(4) if after is None or number > after)
+    assert joined(await read(follow(follower, is_over, after=after))) == expected
+    assert joined(await read(follower.rest(TENANT, RESPONSE_ID, after=after))) == expected
 
 
 async def test_last_batch_has_the_final_of_the_response(store: BreakableStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
     await append(store, 2, 3)
-    batches = await read(follower)
+    batches = await read(follow(follower))
     assert [batch.final for batch in batches[:-1]] == [None] * (len(batches) - 1)
     assert batches[-1].final == final_of(ENDED)
 
 
 async def test_events_are_followed_as_they_are_appended(store: BreakableStore, follower: LogFollower) -> None:
-    reading = asyncio.create_task(read(follower))
+    reading = asyncio.create_task(read(follow(follower)))
     await asyncio.sleep(0.02)  # there is no log yet
     await append(store, 0)
     await asyncio.sleep(0.02)
@@ -130,15 +154,26 @@ async def test_events_are_followed_as_they_are_appended(store: BreakableStore, f
     assert joined(await reading) == ALL
 
 
-async def test_log_that_stays_missing_is_not_found_after_the_timeout(follower: LogFollower) -> None:
-    for timeout_s in (0, 0.02):
-        with pytest.raises(LogNotFound):
-            await read(follower, missing_for_s=timeout_s)
+async def test_follower_of_a_missing_log_ends_when_its_turn_is_over(follower: LogFollower) -> None:
+    assert await read(follow(follower, is_over)) == []
+    with pytest.raises(LogNotFound):
+        await read(follower.rest(TENANT, RESPONSE_ID, after=None))
+
+
+async def test_silent_log_is_looked_at_until_its_turn_is_over(store: BreakableStore, follower: LogFollower) -> None:
+    answers = [True, True, False]
+
+    async def look() -> bool:
+        return answers.pop(0)
+
+    await append(store, 0, 1)
+    assert joined(await read(follow(follower, look, silence_s=0.001))) == frame(0) + frame(1)
+    assert answers == []
 
 
 async def test_short_store_outage_loses_no_events(store: BreakableStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
-    reading = await follow_to_first_batch(follower)
+    reading = await read_to_first_batch(follow(follower))
     store.failing["read_events"] = 1  # the next events are lost on their way
     await append(store, 2)
     await asyncio.sleep(0.02)
@@ -146,12 +181,23 @@ async def test_short_store_outage_loses_no_events(store: BreakableStore, followe
     assert joined(await reading) == ALL
 
 
-async def test_lasting_store_outage_is_raised(
-    store: BreakableStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.02, first_s=0.005))
+class FailingLook:
+    """The look of a follower while the store is away for some calls."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.calls = 0
+
+    async def __call__(self) -> bool:
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise StoreUnavailable("away")
+        return True
+
+
+async def test_lasting_store_outage_is_raised(store: BreakableStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
-    reading = await follow_to_first_batch(follower)
+    reading = await read_to_first_batch(follow(follower, retry=RetryPolicy(for_s=0.02, first_s=0.005)))
     store.failing["read_events"] = 1_000
     await append(store, 2)
     with pytest.raises(StoreUnavailable):
@@ -159,23 +205,38 @@ async def test_lasting_store_outage_is_raised(
 
 
 async def test_retry_time_of_a_quiet_log_begins_with_the_store_outage(
-    store: BreakableStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
+    store: BreakableStore, follower: LogFollower
 ) -> None:
     """The retry time starts with the outage, not with the last event before the outage."""
-    monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.05, first_s=0.001, most_s=0.001))
     await append(store, 0, 1)
-    reading = await follow_to_first_batch(follower)
+    retry = RetryPolicy(for_s=0.05, first_s=0.001, most_s=0.001)
+    reading = await read_to_first_batch(follow(follower, retry=retry))
     await asyncio.sleep(0.1)
     store.failing["read_events"] = 1
     await append(store, 2, 3)
     assert joined(await reading) == ALL
 
 
-async def test_store_outage_at_the_start_is_raised_at_once(store: BreakableStore, follower: LogFollower) -> None:
-    await append(store, 0)
-    store.failing["read_events"] = 1
+async def test_look_that_fails_in_mid_stream_is_retried(store: BreakableStore, follower: LogFollower) -> None:
+    look = FailingLook(failures=2)
+    await append(store, 0, 1)
+    reading = await read_to_first_batch(follow(follower, look, silence_s=0.001))
+    await until(lambda: look.calls > 2, "the third look")
+    await append(store, 2, 3)
+    assert joined(await reading) == ALL
+
+
+@pytest.mark.parametrize("fails", ["the log", "the look"])
+async def test_store_outage_at_the_start_is_raised_at_once(
+    store: BreakableStore, follower: LogFollower, fails: str
+) -> None:
+    look = FailingLook(failures=1_000)
+    if fails == "the log":
+        await append(store, 0)
+        store.failing["read_events"] = 1
     with pytest.raises(StoreUnavailable):
-        await read(follower)
+        await read(follow(follower, look))
+    assert look.calls == (fails == "the look")
 
 
 async def test_finished_response_is_replayed_in_one_batch(follower: LogFollower) -> None:
@@ -207,7 +268,7 @@ async def test_a_large_terminal_event_is_parsed_outside_the_event_loop(
     large = BODY | {"output": [], "instructions": "x" * INLINE_BYTES_MAX}
     frames = events.encode({"type": events.COMPLETED, "sequence_number": 0, "response": large})
     await store.append_events(TENANT, EventAppend(RESPONSE_ID, 0, 1, frames, terminal=True))
-    (followed,) = await read(follower)
+    (followed,) = await read(follow(follower))
     (resumed,) = [batch async for batch in follower.resume(TENANT, ENDED)]
     assert followed.final == resumed.final is not None
     assert len(parsers) == 2

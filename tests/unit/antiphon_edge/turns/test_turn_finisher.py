@@ -20,10 +20,22 @@ from antiphon_core.errors import (
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Lease, LogEnd, Precondition, Stamp, Status, TurnCommit
+from antiphon_core.ports.jobs import Job
+from antiphon_core.ports.store import (
+    NO_PRECONDITION,
+    UNFINISHED,
+    Fence,
+    Lease,
+    LogEnd,
+    Precondition,
+    Stamp,
+    Status,
+    TurnCommit,
+)
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_edge.turns import store_retry
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.leases import JobLease
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.terminal_batches import cancellation, final_of
 from antiphon_edge.turns.turn_finisher import TurnFinisher
@@ -39,6 +51,9 @@ def _fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 TIMING = TurnTiming(commit_retry=RetryPolicy(for_s=10, first_s=0.001, most_s=0.005))
 RESPONSE_ID = "resp_" + "0" * 48
 TURN = Turn(RESPONSE_ID, 1, b'{"model":"m"}')
+NO_JOBS: Any = None
+JOB_LEASE = JobLease(NO_JOBS, "t", Job(RESPONSE_ID, "q", b"", 1, 3, False, Fence(RESPONSE_ID, 1), 0))
+WITHOUT_END = Precondition(statuses=UNFINISHED)
 ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
 
 
@@ -92,16 +107,15 @@ async def completed() -> Batch:
 
 async def test_commit_has_the_fence_key_precondition_and_log_end_of_its_turn() -> None:
     finishing, store = finisher()
-    batch, fence = await completed(), Precondition(fence=Fence(RESPONSE_ID, 1))
-    lease = Lease(Fence("s", 2), RESPONSE_ID, 0)
-    turn = accepted(lease=lease, key="k", logged=True, precondition=fence, parent_id="p")
+    batch, lease = await completed(), Lease(Fence("s", 2), RESPONSE_ID, 0)
+    turn = accepted(lease=lease, key="k", logged=True, precondition=WITHOUT_END, job_lease=JOB_LEASE, parent_id="p")
     assert (await finishing.end(turn, so_far(), batch)).batch is batch
     (commit,) = store.commits
     assert commit == TurnCommit(
         turn.ended(final_of(batch)),
         fence=lease.fence,
         idempotency_key="k",
-        precondition=fence,
+        precondition=Precondition(statuses=UNFINISHED, fence=JOB_LEASE.fence),
         log_end=LogEnd(batch.first_sequence, batch.frames),
     )
 
@@ -165,12 +179,9 @@ async def test_error_of_a_commit_names_a_parameter_of_the_api(field: str | None,
 @pytest.mark.parametrize(("error", "is_closed"), [(TooLarge("too much"), True), (StoreUnavailable("gone"), False)])
 async def test_event_log_is_closed_only_if_the_turn_can_never_be_stored(error: AntiphonError, is_closed: bool) -> None:
     finishing, store = finisher(*[error] * 1000)
-    fence = Fence(RESPONSE_ID, 1)
-    ended = await finishing.end(
-        accepted(logged=True, precondition=Precondition(fence=fence)), so_far(), await completed()
-    )
+    ended = await finishing.end(accepted(logged=True, job_lease=JOB_LEASE), so_far(), await completed())
     end = EventAppend(RESPONSE_ID, 2, 2, ended.batch.frames, terminal=True)
-    assert store.appends == ([(end, fence)] if is_closed else [])
+    assert store.appends == ([(end, JOB_LEASE.fence)] if is_closed else [])
 
 
 async def test_event_log_that_cannot_be_closed_does_not_hide_the_commit_error() -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,14 +15,20 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import JobDraft, JobPulse, JobState
 from antiphon_core.ports.store import Fence, Lease, TurnRequest, TurnStart
 from antiphon_edge.background import queueing
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns import turn_jobs
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
-from antiphon_edge.turns.keyed_jobs import KeyedJobs
-from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.leases import RenewalPace
+from antiphon_edge.turns.turn_jobs import StaleKey, TurnJobs
+from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
+from antiphon_edge.turns.turn_watch import Delivery
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import Fault, FaultyStore, When
 from tests.support.served_models import turn
+from tests.support.translators import ScriptedTranslator
 from tests.support.waiting import WAIT_MAX_S
 
 TENANT = "t"
@@ -56,7 +64,17 @@ class Bench:
 
     def use(self, timing: TurnTiming) -> None:
         """Gives the edge another timing."""
-        self.jobs = KeyedJobs(self.store, ids=RandomIds(), timing=timing)
+        self.jobs = TurnJobs(self.store, ids=RandomIds(), timing=timing)
+        self._runner = TurnRunner(
+            self.store, ScriptedTranslator(), sealer=Sealer.of(None, ttl_s=10, clock=self.clock), cleanup=Cleanup(),
+            timing=timing,
+        )  # fmt: skip
+
+    def kept(self, held: AcceptedTurn) -> AbstractAsyncContextManager[None]:
+        """Renews the job and the key of a turn until the block is left, as the turn's runner does."""
+        assert held.job_lease is not None
+        run = TurnRun(held, delivery=Delivery.KEYED)
+        return held.job_lease.kept(*self._runner._renewals_of(run, held.job_lease))
 
     async def state(self, accepted: AcceptedTurn) -> JobState:
         return (await self.store.describe_job(TENANT, accepted.response_id)).state
@@ -103,8 +121,9 @@ def repeated(asked: AcceptedTurn) -> RepeatedRequest:
 async def test_held_turn_has_the_fence_of_its_job_and_cannot_be_taken_over(bench: Bench) -> None:
     asked = accepted()
     held = await bench.hold(asked)
-    assert held.precondition.fence == Fence(asked.response_id, 1)
-    assert replace(held, precondition=asked.precondition) == asked
+    assert held.job_lease is not None
+    assert held.job_lease.fence == Fence(asked.response_id, 1)
+    assert held == asked
     assert await bench.jobs.take_over(repeated(asked)) is None
 
 
@@ -115,7 +134,8 @@ async def test_turn_of_a_dead_edge_is_taken_over_with_a_new_fence(bench: Bench) 
     taken = await bench.jobs.take_over(repeated(asked))
     assert taken is not None
     assert (taken.turn, taken.key, taken.parent_id, taken.logged) == (asked.turn, "k", "p", True)
-    assert taken.precondition.fence == Fence(asked.response_id, 2)
+    assert taken.job_lease is not None
+    assert taken.job_lease.fence == Fence(asked.response_id, 2)
     assert taken.lease is not None
     assert taken.lease.fence.session_id == "s"
 
@@ -132,7 +152,7 @@ async def test_takeover_of_an_unknown_turn_takes_nothing(bench: Bench) -> None:
 async def test_job_lease_is_renewed_while_the_turn_runs(bench: Bench) -> None:
     bench.backend.plan(Fault("heartbeat_job", When.BEFORE))
     held = await bench.hold(accepted())
-    async with bench.jobs.kept(held):
+    async with bench.kept(held):
         for _ in range(4):
             bench.clock.advance(JOB_LEASE_MS / 2000)
             await bench.until_heartbeat()
@@ -156,7 +176,7 @@ async def claimed(bench: Bench) -> AcceptedTurn:
 async def test_a_turn_that_takes_long_keeps_its_key(bench: Bench) -> None:
     bench.use(BOTH_KEPT)
     held = await claimed(bench)
-    async with bench.jobs.kept(held):
+    async with bench.kept(held):
         for _ in range(4):
             bench.clock.advance(CLAIM_MS / 2000)
             await bench.until_claimed()
@@ -169,7 +189,7 @@ async def test_edge_that_took_a_turn_over_keeps_its_key(bench: Bench) -> None:
     taken = await bench.jobs.take_over(repeated(held))
     assert taken is not None
     bench.use(BOTH_KEPT)
-    async with bench.jobs.kept(taken):
+    async with bench.kept(taken):
         bench.clock.advance(1)
         await bench.until_claimed()
     bench.clock.advance((CLAIM_MS - JOB_LEASE_MS) / 1000)
@@ -180,7 +200,7 @@ async def test_dropped_turn_does_not_claim_its_key_again(bench: Bench) -> None:
     bench.use(BOTH_KEPT)
     held = await claimed(bench)
     bench.backend.plan(Fault("begin_turn", When.BEFORE, error=None, delay_s=0.05))
-    async with bench.jobs.kept(held):
+    async with bench.kept(held):
         await asyncio.sleep(0.01)  # the next claim of the key is on its way
         await bench.jobs.drop(held)
         await bench.store.abort_turn(TENANT, None, idempotency_key="k", response_id=held.response_id)
@@ -192,7 +212,7 @@ async def test_turn_that_was_taken_over_is_not_settled_by_its_first_edge(bench: 
     held = await bench.hold(accepted())
     bench.clock.advance(JOB_LEASE_MS / 1000)
     taken = await bench.jobs.take_over(repeated(held))
-    async with bench.jobs.kept(held):
+    async with bench.kept(held):
         await asyncio.sleep(0.02)
     await bench.jobs.release(held, is_over=True)
     assert await bench.state(held) is JobState.RUNNING
@@ -205,7 +225,7 @@ async def test_turn_with_an_expired_lease_that_was_not_taken_over_is_claimed_aga
     held = await bench.hold(accepted())
     bench.clock.advance(JOB_LEASE_MS / 1000)
     assert await bench.state(held) is JobState.QUEUED
-    async with bench.jobs.kept(held), asyncio.timeout(WAIT_MAX_S):
+    async with bench.kept(held), asyncio.timeout(WAIT_MAX_S):
         while await bench.state(held) is not JobState.RUNNING:
             await asyncio.sleep(0.001)
     assert await bench.jobs.release(held, is_over=True)
@@ -214,7 +234,7 @@ async def test_turn_with_an_expired_lease_that_was_not_taken_over_is_claimed_aga
 
 async def test_released_turn_is_not_claimed_again(bench: Bench) -> None:
     held = await bench.hold(accepted())
-    async with bench.jobs.kept(held):
+    async with bench.kept(held):
         await bench.jobs.release(held, is_over=False)
         await asyncio.sleep(0.05)
         assert await bench.state(held) is JobState.QUEUED
@@ -262,7 +282,7 @@ async def test_turn_whose_answer_was_lost_is_not_dropped_while_another_edge_runs
     assert taken is not None
     assert not await bench.jobs.drop(asked)
     assert not (await bench.store.describe_job(TENANT, asked.response_id)).cancel_requested
-    async with bench.jobs.kept(taken):
+    async with bench.kept(taken):
         await bench.until_heartbeat()
     await bench.jobs.release(taken, is_over=True)
     assert not await bench.jobs.drop(asked)  # it was ended, and may have a record
@@ -307,8 +327,7 @@ async def test_takeover_that_cannot_ask_for_the_key_leaves_the_turn_to_others(be
 
 async def test_turn_without_a_key_needs_no_job_to_be_dropped(bench: Bench) -> None:
     plain = replace(accepted(), key=None)
-    async with bench.jobs.kept(plain):
-        assert await bench.jobs.drop(plain)  # without a job, no other edge can hold the turn
+    assert await bench.jobs.drop(plain)  # without a job, no other edge can hold the turn
 
 
 async def test_turn_is_open_for_its_tenant_until_it_is_over(bench: Bench) -> None:
@@ -326,3 +345,38 @@ async def test_turn_is_open_for_its_tenant_until_it_is_over(bench: Bench) -> Non
     in_background = new_response_id(RandomIds())
     await bench.store.enqueue_job(TENANT, JobDraft(in_background, queueing.QUEUE, b"{}"))
     assert not await bench.jobs.is_open(TENANT, in_background)
+
+
+STALE_AFTER_S = 10.0
+
+
+@pytest.fixture
+def loop_clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    """Replaces the clock of the event loop that StaleKey reads."""
+    clock = ManualClock()
+    loop = SimpleNamespace(time=clock.monotonic)
+    monkeypatch.setattr(turn_jobs, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+    return clock
+
+
+async def test_stale_key_is_released_only_after_its_time(bench: Bench, loop_clock: ManualClock) -> None:
+    dead = repeated(await claimed(bench))
+    first = StaleKey(bench.store, stale_after_s=STALE_AFTER_S)
+    for pause_s in (0, STALE_AFTER_S - 0.1):
+        loop_clock.advance(pause_s)
+        await first.release_if_stale(dead)
+        assert await running(bench) == dead.response_id
+    loop_clock.advance(0.1)
+    await first.release_if_stale(dead)
+    assert await running(bench) is None
+
+
+async def test_time_until_a_key_is_stale_begins_anew_for_each_first_request(
+    bench: Bench, loop_clock: ManualClock
+) -> None:
+    first = StaleKey(bench.store, stale_after_s=STALE_AFTER_S)
+    await first.release_if_stale(repeated(accepted()))
+    later = repeated(await claimed(bench))
+    loop_clock.advance(STALE_AFTER_S)
+    await first.release_if_stale(later)
+    assert await running(bench) == later.response_id

@@ -1,0 +1,160 @@
+"""The jobs of keyed turns (durable_turns.py): queueing, claiming and releasing them, and freeing stale keys.
+
+Each keyed turn has a queue of its own, so that only an edge that knows its response id, by its key, claims its job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from dataclasses import replace
+from time import perf_counter
+
+from antiphon_core.errors import AlreadyExists, AntiphonError, IdempotencyMismatch, StaleFence
+from antiphon_core.ids import Ids
+from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
+from antiphon_core.ports.store import ResponseStore
+from antiphon_edge.turns import job_payload
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.durable_turns import next_step
+from antiphon_edge.turns.leases import JobLease
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+from antiphon_edge.turns.turn_watch import Delivery
+
+log = logging.getLogger(__name__)
+
+
+class TurnJobs:
+    """Queues, claims and settles the jobs of keyed turns. One instance serves all of a process."""
+
+    def __init__(self, store: FullStore, *, ids: Ids, timing: TurnTiming = DEFAULT_TIMING) -> None:
+        self._store = store
+        self._ids = ids
+        self._timing = timing
+
+    async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
+        """Queues the job of a keyed turn, and claims it. Returns the turn with the job's lease; None if another edge
+        was faster. TooLarge: the turn does not fit into a job."""
+        draft = JobDraft(
+            accepted.response_id,
+            _queue(accepted.response_id),
+            job_payload.payload_of(accepted),
+            max_attempts=JOB_ATTEMPTS_ITEMS_MAX,
+        )
+        try:
+            with job_payload.size_errors_translated():
+                await self._store.enqueue_job(accepted.tenant, draft)
+        except AlreadyExists:
+            return None
+        claimed = await self._claim(accepted.tenant, accepted.response_id)
+        if claimed is None:
+            return None
+        held = replace(accepted, job_lease=claimed[1])
+        is_late = perf_counter() - accepted.started_s > self._timing.stale_key_s / 2
+        return await self._with_key(held) if is_late else held
+
+    async def take_over(self, repeated: RepeatedRequest) -> AcceptedTurn | None:
+        """Claims the job of a keyed turn that no edge runs. None: another edge runs it, it is over, it has no job yet,
+        or it has lost its key: an edge can take a job over whose turn was given up meanwhile."""
+        claimed = await self._claim(repeated.tenant, repeated.response_id)
+        if claimed is None:
+            return None
+        accepted = await job_payload.accepted_of(repeated.tenant, *claimed)
+        return await self._with_key(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint))
+
+    async def is_open(self, tenant: str, response_id: str) -> bool:
+        """Whether a keyed turn has a job that is queued or running."""
+        job = (await next_step(self._store, Delivery.KEYED, tenant, response_id))[1]
+        return job is not None and job.state in (JobState.QUEUED, JobState.RUNNING)
+
+    async def release(self, accepted: AcceptedTurn, *, is_over: bool) -> bool:
+        """Settles the job of a turn, if it has one: for good, or for another edge to continue the turn. False: another
+        edge has the job."""
+        if accepted.job_lease is None:
+            return True
+        try:
+            await accepted.job_lease.settle(JobOutcome.SUCCEEDED if is_over else JobOutcome.RETRY)
+        except AntiphonError as error:  # the lease expires by itself; the next holder reads the log
+            log.warning("the job of %s could not be given back: %s", accepted.response_id, error.message)
+            return not isinstance(error, StaleFence)
+        return True
+
+    async def drop(self, accepted: AcceptedTurn) -> bool:
+        """Ends the job of a turn without events. False: another edge has it, or may have it."""
+        if accepted.key is None or accepted.job_lease is not None:
+            return await self.release(accepted, is_over=True)
+        return await self._drop_unheld(accepted)
+
+    async def _drop_unheld(self, accepted: AcceptedTurn) -> bool:
+        """Ends the job of a turn for which this edge does not know whether it has one: the answer of the store was
+        lost. Only an edge that holds a job may end it, so the job is claimed first: another edge can run the turn by
+        now, and would lose its key in the middle."""
+        try:
+            claimed = await self._claim(accepted.tenant, accepted.response_id)
+            if claimed is not None:
+                return await self.release(replace(accepted, job_lease=claimed[1]), is_over=True)
+            return (await next_step(self._store, Delivery.KEYED, accepted.tenant, accepted.response_id))[1] is None
+        except AntiphonError as error:
+            log.warning("the job of %s could not be ended: %s", accepted.response_id, error.message)
+            return False
+
+    async def _with_key(self, held: AcceptedTurn) -> AcceptedTurn | None:
+        """Claims the key of a held turn again. Ends the job and returns None if the turn has lost its key, or has a
+        record: a turn that runs without its key would be generated for nothing."""
+        try:
+            has_key = await self._has_key(held)
+        except AntiphonError:
+            await self.release(held, is_over=False)
+            raise
+        if not has_key:
+            await self.release(held, is_over=True)
+        return held if has_key else None
+
+    async def _has_key(self, held: AcceptedTurn) -> bool:
+        try:
+            start = await self._store.begin_turn(held.tenant, held.key_claim)
+        except IdempotencyMismatch:
+            return False
+        return start.replay is None and start.running_response_id in (None, held.response_id)
+
+    async def _claim(self, tenant: str, response_id: str) -> tuple[Job, JobLease] | None:
+        """Claims the job of a keyed turn."""
+        queues, holder = [_queue(response_id)], f"edge-{self._ids.hex(32)}"
+
+        def claim() -> Awaitable[Job | None]:
+            return self._store.claim_job(tenant, queues, holder=holder, lease_ttl_ms=self._timing.job_lease_ms)
+
+        job = await claim()
+        return None if job is None else (job, JobLease(self._store, tenant, job, claim))
+
+
+class StaleKey:
+    """Notes, for one repeated request, since when the first request of its key has left nothing.
+
+    The edge of a first request can die before it has stored a job, a log or a record that another edge could continue.
+    The key would stay claimed until the claim expires, and requests with the key would fail until then.
+    """
+
+    def __init__(self, store: ResponseStore, *, stale_after_s: float) -> None:
+        self._store = store
+        self._stale_after_s = stale_after_s
+        self._response_id = ""
+        self._until_s = 0.0
+
+    async def release_if_stale(self, repeated: RepeatedRequest) -> None:
+        """Releases the key if its first request has left nothing for `stale_after_s`. Call it each time that nothing is
+        found. An edge that was only slow then finds the key with another request, and stores nothing."""
+        now_s = asyncio.get_running_loop().time()
+        if repeated.response_id != self._response_id:
+            self._response_id, self._until_s = repeated.response_id, now_s + self._stale_after_s
+        elif now_s >= self._until_s:
+            await self._store.abort_turn(
+                repeated.tenant, None, idempotency_key=repeated.key, response_id=repeated.response_id
+            )
+
+
+def _queue(response_id: str) -> str:
+    return f"turn.{response_id}"
