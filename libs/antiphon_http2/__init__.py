@@ -1,4 +1,4 @@
-"""gRPC over HTTP/2, for calls whose messages come token by token: docs/adr/0050-lean-http2-reader.md.
+"""gRPC over HTTP/2. README.md explains the protocol.
 
 client/            streams of calls to one server, or to all addresses of a name
 frames.py          the frame header, frames to send, errors in received ones

@@ -68,12 +68,14 @@ def data_frame_header(stream_id: int, length: int, *, is_last: bool) -> bytes:
     return FRAME_HEADER.pack(length >> 8, length & 0xFF, DATA, END_STREAM if is_last else 0, stream_id)
 
 
-def headers_frames(stream_id: int, block: bytes, frame_bytes_max: int) -> Iterator[bytes]:
-    """The frames of a request's headers. They do not end the stream, because the body follows."""
+def headers_frames(stream_id: int, block: bytes, frame_bytes_max: int, *, ends_stream: bool = False) -> Iterator[bytes]:
+    """The frames of headers or trailers."""
     pieces = [block[at : at + frame_bytes_max] for at in range(0, len(block), frame_bytes_max)]
     for number, piece in enumerate(pieces):
         flags = ["END_HEADERS"] if number == len(pieces) - 1 else []
         kind = ContinuationFrame if number else HeadersFrame
+        if ends_stream and not number:
+            flags.append("END_STREAM")
         yield kind(stream_id, piece, flags=flags).serialize()
 
 
@@ -97,6 +99,7 @@ def reset_frame(stream_id: int, code: ErrorCode) -> bytes:
     return RstStreamFrame(stream_id, int(code)).serialize()
 
 
-def goaway_frame(code: ErrorCode, message: str = "") -> bytes:
+def goaway_frame(code: ErrorCode, message: str = "", *, last_id: int = 0) -> bytes:
+    """`last_id` is the last stream of the peer that was or may be processed."""
     debug = message.encode()[:DEBUG_BYTES_MAX]
-    return GoAwayFrame(last_stream_id=0, error_code=int(code), additional_data=debug).serialize()
+    return GoAwayFrame(last_stream_id=last_id, error_code=int(code), additional_data=debug).serialize()

@@ -13,33 +13,37 @@ from typing import TypeVar
 from hpack import Decoder, Encoder, HPACKError, OversizedHeaderListError
 
 from antiphon_http2.frames import FRAME_HEADER_BYTES, ConnectionFault
-from antiphon_http2.limits import ANSWER_HEADERS_BYTES_MAX
 from antiphon_http2.statuses import ErrorCode
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+Headers = Sequence[tuple[bytes, bytes]]
 
 _TABLE_BYTES_MAX = 4_096  # HPACK's default, which is enough for the few repeated headers of calls
 _KEPT_BLOCKS_MAX = 64
 _INDEX = 0x80  # the bit of an indexed field (RFC 7541, section 6.1)
+_UPDATE, _UPDATE_MASK, _LONG_UPDATE = 0x20, 0xE0, 0x3F  # a change of the table's size (RFC 7541, section 6.3)
+_SIZE_UPDATES_MAX = 2  # RFC 7541, section 4.2: the smallest size since the last block, and the last
 _LONG_INDEX = 0xFF  # an index that continues in further bytes
 
 
 class HeaderBlock:
     """An incomplete header block, from one HEADERS frame and any number of CONTINUATION frames."""
 
-    def __init__(self, stream_id: int, *, ends_stream: bool) -> None:
+    def __init__(self, stream_id: int, *, ends_stream: bool, bytes_max: int) -> None:
         self.stream_id = stream_id
         self.ends_stream = ends_stream
         self.content = bytearray()
+        self._bytes_max = bytes_max
         self._cost_bytes = 0
 
     def add(self, piece: bytes) -> None:
         """Adds the content of a frame. ConnectionFault: the block is too large. Empty frames count as well, because a
         peer could send any number of them."""
         self._cost_bytes += FRAME_HEADER_BYTES + len(piece)
-        if self._cost_bytes > ANSWER_HEADERS_BYTES_MAX:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "A header block is too large.")
+        if self._cost_bytes > self._bytes_max:
+            text = f"A header block has more than {self._bytes_max} bytes."
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, text)
         self.content += piece
 
 
@@ -47,13 +51,15 @@ class HeaderCodec:
     """The two compression contexts of a connection. All received blocks must be decoded, in order, even unneeded
     ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, list_bytes_max: int) -> None:
+        """`list_bytes_max`: of the headers of one block, as they are counted while they are decoded: 32 bytes for each
+        field, besides its name and value (RFC 7541, section 4.1)."""
         self._encoder = Encoder()
-        self._decoder = Decoder(max_header_list_size=ANSWER_HEADERS_BYTES_MAX)
+        self._decoder = Decoder(max_header_list_size=list_bytes_max)
         self._table_bytes = _TABLE_BYTES_MAX
         self._table_bytes_least = _TABLE_BYTES_MAX
         self._encoded: dict[tuple[tuple[str, str], ...], bytes] = {}
-        self._decoded: dict[bytes, Sequence[tuple[bytes, bytes]]] = {}
+        self._decoded: dict[bytes, Headers] = {}
 
     def limit_table(self, table_bytes: int) -> None:
         """Sets the peer's limit for the encoder's table, which applies from the next block on. It is not passed to
@@ -80,7 +86,7 @@ class HeaderCodec:
         # Huffman coding saves a few bytes for each call, but takes a Python loop over all bytes.
         return self._encoder.encode(headers, huffman=False)
 
-    def decode(self, block: bytes | bytearray) -> Sequence[tuple[bytes, bytes]]:
+    def decode(self, block: bytes | bytearray) -> Headers:
         """Decodes a block. ConnectionFault: it is malformed or too large. Later blocks cannot be decoded then."""
         key = bytes(block)
         headers = self._decoded.get(key)
@@ -89,13 +95,29 @@ class HeaderCodec:
             _keep(self._decoded, key, headers, is_fixed=_is_fixed(key))
         return headers
 
-    def _decode(self, block: bytes) -> Sequence[tuple[bytes, bytes]]:
+    def _decode(self, block: bytes) -> Headers:
+        _check_size_updates(block)
         try:
             return [(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)]
         except OversizedHeaderListError as error:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, str(error)) from error
         except HPACKError as error:
             raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, str(error)) from error
+
+
+def _check_size_updates(block: bytes) -> None:
+    """ConnectionFault: more changes of the table's size precede the fields than an encoder ever needs. A block of
+    16 KiB of nothing else takes 25 ms, and counts as no field."""
+    at = 0
+    for _ in range(_SIZE_UPDATES_MAX + 1):
+        if at >= len(block) or block[at] & _UPDATE_MASK != _UPDATE:
+            return
+        if block[at] & _LONG_UPDATE == _LONG_UPDATE:  # the size continues in further bytes
+            at += 1
+            while at < len(block) and block[at] & _INDEX:
+                at += 1
+        at += 1
+    raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "A header block changes the size of the table too often.")
 
 
 def _is_fixed(block: bytes) -> bool:

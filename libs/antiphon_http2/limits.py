@@ -14,7 +14,17 @@ INTERIM_ITEMS_MAX = 32  # responses 1xx before one answer: real servers send one
 CONTROL_ITEMS_MAX = 4_096  # frames without content at once: 30 ms, and the late frames of 1,000 cancelled calls
 CONTROL_ITEMS_PER_S = 1_000  # later ones; servers send a ping in ten seconds, and the rest for what they get
 
+# ---- What one client may send to a server ----
+REQUEST_WINDOW_BYTES = 2**16 - 1  # of a call whose request nobody has asked for, such as before authentication
+REQUEST_METADATA_BYTES_MAX = 16 * 2**10  # of one call, decoded; a call with more is rejected. gRPC's own default
+REQUEST_BLOCK_BYTES_MAX = 20 * 2**10  # compressed: metadata that do not compress, and frame headers
+REQUEST_LIST_BYTES_MAX = 64 * 2**10  # decoded: 2,048 fields, 6 ms. Beyond, the connection ends
+SMALL_DATA_BYTES = 128  # a frame with less counts as one without content: honest clients send a message in one frame
+STREAMS_ITEMS_MAX = 1_024  # calls at once on one connection
+CONNECTIONS_ITEMS_MAX = 1_024  # at once, with those in the handshake
+
 # ---- What waits in this process ----
+UNSENT_ANSWERS_BYTES_MAX = 64 * 2**10  # of one call; beyond, its handler waits until the client reads
 UNREAD_ANSWERS_BYTES_MAX = 64 * 2**10  # unsent answers to pings and settings of a peer that does not read them
 BURST_BYTES = 256 * 2**10  # bodies written to a socket before its write buffer is checked
 SLICE_MESSAGES_MAX = 128  # of one stream, delivered in one iteration of the event loop

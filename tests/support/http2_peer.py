@@ -1,4 +1,4 @@
-"""The server's end of an HTTP/2 connection, frame by frame and without a socket."""
+"""One end of an HTTP/2 connection, frame by frame and without a socket."""
 
 from __future__ import annotations
 
@@ -29,17 +29,22 @@ def message(content: bytes) -> bytes:
     return b"\0" + len(content).to_bytes(4, "big") + content
 
 
-class Http2Peer:
-    """A server whose methods return bytes for the client. `read` takes the bytes of the client."""
+REQUEST = ((":method", "POST"), (":scheme", "http"), (":path", "/service/Method"), (":authority", "host:1"))
+GRPC = (("te", "trailers"), ("content-type", "application/grpc"))
 
-    def __init__(self) -> None:
+
+class Http2Peer:
+    """A peer whose methods return bytes for the other end. `read` takes the bytes of the other end, which begin with
+    the preface unless `is_client`."""
+
+    def __init__(self, *, is_client: bool = False) -> None:
         self._encoder = Encoder()
         self._decoder = Decoder()
         self._unread = b""
-        self._is_begun = False
+        self._is_begun = is_client
 
     def read(self, data: bytes) -> list[Frame]:
-        """Returns all frames of the client so far. Header blocks are decoded: `frame.data` has the bytes of the
+        """Returns all frames of the other end so far. Header blocks are decoded: `frame.data` has the bytes of the
         headers."""
         self._unread += data
         if not self._is_begun:
@@ -58,6 +63,14 @@ class Http2Peer:
 
     def decode(self, block: bytes) -> dict[str, str]:
         return {str(name): str(value) for name, value in self._decoder.decode(block)}
+
+    def hello(self, settings: dict[int, int] | None = None) -> bytes:
+        """Returns how a client begins."""
+        return PREFACE + self.settings(settings)
+
+    def request(self, stream_id: int, *metadata: tuple[str, str], ends: bool = False) -> bytes:
+        """Returns the headers of a call."""
+        return self.headers(stream_id, [*REQUEST, *GRPC, *metadata], ends=ends)
 
     def settings(self, settings: dict[int, int] | None = None) -> bytes:
         return SettingsFrame(settings=settings or {}).serialize()

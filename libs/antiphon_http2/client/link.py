@@ -1,34 +1,23 @@
-"""One connection on an event loop, asyncio's or uvloop's: the socket, its timers, and backpressure in both directions.
-
-While the socket's write buffer is full, bodies of requests wait; answers to pings and settings are still written. If a
-server does not read these answers, it is not read any more once UNREAD_ANSWERS_BYTES_MAX of them wait.
-"""
+"""One connection of a client on an event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
-import sys
 from collections.abc import Callable
 from typing import cast
 
-from antiphon_http2.client.connection import Connection
+from antiphon_http2.client.connection import ClientConnection
 from antiphon_http2.client.options import Options
 from antiphon_http2.client.targets import Target
 from antiphon_http2.errors import ConnectionLost
-from antiphon_http2.keepalive import Keepalive, Step
-from antiphon_http2.limits import UNREAD_ANSWERS_BYTES_MAX
+from antiphon_http2.socket_link import SocketLink
 
 log = logging.getLogger(__name__)
 
 ALPN = "h2"
 _REFUSED_PAUSE_S = 0.01  # before a stream that the server refused is sent again
-_CLOSE_GRACE_S = 1.0  # to write the last bytes, before the connection is aborted
-# For idle connections TCP keepalive is used: servers limit HTTP/2 pings and close connections that send too many.
-_TCP_IDLE_S = 60
-_TCP_INTERVAL_S = 10
 
 
 async def connect(
@@ -50,25 +39,24 @@ async def connect(
     return link
 
 
-class Link(asyncio.Protocol):
-    """A Connection with its socket. After calls of `connection.calls`, `flush` must be called."""
+class Link(SocketLink[ClientConnection]):
+    """A ClientConnection with its socket. After calls of `connection.calls`, `flush` must be called."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, target: Target, options: Options, on_closed: Callable[[Link], None]
     ) -> None:
-        self.connection = Connection(options, loop.time)
-        self._loop = loop
+        super().__init__(
+            loop,
+            ClientConnection(options, loop.time),
+            keepalive_interval_s=options.keepalive_interval_s,
+            keepalive_timeout_s=options.keepalive_timeout_s,
+        )
         self._target = target
-        self._options = options
         self._on_closed = on_closed
-        self._transport: asyncio.Transport | None = None
-        self._keepalive = Keepalive(options.keepalive_interval_s, options.keepalive_timeout_s, loop.time())
-        self._timer: asyncio.TimerHandle | None = None  # of the keepalive, or of the close after that
         self._hold: asyncio.TimerHandle | None = None  # of the pause after a refused stream
         self._changed = asyncio.Event()  # the server's settings have arrived, or the connection is lost
         self._closed = asyncio.Event()
         self._rest: asyncio.Handle | None = None  # of messages that wait for the next iteration of the loop
-        self._full_bytes: int | None = None  # in the write buffer when it became full; None if it is not full
 
     async def open(self, tls: ssl.SSLContext | None) -> None:
         """Connects, and returns when the server has sent its settings. OSError, ConnectionLost: it failed."""
@@ -95,27 +83,17 @@ class Link(asyncio.Protocol):
         await self._closed.wait()
 
     def abort(self) -> None:
-        """Ends all calls, and closes the connection at once."""
-        self.connection.lose("The connection was given up.")
+        super().abort()
         self._changed.set()
         if self._transport is None:
             self._closed.set()
-        else:
-            self._transport.abort()
-
-    # ---- writing ----
 
     def flush(self) -> None:
-        """Writes pending data. Bodies are only written while the socket's buffer is not full."""
         self._schedule_rest()
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        while data := self.connection.data_to_send(with_bodies=self._full_bytes is None):
-            transport.write(data)
-        if self.connection.is_finished:
-            transport.close()
-            self._arm(self._loop.time() + _CLOSE_GRACE_S, transport.abort)
+        super().flush()
+
+    def _has_calls(self) -> bool:
+        return self.connection.calls.has_open
 
     def _schedule_rest(self) -> None:
         if self.connection.calls.is_behind and self._rest is None:
@@ -126,37 +104,17 @@ class Link(asyncio.Protocol):
         self.connection.calls.settle_rest()
         self.flush()
 
-    def pause_writing(self) -> None:
-        self._full_bytes = self._transport.get_write_buffer_size() if self._transport is not None else 0
-
-    def resume_writing(self) -> None:
-        self._full_bytes = None
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
-        self.flush()
-
-    def _stop_reading_if_unread(self) -> None:
-        transport = self._transport
-        if self._full_bytes is None or transport is None or transport.is_closing():
-            return
-        if transport.get_write_buffer_size() - self._full_bytes > UNREAD_ANSWERS_BYTES_MAX:
-            transport.pause_reading()
-
     # ---- asyncio.Protocol ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        if self.connection.is_closed:  # aborted while connecting
-            self._transport.abort()
-            return
         encrypted = transport.get_extra_info("ssl_object")
         if encrypted is not None and encrypted.selected_alpn_protocol() != ALPN:
             self.connection.lose("The server did not agree to speak HTTP/2 inside TLS.")
+        if self.connection.is_closed:  # aborted while connecting, too
+            self._transport = cast(asyncio.Transport, transport)
             self.abort()
             return
-        _watch_peer(transport.get_extra_info("socket"), self._options.keepalive_timeout_s)
-        self._arm(self._keepalive.due_s, self._check_alive)
-        self.flush()
+        self._connected(transport)
 
     def data_received(self, data: bytes) -> None:
         self._keepalive.heard(self._loop.time())
@@ -181,35 +139,7 @@ class Link(asyncio.Protocol):
         self._closed.set()
         self._on_closed(self)
 
-    # ---- time ----
-
-    def _check_alive(self) -> None:
-        step = self._keepalive.step(self._loop.time(), has_calls=self.connection.calls.has_open)
-        if step is Step.GIVE_UP:
-            self.connection.lose(f"Nothing came within {self._options.keepalive_timeout_s:g} s of a ping.")
-            self.abort()
-            return
-        if step is Step.PING:
-            self.connection.ping()
-            self.flush()
-        self._arm(self._keepalive.due_s, self._check_alive)
-
-    def _arm(self, due_s: float, callback: Callable[[], None]) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(due_s, callback)
-
     def _end_hold(self) -> None:
         self._hold = None
         self.connection.calls.begin_again()
         self.flush()
-
-
-def _watch_peer(connected: socket.socket, timeout_s: float) -> None:
-    """Lets the kernel detect a dead peer: by TCP keepalive on an idle connection, and by `timeout_s` without an
-    acknowledgement of sent data. Both event loops set TCP_NODELAY themselves."""
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if sys.platform == "linux":
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_IDLE_S)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _TCP_INTERVAL_S)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(timeout_s * 1000))

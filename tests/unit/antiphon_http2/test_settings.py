@@ -25,7 +25,7 @@ def test_unknclient_settings_and_those_within_limits_are_accepted() -> None:
         (SettingsFrame.INITIAL_WINDOW_SIZE, 2**31, ErrorCode.FLOW_CONTROL_ERROR),
         (SettingsFrame.MAX_FRAME_SIZE, 16_383, ErrorCode.PROTOCOL_ERROR),
         (SettingsFrame.MAX_FRAME_SIZE, 2**24, ErrorCode.PROTOCOL_ERROR),
-        (SettingsFrame.ENABLE_PUSH, 1, ErrorCode.PROTOCOL_ERROR),
+        (SettingsFrame.ENABLE_PUSH, 2, ErrorCode.PROTOCOL_ERROR),
     ],
 )
 def test_setting_beyond_its_limits_is_a_fault(setting: int, value: int, code: ErrorCode) -> None:

@@ -43,7 +43,7 @@ SANS_IO = [
     *(
         f"antiphon_http2/{path.relative_to(HTTP2)}"
         for path in sorted(HTTP2.rglob("*.py"))
-        if path.name not in ("balancing.py", "client.py", "link.py")
+        if path.name not in ("balancing.py", "call.py", "client.py", "link.py", "server.py", "socket_link.py")
     ),
     "antiphon_core/items.py",
     "antiphon_core/jsons.py",

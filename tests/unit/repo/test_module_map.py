@@ -40,6 +40,19 @@ ELSEWHERE = {
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",
     ),
+    "antiphon_http2/connection.py": (
+        "tests/unit/antiphon_http2/server/test_rfc_9113.py",
+        "what both ends share: as a server here, as a client in client/test_connection.py",
+    ),
+    "antiphon_http2/socket_link.py": ("tests/unit/antiphon_http2/client/test_link.py", "what both ends share"),
+    "antiphon_http2/server/call.py": ("tests/contract/http2/test_grpc_clients.py", "its other end is a client"),
+    "antiphon_http2/server/link.py": ("tests/contract/http2/test_grpc_clients.py", "its other end is a client"),
+    "antiphon_http2/server/server.py": ("tests/contract/http2/test_grpc_clients.py", "its other end is a client"),
+    "antiphon_http2/server/stream.py": (
+        "tests/unit/antiphon_http2/server/test_connection.py",
+        "values without behaviour",
+    ),
+    "antiphon_http2/server/tls.py": ("tests/contract/http2/test_grpc_clients.py", "its other end is a client"),
     "antiphon_http2/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",
@@ -101,6 +114,8 @@ FOREIGN = {
     "antiphon_local_triton/test_grammars.py": "model_repository/tensorrt_llm/1/grammars.py, loaded by Triton alone",
     "antiphon_local_triton/test_chatml.py": "chatml.jinja",
     "antiphon_core/rpc/test_with_grpc_testing.py": "server.py and status.py together, from a handler to its caller",
+    "antiphon_http2/server/test_rfc_9113.py": "connection.py, case by case of the RFC",
+    "antiphon_http2/server/test_floods.py": "connection.py, and what one client may make it do",
     "antiphon_translator/test_pipeline_calls.py": "pipeline.py with a model that reasons and calls tools",
     "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator continues a turn",
     "antiphon_translator/test_pipeline_logprobs.py": "pipeline.py with log probabilities, from ids to events",

@@ -13,7 +13,7 @@ from antiphon_http2.client.stream import Stream
 from antiphon_http2.errors import ConnectionLost, GrpcError
 from antiphon_http2.frames import STREAM_ID_MAX, ConnectionFault
 from antiphon_http2.header_codec import HeaderCodec
-from antiphon_http2.limits import SLICE_MESSAGES_MAX
+from antiphon_http2.limits import ANSWER_HEADERS_BYTES_MAX, SLICE_MESSAGES_MAX
 from antiphon_http2.messages import framed
 from antiphon_http2.sending import Sender
 
@@ -28,7 +28,7 @@ class Table(CallTable):
         self.out: list[bytes] = []
         self.sender = Sender()
         self.heard: list[tuple[int, object]] = []
-        super().__init__(self.out, HeaderCodec(), self.sender, Options())
+        super().__init__(self.out, HeaderCodec(ANSWER_HEADERS_BYTES_MAX), self.sender, Options())
         self.closed_reason = None
         self.streams_max = streams_max
 

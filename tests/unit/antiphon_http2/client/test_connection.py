@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.clock import ManualClock
-from antiphon_http2.client.connection import Connection
+from antiphon_http2.client.connection import ClientConnection
 from antiphon_http2.client.options import Options
 from antiphon_http2.client.requests import Request
 from antiphon_http2.client.stream import Stream
@@ -37,7 +37,7 @@ class Session:
     """A connection, its peer, and the events of each call: lists of messages, then the end."""
 
     def __init__(self, settings: dict[int, int] | None = None, *, calls: int = 0) -> None:
-        self.connection = Connection(OPTIONS, ManualClock().monotonic)
+        self.connection = ClientConnection(OPTIONS, ManualClock().monotonic)
         self.peer = Http2Peer()
         self.streams: list[Stream] = []
         self.heard: list[list[object]] = []
@@ -113,7 +113,7 @@ def test_receiver_is_called_once_per_read_with_all_messages_then_ok() -> None:
 
 
 def test_call_cannot_begin_before_the_servers_settings() -> None:
-    connection = Connection(OPTIONS, ManualClock().monotonic)
+    connection = ClientConnection(OPTIONS, ManualClock().monotonic)
     with pytest.raises(ConnectionLost):
         connection.calls.open(Request("host:1", "http", "/", b""), lambda _messages: None, lambda _end: None)
 
@@ -584,7 +584,7 @@ def test_more_than_the_connections_window_ends_the_connection() -> None:
 
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", Http2Peer().ping(), b"\0\0\0\x04\x01\0\0\0\0"])
 def test_connection_to_a_server_that_does_not_begin_with_settings_is_closed(data: bytes) -> None:
-    connection = Connection(OPTIONS, ManualClock().monotonic)
+    connection = ClientConnection(OPTIONS, ManualClock().monotonic)
     connection.receive(data)
     assert not connection.is_ready
     assert connection.is_closed

@@ -1,0 +1,15 @@
+"""The gRPC server.
+
+    server.py          GrpcServer: listens, and drains
+    call.py            ServerCall: what a handler uses
+    link.py            one connection on an event loop: socket, timers
+    tls.py             TLS between two buffers
+    connection.py      the protocol: bytes in, events; calls, bytes out; no I/O
+    stream.py          one call of a connection, with the messages that wait for its handler
+    requests.py        reads the headers of a call
+    request_reader.py  reads the messages of a call, when they are asked for
+    answers.py         the headers and trailers of an answer
+    options.py
+
+Every module but server.py, call.py and link.py is synchronous and is given the time as an argument.
+"""

@@ -1,0 +1,322 @@
+"""The server's end of a connection: bytes in, events out; calls of its methods, bytes out.
+
+The owner handles the events after each call of any method (`take_events`). Requests are received only when they are
+asked for: a call may send the window of its stream, 64 KiB, and no more until `read_on`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import NamedTuple
+
+from hyperframe.frame import GoAwayFrame, RstStreamFrame
+
+from antiphon_http2 import frames
+from antiphon_http2.connection import Connection, first_credit
+from antiphon_http2.errors import GrpcError
+from antiphon_http2.frames import PREFACE, ConnectionFault
+from antiphon_http2.header_codec import HeaderBlock, Headers
+from antiphon_http2.limits import (
+    REQUEST_BLOCK_BYTES_MAX,
+    REQUEST_LIST_BYTES_MAX,
+    REQUEST_WINDOW_BYTES,
+    SMALL_DATA_BYTES,
+)
+from antiphon_http2.messages import framed
+from antiphon_http2.server.answers import HEADERS, Fields, Status, http_answer, trailers
+from antiphon_http2.server.options import ServerOptions
+from antiphon_http2.server.requests import MalformedRequest, NotGrpc, read_head
+from antiphon_http2.server.stream import ServerStream
+from antiphon_http2.settings import server_settings
+from antiphon_http2.statuses import INTERNAL, ErrorCode
+
+_FAREWELL = b"farewell"  # the content of the ping behind the first GOAWAY
+
+
+class Happening(Enum):
+    BEGUN = auto()  # a call; its metadata have arrived
+    RECEIVED = auto()  # what the owner of a call waits for: a message, the end of the requests, or an error in them
+    SENT = auto()  # all answers of a call so far
+    ENDED = auto()  # the trailers of a call are written
+    CANCELLED = auto()  # a call, by the client or with the connection
+
+
+class Event(NamedTuple):
+    kind: Happening
+    stream: ServerStream
+
+
+class ServerConnection(Connection):
+    """The server's end of one connection. Answers wait in it until flow control and the owner let them leave."""
+
+    peer = "client"
+
+    def __init__(self, options: ServerOptions, now_s: Callable[[], float]) -> None:
+        """`now_s` is a monotonic clock."""
+        super().__init__(
+            now_s,
+            stream_window_bytes=REQUEST_WINDOW_BYTES,
+            block_bytes_max=REQUEST_BLOCK_BYTES_MAX,
+            header_list_bytes_max=REQUEST_LIST_BYTES_MAX,
+            on_empty=self._on_empty,
+        )
+        self._options = options
+        self._streams: dict[int, ServerStream] = {}
+        self._events: list[Event] = []
+        self._greeting = bytearray()  # the beginning of an incomplete preface
+        self._has_preface = False
+        self._begun_id = 0  # the last stream that the client began
+        self._final_id: int | None = None  # the last stream that is processed
+        self._out += [frames.settings_frame(server_settings(options.streams_max)), first_credit()]
+
+    # ---- for the owner ----
+
+    @property
+    def calls(self) -> int:
+        """The number of calls that have not ended."""
+        return len(self._streams)
+
+    def streams(self) -> list[ServerStream]:
+        """The calls that have not ended."""
+        return list(self._streams.values())
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no call runs or can begin any more."""
+        return self.is_closed or (self._final_id is not None and not self._streams)
+
+    def receive(self, data: bytes) -> None:
+        if not self._has_preface and not self.is_closed:
+            data = self._without_preface(data)
+        if data:
+            super().receive(data)
+
+    def take_events(self) -> list[Event]:
+        events, self._events = self._events, []
+        return events
+
+    def size(self, stream: ServerStream) -> int | None:
+        """The length of the next request; None if it is not known yet. GrpcError: it is too large, or compressed; the
+        client ended its requests within it."""
+        size = stream.requests.size()
+        if stream.is_read and len(stream.requests) and stream.requests.missing_bytes > 0:
+            raise GrpcError(INTERNAL, "The client ended its requests inside a message.")
+        return size
+
+    def take(self, stream: ServerStream) -> bytes | None:
+        """Removes and returns the next request; None if it is not complete. Raises what `size` raises."""
+        return stream.requests.take()
+
+    def read_on(self, stream: ServerStream) -> None:
+        """Lets the client send the next request, or its length if that is not known, and notes that the owner waits for
+        it. Raises what `size` raises."""
+        stream.waits = True
+        if stream.is_read or stream.is_ending:
+            return
+        missing_bytes = stream.requests.missing_bytes
+        allowed_bytes = REQUEST_WINDOW_BYTES - stream.owed_bytes
+        # Behind a request the window is opened again, half of it at least.
+        idle_bytes = REQUEST_WINDOW_BYTES // 2 if stream.requests.size() is None else 0
+        if allowed_bytes < max(missing_bytes, idle_bytes):
+            increment = max(missing_bytes, REQUEST_WINDOW_BYTES - len(stream.requests)) - allowed_bytes
+            self._out.append(frames.window_update_frame(stream.id, increment))
+            stream.owed_bytes -= increment
+
+    def send(self, stream: ServerStream, message: bytes) -> None:
+        """Sends an answer, the first one behind the headers."""
+        if not stream.has_headers:
+            stream.has_headers = True
+            self._control.earn_for_call()
+            self._send_headers(stream, HEADERS)
+        self._sender.append(stream.id, framed(message))
+
+    def unsent_bytes(self, stream: ServerStream) -> int:
+        """The bytes of answers that wait for the client."""
+        return self._sender.waiting_bytes(stream.id)
+
+    def finish(self, stream: ServerStream, status: Status) -> None:
+        """Ends a call behind its answers. No effect on a call that has ended."""
+        if stream.is_ending:
+            return
+        stream.is_ending = True
+        fields = trailers(status) if stream.has_headers else [*HEADERS, *trailers(status)]
+        self._out += self._sender.end(stream.id, lambda: self._last_frames(stream, fields))
+
+    def abort(self, stream: ServerStream, status: Status) -> None:
+        """Ends a call at once, without the answers that wait."""
+        if stream.is_ended:
+            return
+        self._sender.drop(stream.id)
+        self._sender.open(stream.id)
+        stream.is_ending = False
+        self.finish(stream, status)
+
+    def shut_down(self) -> None:
+        """Takes no more calls, and lets those end that run. The client may have begun some that have not arrived: they
+        are processed if they come before the answer to a ping (RFC 9113, section 6.8)."""
+        self._out.append(frames.goaway_frame(ErrorCode.NO_ERROR, last_id=frames.STREAM_ID_MAX))
+        self._out.append(frames.ping_frame(_FAREWELL))
+
+    # ---- frames ----
+
+    def _without_preface(self, data: bytes) -> bytes:
+        self._greeting += data[: len(PREFACE)]
+        if not PREFACE.startswith(self._greeting[: len(PREFACE)]):
+            self.lose("The client does not speak HTTP/2.")
+            return b""
+        if len(self._greeting) < len(PREFACE):
+            return b""
+        self._has_preface = True
+        rest = bytes(self._greeting[len(PREFACE) :]) + data[len(PREFACE) :]
+        self._greeting.clear()
+        return rest
+
+    @property
+    def _last_id(self) -> int:
+        return self._begun_id
+
+    def _find(self, stream_id: int) -> ServerStream | None:
+        if stream_id % 2 == 0 or stream_id > self._begun_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"A frame belongs to stream {stream_id}, which is none.")
+        return self._streams.get(stream_id)
+
+    def _takes_data(self, stream: ServerStream) -> bool:
+        if stream.is_read and not stream.is_ending:
+            self._reset(stream, ErrorCode.STREAM_CLOSED)
+        return not (stream.is_read or stream.is_ending)
+
+    def _take(self, stream: ServerStream, data: bytes, start: int, stop: int) -> None:
+        if stop - start < SMALL_DATA_BYTES:
+            self._control.charge(0)
+        if stream.is_ending:
+            return
+        stream.requests.feed(data, start, stop)
+        if stream.waits and self._has_news(stream):
+            self._tell(stream)
+
+    def _take_late(self, size: int) -> None:
+        if size < SMALL_DATA_BYTES:
+            self._control.charge(0)
+
+    def _has_news(self, stream: ServerStream) -> bool:
+        """Whether the next request is complete or malformed, or the client needs more credit to complete it."""
+        try:
+            missing_bytes = stream.requests.missing_bytes
+        except GrpcError:
+            return True
+        return missing_bytes <= 0 or missing_bytes > REQUEST_WINDOW_BYTES - stream.owed_bytes
+
+    def _tell(self, stream: ServerStream) -> None:
+        if stream.waits:
+            stream.waits = False
+            self._events.append(Event(Happening.RECEIVED, stream))
+
+    def _on_end_of_data(self, stream: ServerStream) -> None:
+        stream.is_read = True
+        self._reading.pop(stream.id, None)
+        self._tell(stream)
+
+    def _on_block(self, block: HeaderBlock, headers: Headers) -> None:
+        if block.stream_id % 2 == 0:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A client begins streams of odd numbers only.")
+        if block.stream_id > self._begun_id:
+            self._begun_id = block.stream_id
+            self._begin(block, headers)
+        elif (stream := self._streams.get(block.stream_id)) is None:
+            self._control.charge(len(block.content))
+        elif stream.is_read or not block.ends_stream:
+            self._reset(stream, ErrorCode.STREAM_CLOSED if stream.is_read else ErrorCode.PROTOCOL_ERROR)
+        else:
+            self._on_end_of_data(stream)
+
+    def _begin(self, block: HeaderBlock, headers: Headers) -> None:
+        if self._final_id is not None:
+            self._control.charge(len(block.content))
+            return
+        if len(self._streams) >= self._options.streams_max:
+            self._refuse(block, ErrorCode.REFUSED_STREAM)
+            return
+        try:
+            head = read_head(headers)
+        except MalformedRequest:
+            self._refuse(block, ErrorCode.PROTOCOL_ERROR)
+        except NotGrpc as error:
+            self._answer(block, http_answer(error.http_status))
+        except GrpcError as error:
+            self._answer(block, [*HEADERS, *trailers(Status(error.status, error.message))])
+        else:
+            self._open(ServerStream(block.stream_id, head, message_bytes_max=self._options.message_bytes_max))
+            if block.ends_stream:
+                self._on_end_of_data(self._streams[block.stream_id])
+
+    def _open(self, stream: ServerStream) -> None:
+        self._streams[stream.id] = self._reading[stream.id] = stream
+        self._sender.open(stream.id)
+        self._events.append(Event(Happening.BEGUN, stream))
+
+    def _refuse(self, block: HeaderBlock, code: ErrorCode) -> None:
+        self._control.charge(len(block.content))
+        self._out.append(frames.reset_frame(block.stream_id, code))
+
+    def _answer(self, block: HeaderBlock, fields: Fields) -> None:
+        """Ends a call that no owner gets to see."""
+        self._control.charge(len(block.content))
+        self._out += self._header_frames(block.stream_id, fields, ends_stream=True)
+        if not block.ends_stream:
+            self._out.append(frames.reset_frame(block.stream_id, ErrorCode.NO_ERROR))
+
+    def _on_reset(self, frame: RstStreamFrame) -> None:
+        if (stream := self._find(frame.stream_id)) is not None:
+            self._control.charge(0)  # once more: a call that is begun and cancelled takes as much as two other frames
+            self._cancelled(stream)
+
+    def _reset(self, stream: ServerStream, code: ErrorCode) -> None:
+        self._out.append(frames.reset_frame(stream.id, code))
+        self._cancelled(stream)
+
+    def _cancelled(self, stream: ServerStream) -> None:
+        self._forget(stream)
+        self._events.append(Event(Happening.CANCELLED, stream))
+
+    def _on_goaway(self, frame: GoAwayFrame) -> None:
+        """The client begins no more calls; those that run continue."""
+        self._final_id = self._begun_id
+
+    def _on_ping_answer(self, content: bytes) -> None:
+        if content == _FAREWELL and self._final_id is None:
+            self._final_id = self._begun_id
+            self._out.append(frames.goaway_frame(ErrorCode.NO_ERROR, last_id=self._begun_id))
+
+    def _on_lost(self, reason: str) -> None:
+        for stream in list(self._streams.values()):
+            self._cancelled(stream)
+
+    # ---- answers ----
+
+    def _send_headers(self, stream: ServerStream, fields: Fields) -> None:
+        self._out += self._header_frames(stream.id, fields, ends_stream=False)
+
+    def _header_frames(self, stream_id: int, fields: Fields, *, ends_stream: bool) -> list[bytes]:
+        block = self._codec.encode(fields)
+        return list(frames.headers_frames(stream_id, block, self._sender.frame_bytes_max, ends_stream=ends_stream))
+
+    def _on_empty(self, stream_id: int) -> None:
+        if (stream := self._streams.get(stream_id)) is not None:
+            self._events.append(Event(Happening.SENT, stream))
+
+    def _last_frames(self, stream: ServerStream, fields: Fields) -> list[bytes]:
+        """The trailers, and the end of a request that the server does not need."""
+        out = self._header_frames(stream.id, fields, ends_stream=True)
+        if not stream.is_read:
+            out.append(frames.reset_frame(stream.id, ErrorCode.NO_ERROR))
+        self._control.earn_for_call()
+        self._forget(stream)
+        self._events.append(Event(Happening.ENDED, stream))
+        return out
+
+    def _forget(self, stream: ServerStream) -> None:
+        stream.is_ended = stream.is_ending = True
+        self._streams.pop(stream.id, None)
+        self._reading.pop(stream.id, None)
+        self._sender.drop(stream.id)

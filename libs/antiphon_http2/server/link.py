@@ -1,0 +1,187 @@
+"""One connection of a server on an event loop. All that its calls send in one iteration of the loop leaves in one
+write: a system call for each answer was half of the cost of a token."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from antiphon_http2.server.answers import Status
+from antiphon_http2.server.call import Serve, ServerCall
+from antiphon_http2.server.connection import Happening, ServerConnection
+from antiphon_http2.server.options import ServerOptions
+from antiphon_http2.server.stream import ServerStream
+from antiphon_http2.server.tls import TlsFault, TlsSession
+from antiphon_http2.socket_link import SocketLink
+from antiphon_http2.statuses import UNIMPLEMENTED
+
+Route = Callable[[str], Serve | None]
+"""The handler of a method's path; None if there is none."""
+_PATH_CHARS_MAX = 200  # in messages
+
+
+class ServerLink(SocketLink[ServerConnection]):
+    """A ServerConnection with its socket. With `read_tls` the connection begins with a handshake."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        options: ServerOptions,
+        route: Route,
+        *,
+        read_tls: Callable[[], ssl.SSLContext] | None,
+        has_room: Callable[[ServerLink], bool],
+        on_closed: Callable[[ServerLink], None],
+    ) -> None:
+        """`has_room` is asked when the client has connected; `on_closed` is called for each that had room."""
+        super().__init__(
+            loop,
+            ServerConnection(options, loop.time),
+            keepalive_interval_s=options.keepalive_interval_s,
+            keepalive_timeout_s=options.keepalive_timeout_s,
+        )
+        self.peer = ""
+        self.certificate: Mapping[str, Any] = {}
+        self._options = options
+        self._route = route
+        self._read_tls = read_tls
+        self._has_room = has_room
+        self._on_closed = on_closed
+        self._tls: TlsSession | None = None
+        self._flush_handle: asyncio.Handle | None = None
+        self._ages: tuple[asyncio.TimerHandle, ...] = ()
+        self._on: Mapping[Happening, Callable[[ServerStream], None]] = {
+            Happening.BEGUN: self._begin,
+            Happening.RECEIVED: lambda stream: stream.owner.on_received(),
+            Happening.SENT: lambda stream: stream.owner.on_sent(),
+            Happening.ENDED: lambda stream: stream.owner.on_ended(),
+            Happening.CANCELLED: lambda stream: stream.owner.on_cancelled(),
+        }
+
+    def shut_down(self) -> None:
+        """Takes no more calls, and closes the connection after the last one. A connection that is not ready yet is
+        closed at once."""
+        if self.connection.is_ready:
+            self.connection.shut_down()
+            self.flush()
+        else:
+            self.abort()
+
+    def end_calls(self, status: Status) -> None:
+        """Ends all calls at once."""
+        for stream in self.connection.streams():
+            stream.owner.abort(status)
+        self.flush()
+
+    def abort(self) -> None:
+        super().abort()
+        self._handle_events()
+
+    def flush_soon(self) -> None:
+        """Writes pending data at the end of this iteration of the loop."""
+        if self._flush_handle is None:
+            self._flush_handle = self._loop.call_soon(self._flush_now)
+
+    def flush(self) -> None:
+        if self._tls is None or self._tls.is_secured:
+            super().flush()
+        self._handle_events()
+
+    def _write(self, transport: asyncio.Transport, data: bytes) -> None:
+        if self._tls is not None:
+            self._tls.send(data)
+            data = self._tls.take()
+        transport.write(data)
+
+    def _flush_now(self) -> None:
+        self._flush_handle = None
+        self.flush()
+
+    def _has_calls(self) -> bool:
+        return self.connection.calls > 0
+
+    # ---- asyncio.Protocol ----
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not self._has_room(self):
+            self._on_closed = _ignore
+            cast(asyncio.Transport, transport).abort()
+            return
+        self.peer = _peer_text(transport.get_extra_info("peername"))
+        if self._read_tls is not None:
+            self._tls = TlsSession(self._read_tls())
+        self._connected(transport)
+        now_s, options = self._loop.time(), self._options
+        self._arm(now_s + options.handshake_timeout_s, self.abort)  # until the client's settings have arrived
+        self._ages = (
+            self._loop.call_at(now_s + options.age_s, self.shut_down),
+            self._loop.call_at(now_s + options.age_s + options.age_grace_s, self.abort),
+        )
+
+    def data_received(self, data: bytes) -> None:
+        self._keepalive.heard(self._loop.time())
+        if self._tls is not None:
+            data = self._decrypted(self._tls, data)
+        connection, was_ready = self.connection, self.connection.is_ready
+        connection.receive(data)
+        if connection.is_ready and not was_ready:
+            self._arm(self._keepalive.due_s, self._check_alive)
+        self._handle_events()
+        self.flush_soon()
+        self._stop_reading_if_unread()
+
+    def _decrypted(self, tls: TlsSession, data: bytes) -> bytes:
+        """Decrypts what was read, and continues the handshake. A fault in it is the client's, and says nothing that
+        this side can mend."""
+        was_secured = tls.is_secured
+        try:
+            plain = tls.receive(data)
+        except TlsFault:
+            plain = b""
+            self.connection.lose("The TLS connection failed.")
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(tls.take())
+        if tls.is_secured and not was_secured:
+            self.certificate = tls.certificate
+            if not tls.speaks_http2:
+                self.connection.lose("The client did not agree to speak HTTP/2 inside TLS.")
+        if self.connection.is_closed and self._transport is not None:
+            self._transport.close()
+        return plain
+
+    def connection_lost(self, error: Exception | None) -> None:
+        for timer in (self._timer, self._flush_handle, *self._ages):
+            if timer is not None:
+                timer.cancel()
+        self.connection.lose(f"The connection was lost: {error}" if error else "The client closed the connection.")
+        self._handle_events()
+        self._on_closed(self)
+
+    # ---- events ----
+
+    def _handle_events(self) -> None:
+        while events := self.connection.take_events():
+            for kind, stream in events:
+                self._on[kind](stream)
+
+    def _begin(self, stream: ServerStream) -> None:
+        call = stream.owner = ServerCall(self, stream, self._loop)
+        serve = self._route(call.path)
+        if serve is None:
+            call.finish(Status(UNIMPLEMENTED, f"There is no method {call.path[:_PATH_CHARS_MAX]}."))
+        else:
+            call.begin(serve)
+
+
+def _ignore(_link: ServerLink) -> None:
+    """The end of a connection that was not counted."""
+
+
+def _peer_text(address: Any) -> str:
+    """The address of a peer, in gRPC's form."""
+    if not isinstance(address, tuple):
+        return "unknown:"
+    host, port = address[:2]
+    return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"

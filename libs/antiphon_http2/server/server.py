@@ -1,0 +1,98 @@
+"""The gRPC server: it listens, counts its connections, and drains.
+
+async def serve(call: ServerCall) -> None:
+    if await call.next_size() is not None:
+        call.send(await call.receive())
+
+server = GrpcServer({"/package.Service/Method": serve}.get)
+port = await server.listen("127.0.0.1", 0)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+
+from antiphon_http2.server.answers import Status
+from antiphon_http2.server.link import Route, ServerLink
+from antiphon_http2.server.options import ServerOptions
+from antiphon_http2.statuses import UNAVAILABLE
+
+DEFAULT_OPTIONS = ServerOptions()
+_STOPPING = Status(UNAVAILABLE, "The server is stopping.")
+_LAST_BYTES_S = 1.0  # for clients to read the ends of their calls, after the grace of a drain
+
+
+class GrpcServer:
+    """A server for one event loop. `route` returns the handler of a method's path. `read_tls` returns the context for
+    each new connection, so that changed certificates are used at once."""
+
+    def __init__(
+        self,
+        route: Route,
+        *,
+        read_tls: Callable[[], ssl.SSLContext] | None = None,
+        options: ServerOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        self._route = route
+        self._read_tls = read_tls
+        self._options = options
+        self._listener: asyncio.Server | None = None
+        self._links: set[ServerLink] = set()
+        self._closed = asyncio.Event()  # set and replaced when a connection has ended
+
+    async def listen(self, host: str, port: int, *, shares_port: bool = False) -> int:
+        """Listens and serves. With `shares_port` other processes of this user may listen on the same port. Returns the
+        port, which the system chooses for port 0. OSError: it cannot listen."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            lambda: self._link(loop), host, port, reuse_port=shares_port or None, backlog=self._options.connections_max
+        )
+        bound: int = self._listener.sockets[0].getsockname()[1]
+        return bound
+
+    async def drain(self, grace_s: float) -> None:
+        """Takes no more calls, waits up to `grace_s` for those that run, and ends the others."""
+        if self._listener is not None:
+            self._listener.close()
+        for link in tuple(self._links):
+            link.shut_down()
+        if not await self._wait_until_closed(grace_s):
+            for link in tuple(self._links):
+                link.end_calls(_STOPPING)
+            await self._wait_until_closed(_LAST_BYTES_S)
+        for link in tuple(self._links):
+            link.abort()
+        await self._wait_until_closed(_LAST_BYTES_S)
+
+    def _link(self, loop: asyncio.AbstractEventLoop) -> ServerLink:
+        return ServerLink(
+            loop,
+            self._options,
+            self._route,
+            read_tls=self._read_tls,
+            has_room=self._take,
+            on_closed=self._drop,
+        )
+
+    def _take(self, link: ServerLink) -> bool:
+        has_room = len(self._links) < self._options.connections_max
+        if has_room:
+            self._links.add(link)
+        return has_room
+
+    def _drop(self, link: ServerLink) -> None:
+        self._links.discard(link)
+        closed, self._closed = self._closed, asyncio.Event()
+        closed.set()
+
+    async def _wait_until_closed(self, timeout_s: float) -> bool:
+        """Waits until all connections are closed. Returns whether they are."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._links:
+                    await self._closed.wait()
+        except TimeoutError:
+            return False
+        return True
