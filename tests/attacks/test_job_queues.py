@@ -11,8 +11,8 @@ import pytest
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import JobDraft, JobState
 from antiphon_core.ports.store import Status
+from antiphon_core.retrying import RetryPolicy
 from antiphon_edge.background import queueing
-from antiphon_edge.turns.store_retry import RetryPolicy
 from tests.support.background import TIMING, Bench, KillableWorker, bench, hasten
 from tests.support.fixed_text_model import FixedTextEngine
 from tests.support.waiting import until

@@ -15,9 +15,9 @@ import psycopg
 import pytest
 
 from antiphon_core.clock import SystemClock
+from antiphon_core.retrying import STORE, Retry, RetryPolicy
 from antiphon_edge import server
-from antiphon_edge.turns.store_retry import RetryPolicy
-from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_edge.turns.retrying_store import retrying
 from antiphon_store.client import StoreClient
 from tests.support.http import Answer, Http, RetryingHttp
 from tests.support.in_process import running
@@ -117,7 +117,7 @@ class System:
 @pytest.fixture
 async def system(medium: Medium, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[System]:
     """The turn that fills the store waits for room for two seconds, and so for longer than a report of room counts."""
-    monkeypatch.setattr(server, "TurnTiming", partial(TurnTiming, commit_retry=RetryPolicy(for_s=2.0)))
+    monkeypatch.setattr(server, "retrying", partial(retrying, policies={**STORE, Retry.KEEP: RetryPolicy(for_s=2.0)}))
     sayer = Sayer("Hello there.")
     with serve("store", f"--store-url={medium.url}", prefix=medium.prefix) as (_, address):
         async with (

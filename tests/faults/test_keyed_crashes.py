@@ -21,7 +21,6 @@ from antiphon_core.errors import LogNotFound, StoreUnavailable
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.request.body import CreateRequest
-from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.registry import row_backend
@@ -32,8 +31,7 @@ from tests.support.turn_streams import sent
 from tests.support.waiting import WAIT_MAX_S
 
 TENANT = "t"
-BRIEF = RetryPolicy(for_s=0.0)
-TIMING = TurnTiming(linger_s=0, silence_s=0.02, append_retry=BRIEF, commit_retry=BRIEF, stale_key_s=0.2)
+TIMING = TurnTiming(linger_s=0, silence_s=0.02, stale_key_s=0.2)
 CALLS = 12
 """Calls of the store in the turn below, at least."""
 PAUSE_AT = 2

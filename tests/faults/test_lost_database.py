@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import pytest
 
 from antiphon_core.clock import SystemClock
-from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
 from tests.support.http import Http
 from tests.support.in_process import running
@@ -45,8 +44,7 @@ async def system() -> AsyncIterator[System]:
         way = life.enter_context(relay(f"127.0.0.1:{database.port}"))
         urls = [database.url.replace(f"127.0.0.1:{database.port}", way.endpoint), database.url]
         endpoints = [life.enter_context(serve("store", f"--store-url={url}"))[1] for url in urls]
-        wait_s = EdgeSettings().restart_wait_s
-        store = await life.enter_async_context(StoreClient("ipv4:" + ",".join(endpoints), wait_s=wait_s))
+        store = await life.enter_async_context(StoreClient("ipv4:" + ",".join(endpoints)))
         translator = losable(Sayer("Hello there."), SystemClock())
         edge = await life.enter_async_context(running(translator=translator, store=store))
         yield System(edge.http, way)

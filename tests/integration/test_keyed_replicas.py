@@ -18,9 +18,11 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_core.ports.full_store import FullStore
+from antiphon_core.retrying import STORE as POLICIES
+from antiphon_core.retrying import Retry, RetryPolicy
 from antiphon_edge import server
-from antiphon_edge.turns.store_retry import RetryPolicy
-from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
+from antiphon_edge.turns.retrying_store import retrying
+from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.client import StoreClient
@@ -91,7 +93,7 @@ async def replicas(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Replicas]:
     """Each edge has its own connection to one store server."""
-    monkeypatch.setattr(server, "TurnTiming", partial(TurnTiming, commit_retry=AWAY, append_retry=AWAY))
+    monkeypatch.setattr(server, "retrying", partial(retrying, policies={**POLICIES, Retry.KEEP: AWAY}))
     made = Replicas()
     async with AsyncExitStack() as life:
         endpoint = await life.enter_async_context(store_endpoint(backends(request.param, tmp_path, made.clock)))

@@ -21,6 +21,7 @@ from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import UNFINISHED, Record, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.retrying import RetryPolicy
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.background import Background
@@ -31,7 +32,6 @@ from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns import job_payload, log_follower, log_state
 from antiphon_edge.turns.leases import JobLease, RenewalPace
-from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import TurnTiming
@@ -54,9 +54,8 @@ TIMING = TurnTiming(
     job_pace=PACE,
     cancel_pace=PACE,
     cancel_timeout_s=WAIT_MAX_S,
-    commit_retry=RetryPolicy(for_s=0),
     engine_retry=RetryPolicy(for_s=0.05, first_s=0.01, most_s=0.01),
-    look_again=RetryPolicy(for_s=WAIT_MAX_S, first_s=0.005, most_s=0.005),
+    look_again=RetryPolicy(first_s=0.005, most_s=0.005),
     linger_s=0,
     watch_s=0.02,
 )

@@ -18,7 +18,6 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import TurnTiming
@@ -33,7 +32,6 @@ from tests.support.translators import ScriptedTranslator
 TENANT = "t"
 TIMING = TurnTiming(linger_s=0)
 FAST = RenewalPace(every_s=0.01, retry_s=0.01)
-WITHOUT_RETRIES = TurnTiming(linger_s=0, append_retry=RetryPolicy(for_s=0), commit_retry=RetryPolicy(for_s=0))
 SAID = ("<think>", "Hm.", "</think>", "Hello there.")
 
 

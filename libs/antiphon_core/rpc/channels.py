@@ -26,7 +26,7 @@ import orjson
 from grpc_health.v1 import health_pb2_grpc
 
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
-from antiphon_core.rpc.services import Api, Repeat
+from antiphon_core.rpc.services import Api
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,6 @@ connections."""
 _RETIRED_GRACE_S = 3_600.0  # longer than any call, as that of the server for old connections
 # Channels with different options share no connection. gRPC ignores an option that it does not know.
 _NUMBER = "antiphon.number"
-_REPEATED = (Repeat.ALWAYS, Repeat.NAMED, Repeat.ITEMS)
 
 
 class Channel:
@@ -154,31 +153,14 @@ class Channels:
 
 
 def options(api: Api, *, checks_health: bool) -> list[tuple[str, Any]]:
-    """The options of a channel. The health that counts is that of services that need no room, since a full server
-    still reads and deletes."""
-    # After a lost connection gRPC sends again by itself what every tenant can repeat (services.Repeat).
-    repeatable = [method for method in api.methods.values() if method.row.repeat in _REPEATED]
-    service_config: dict[str, Any] = {
-        "loadBalancingConfig": [{"round_robin": {}}],
-        "methodConfig": [
-            {
-                "name": [{"service": method.service, "method": method.name} for method in repeatable],
-                "retryPolicy": {
-                    "maxAttempts": 3,
-                    "initialBackoff": "0.05s",
-                    "maxBackoff": "0.2s",
-                    "backoffMultiplier": 2,
-                    "retryableStatusCodes": ["UNAVAILABLE"],
-                },
-            }
-        ],
-        "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
-    }
+    """The options of a channel. It has no retry policy, but sends a request again that its server has not accepted
+    (retrying.py). The health that counts is that of services that need no room, since a full server still reads and
+    deletes."""
+    service_config: dict[str, Any] = {"loadBalancingConfig": [{"round_robin": {}}]}
     if checks_health:
         service_config["healthCheckConfig"] = {"serviceName": api.name}
     return [
         ("grpc.service_config", orjson.dumps(service_config).decode()),
-        ("grpc.enable_retries", 1),
         ("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX),
         ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
         ("grpc.keepalive_time_ms", 30_000),

@@ -13,7 +13,6 @@ from grpc_health.v1 import health_pb2
 
 from antiphon_core.errors import AntiphonError, Unavailable
 from antiphon_core.flow import Flow
-from antiphon_core.rpc.absence import Absence
 from antiphon_core.rpc.addresses import stays_here
 from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
@@ -34,19 +33,12 @@ UNANSWERED_S = 0.5
 """A server that has not answered a health check for so long is connected anew. It answers at once, without work."""
 
 
-class PeerSilent(Exception):
-    """The other side of a stream fell silent."""
-
-    def __init__(self, silence_s: float) -> None:
-        super().__init__(f"Nothing came for {silence_s:g} s.")
-
-
 class RpcClient:
     """Calls the services of one API. Must be made and used inside a running event loop, and closed.
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over everything the name resolves
-    to. `unavailable` is raised when the service cannot be reached. Calls that can be repeated are tried again for the
-    first `wait_s` of its absence, so that a restart is not noticed. SettingsError: a file of `credentials` will not do.
+    to. `unavailable` is raised when the service cannot be reached. Each call is one attempt (retrying.py).
+    SettingsError: a file of `credentials` will not do.
     """
 
     def __init__(
@@ -56,11 +48,9 @@ class RpcClient:
         *,
         unavailable: type[Unavailable],
         credentials: ClientCredentials = ANONYMOUS,
-        wait_s: float = 0.0,
     ) -> None:
         self._api = api
         self._unavailable = unavailable
-        self._absence = Absence(wait_s)
         self._token = credentials.open_token()
         tls = credentials.open_tls()
         if tls is None and self._token is not None and not stays_here(endpoint):
@@ -87,21 +77,14 @@ class RpcClient:
         """The answer of a unary RPC. AntiphonError: what the service raised, or why it could not be asked."""
         method = self._api.methods[name]
         with MadeCall(method) as made:
-            while True:
-                try:
-                    data = await self._answer(method, request, tenant, timeout_s)
-                except AntiphonError as fault:
-                    pause_s = self._pause_after(fault, method, tenant)
-                    if pause_s is None:
-                        made.failed(fault)
-                        raise
-                else:
-                    self._absence.is_over()
-                    return decode_answer(method.response, data)
-                await asyncio.sleep(pause_s)
+            try:
+                return decode_answer(method.response, await self._answer(method, request, tenant, timeout_s))
+            except AntiphonError as fault:
+                made.failed(fault)
+                raise
 
     async def _answer(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> bytes:
-        """The bytes of the answer to one attempt at a unary RPC. Raises like `call`."""
+        """The bytes of the answer to a unary RPC. Raises like `call`."""
         try:
             data: bytes = await self._start(method, request, tenant, timeout_s)
         except grpc.aio.AioRpcError as error:
@@ -122,34 +105,22 @@ class RpcClient:
         silence_s: float = 0.0,
         flow: Flow | None = None,
     ) -> AsyncGenerator[Any, None]:
-        """The answers of a streaming RPC. Closing the generator cancels the RPC. An RPC that failed before its first
-        answer is tried again like a unary one. PeerSilent: nothing came for `silence_s`, while `flow` was open."""
+        """The answers of a streaming RPC. Closing the generator cancels the RPC. Raises as `call`, and `unavailable` if
+        nothing came for `silence_s`, while `flow` was open."""
         method = self._api.methods[name]
-        has_begun = False
         with MadeCall(method) as made:
-            while True:
-                rpc = self._start(method, request, tenant, timeout_s)
-                try:
-                    async with aclosing(self._read(rpc, silence_s, flow)) as answers:
-                        async for data in answers:
-                            if data and not has_begun:  # a heartbeat is empty
-                                has_begun = True
-                                self._absence.is_over()
-                            made.step_out()
-                            yield decode_answer(method.response, data)
-                    return
-                except PeerSilent as error:
-                    made.failed(self._unavailable(str(error)))
-                    raise
-                except AntiphonError as fault:
-                    pause_s = self._pause_after(fault, method, tenant)
-                    if pause_s is None or has_begun:
-                        made.failed(fault)
-                        raise
-                await asyncio.sleep(pause_s)
+            rpc = self._start(method, request, tenant, timeout_s)
+            try:
+                async with aclosing(self._read(rpc, silence_s, flow)) as answers:
+                    async for data in answers:
+                        made.step_out()
+                        yield decode_answer(method.response, data)
+            except AntiphonError as fault:
+                made.failed(fault)
+                raise
 
     async def _read(self, rpc: Any, silence_s: float, flow: Flow | None) -> AsyncGenerator[bytes, None]:
-        """Reads one attempt at a streaming RPC. Raises like `stream`."""
+        """Reads a streaming RPC. Raises like `stream`."""
         watch = SilenceWatch(silence_s, rpc.cancel)
         try:
             with watch.running(flow):
@@ -158,21 +129,16 @@ class RpcClient:
                     yield data
         except grpc.aio.AioRpcError as error:
             if watch.has_expired:
-                raise PeerSilent(silence_s) from error
+                raise self._silent(silence_s) from error
             raise from_rpc_error(error, self._unavailable) from error
         except asyncio.CancelledError:
             if _is_task_cancelled():
                 raise
             if watch.has_expired:
-                raise PeerSilent(silence_s) from None
+                raise self._silent(silence_s) from None
             raise self._closed() from None
         finally:
             rpc.cancel()
-
-    def _pause_after(self, fault: AntiphonError, method: Method, tenant: str) -> float | None:
-        """The pause before a call that failed is tried again; None: it is not."""
-        pause_s = self._absence.pause_after(fault, asyncio.get_running_loop().time())
-        return pause_s if method.row.is_sent_again(tenant) else None
 
     async def ready(self) -> None:
         """Returns when all services report SERVING. Otherwise raises the fault that a server reports, such as one that
@@ -199,7 +165,6 @@ class RpcClient:
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
             reported = fault_in(await check.trailing_metadata(), self._unavailable)
             raise reported or self._unavailable(f"{service} reports that it is not ready.")
-        self._absence.is_over()
 
     def _start(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> Any:
         metadata = call_metadata(tenant, self._token)
@@ -209,6 +174,9 @@ class RpcClient:
             return call(encode_request(method.request, request), timeout=timeout, metadata=metadata)
         except grpc.aio.UsageError as error:
             raise self._closed() from error
+
+    def _silent(self, silence_s: float) -> Unavailable:
+        return self._unavailable(f"Nothing came for {silence_s:g} s.", away=True)
 
     def _closed(self) -> Unavailable:
         return self._unavailable("The call was cancelled because its channel was closed.")

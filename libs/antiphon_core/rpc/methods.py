@@ -1,7 +1,7 @@
 """The table of methods: one row for each RPC of each service.
 
 Names and messages come from the descriptors. A row adds the method of the port that the RPC calls, the roles that may
-call it, its deadline and whether it can be repeated. The table drives servers, clients, metrics and tests
+call it, its deadline, and how it is repeated. The table drives servers, clients, metrics and tests
 (docs/adr/0072-two-store-apis-and-one-table.md).
 """
 
@@ -19,6 +19,7 @@ from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.retention import Retention
 from antiphon_core.ports.store import ResponseStore as Store
 from antiphon_core.ports.translator import Translator
+from antiphon_core.retrying import Retry
 from antiphon_core.rpc.roles import Role, Roles
 from antiphon_core.rpc.services import Api, Repeat, Row, make_service
 from antiphon_protos.google_proto_descriptor_pool import default_google_proto_descriptor_pool as _pool
@@ -52,10 +53,10 @@ _PUBLIC: dict[str, tuple[Row, ...]] = {
         Row("ListLeaves", Lineage.leaves, _READ, _SCAN_S),
     ),
     "Sessions": (
-        Row("AcquireSession", Store.acquire_session, _WRITE, _WAIT_S),
-        Row("TryAcquireSession", Store.acquire_session, _WRITE, _POINT_S),
-        Row("RenewSession", Store.renew_session, _WRITE, _POINT_S),
-        Row("ReleaseSession", Store.release_session, _WRITE, _POINT_S),
+        Row("AcquireSession", Store.acquire_session, _WRITE, _WAIT_S, fails_fast=False),
+        Row("TryAcquireSession", Store.acquire_session, _WRITE, _POINT_S, fails_fast=False),
+        Row("RenewSession", Store.renew_session, _WRITE, _POINT_S, retry=Retry.ONCE),
+        Row("ReleaseSession", Store.release_session, _WRITE, _POINT_S, fails_fast=False),
         Row("DescribeSession", Store.describe_session, _READ | _OPERATE, _POINT_S),
     ),
     "Conversations": (
@@ -72,20 +73,20 @@ _PUBLIC: dict[str, tuple[Row, ...]] = {
 
 _INTERNAL: dict[str, tuple[Row, ...]] = {
     "Turns": (
-        Row("BeginTurn", Store.begin_turn, _TURN, _WAIT_S),
-        Row("CommitTurn", Store.commit_turn, _TURN, _POINT_S),
-        Row("AbortTurn", Store.abort_turn, _TURN, _POINT_S),
+        Row("BeginTurn", Store.begin_turn, _TURN, _WAIT_S, fails_fast=False),
+        Row("CommitTurn", Store.commit_turn, _TURN, _POINT_S, retry=Retry.KEEP),
+        Row("AbortTurn", Store.abort_turn, _TURN, _POINT_S, fails_fast=False),
     ),
     "EventLogs": (
-        Row("AppendEvents", EventLogs.append_events, _TURN, _POINT_S),
-        Row("AppendToLogs", EventLogs.append_events, _TURN, _POINT_S),
+        Row("AppendEvents", EventLogs.append_events, _TURN, _POINT_S, retry=Retry.KEEP),
+        Row("AppendToLogs", EventLogs.append_events, _TURN, _POINT_S, retry=Retry.KEEP),
         Row("ReadEvents", EventLogs.read_events, _TURN, None, is_checked_again=True),
     ),
     "Jobs": (
         Row("EnqueueJob", Jobs.enqueue_job, _TURN, _POINT_S),
-        Row("ClaimJob", Jobs.claim_job, _TURN, _WAIT_S, Repeat.HELD),
-        Row("HeartbeatJob", Jobs.heartbeat_job, _TURN, _POINT_S),
-        Row("SettleJob", Jobs.settle_job, _TURN, _POINT_S),
+        Row("ClaimJob", Jobs.claim_job, _TURN, _WAIT_S, Repeat.HELD, fails_fast=False),
+        Row("HeartbeatJob", Jobs.heartbeat_job, _TURN, _POINT_S, retry=Retry.ONCE, fails_fast=False),
+        Row("SettleJob", Jobs.settle_job, _TURN, _POINT_S, fails_fast=False),
         Row("CancelJob", Jobs.cancel_job, _TURN | _OPERATE, _POINT_S),
         Row("DescribeJob", Jobs.describe_job, _TURN | _OPERATE, _POINT_S),
     ),
@@ -95,7 +96,7 @@ _INTERNAL: dict[str, tuple[Row, ...]] = {
         Row("ListPrompts", Prompts.list_prompts, _TURN, _SCAN_S),
         Row("DeletePrompt", Prompts.delete_prompt, _TURN, _POINT_S),
     ),
-    "Quotas": (Row("TakeQuota", Quotas.take_quota, _TURN, _POINT_S, Repeat.KEYED),),
+    "Quotas": (Row("TakeQuota", Quotas.take_quota, _TURN, _POINT_S, Repeat.KEYED, fails_fast=False),),
     "Retention": (Row("Sweep", Retention.sweep, _OPERATE, _SCAN_S),),
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from antiphon_core.ports.jobs import DISPATCH_TENANT
+from antiphon_core.retrying import Retry
 from antiphon_core.rpc.message_types import MessageType, message_type
 from antiphon_core.rpc.roles import Roles
 
@@ -22,8 +23,8 @@ class Repeat(StrEnum):
     in the .proto files."""
 
     ALWAYS = "Repeatable."
-    NAMED = "Repeatable with an id of the caller's."  # Antiphon's own clients always send an id
-    ITEMS = "Repeatable with a key, or with ids of the caller's in all items."  # Antiphon's own client sends either
+    NAMED = "Repeatable with an id of the caller's."  # edges always send an id
+    ITEMS = "Repeatable with a key, or with ids of the caller's in all items."  # edges name all items
     KEYED = "Repeatable with a key."
     HELD = "Repeatable, except for the tenant `antiphon.dispatch`."  # there each claim returns another tenant's job
 
@@ -31,18 +32,22 @@ class Repeat(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Row:
     """The row of one RPC: the method of the port that it calls, the roles that may call it (one of them is enough), the
-    default deadline of clients (None for streams of any length), whether it is repeatable, and whether it is a stream
-    whose caller is authenticated again while it runs."""
+    default deadline of clients (None for streams of any length), whether it is repeatable, and by which policy; whether
+    a caller that waits gets an error within a second if the server shows no sign of life (`fails_fast`: calls that may
+    wait for a lease or a job do not, nor do those that give something back); and whether it is a stream whose caller is
+    authenticated again while it runs."""
 
     name: str
     port: Callable[..., Any]
     roles: Roles
     deadline_s: float | None
     repeat: Repeat = Repeat.ALWAYS
+    retry: Retry = Retry.CALL
+    fails_fast: bool = True
     is_checked_again: bool = False
 
     def is_sent_again(self, tenant: str) -> bool:
-        """Whether clients retry a request of this tenant by themselves when the connection is lost."""
+        """Whether a request of this tenant may be repeated."""
         return self.repeat is not Repeat.KEYED and not (self.repeat is Repeat.HELD and tenant == DISPATCH_TENANT)
 
 

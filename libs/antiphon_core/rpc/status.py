@@ -163,7 +163,7 @@ def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailabl
 
 
 def _log_unreachable(service: str, details: str) -> None:
-    """Logs the details, which callers are not told: addresses. While a service is away, each waiting call fails ten
-    times a second (Absence)."""
+    """Logs the details, which callers are not told: addresses. While a service is away, each waiting call fails several
+    times a second (retrying.py)."""
     if count := _UNREACHABLE[service].count(monotonic()):
         log.warning("the %s cannot be reached: %s (failures since the last such line: %d)", service, details, count)

@@ -322,7 +322,7 @@ RPC_SERVER = histogram(
 )
 RPC_CLIENT = histogram(
     "antiphon_rpc_client_duration_seconds",
-    "Time of a unary RPC at its caller, retries included.",
+    "Time of one attempt at a unary RPC, at its caller.",
     targets=TURNS,
     labels=("service", "method", "code"),
     buckets=RPC_S,

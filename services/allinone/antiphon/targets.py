@@ -92,7 +92,7 @@ class Process:
             from antiphon_store.client import StoreClient
 
             credentials = settings.credentials_for("store")
-            return StoreClient(settings.store, credentials=credentials, wait_s=settings.restart_wait_s)
+            return StoreClient(settings.store, credentials=credentials)
         if self.store is None:
             raise _missing("store", settings)
         return self.store.service

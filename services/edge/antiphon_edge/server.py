@@ -53,8 +53,9 @@ from antiphon_edge.routes.service import ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.turns.fail_fast_store import fail_fast
 from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.retrying_store import retrying
+from antiphon_edge.turns.store_watch import fail_fast
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.websocket.routes import SocketRoutes
@@ -91,6 +92,7 @@ class EdgeServer:
         self._shares_port = shares_port
         self._settings = settings
         self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
+        store = retrying(store, restart_wait_s=settings.restart_wait_s)
         self._clock = clock
         self._drain_time = drain_time or DrainTime(clock)
         self._requests = RequestsInProgress()

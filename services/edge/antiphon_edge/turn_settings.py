@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from antiphon_core.config import ENV_PREFIX, SettingsError
 from antiphon_core.limits import SILENCE_MS_MAX, SILENCE_MS_MIN
+from antiphon_core.retrying import RESTART_WAIT_S
 from antiphon_core.rpc.credentials import ClientCredentials
 
 SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
@@ -80,7 +81,7 @@ class TurnSettings:
         },
     )
     restart_wait_s: float = field(
-        default=10.0,
+        default=RESTART_WAIT_S,
         metadata={
             "doc": "Seconds for which calls wait for a store or translator that cannot be reached: as long as a "
             "restart takes. Calls to one that has been away for longer, or is connected and silent, fail as "

@@ -16,12 +16,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest, StoreUnavailable
-from antiphon_core.ids import UNIQUE_DIGITS, RandomIds, new_conversation_id, new_fork_id
-from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.event_logs import EventAppend, EventLogs
 from antiphon_core.ports.jobs import Jobs
-from antiphon_core.ports.lineage import ForkSource, LineageStore
+from antiphon_core.ports.lineage import LineageStore
 from antiphon_core.ports.prompts import PromptStore
 from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.retention import Retention
@@ -31,25 +29,19 @@ from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_store.append_queue import AppendQueue
 from antiphon_store.calls import OPERATION_OF, OPERATIONS, work_bytes_of
-from antiphon_store.rules.contents import have_ids
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
-_IDS = RandomIds()
-
 
 def _call(
     port: Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Result]],
-    choose_id: Callable[[dict[str, Any]], None] = lambda _named: None,
 ) -> Callable[Concatenate[StoreClient, _Parameters], Coroutine[Any, Any, _Result]]:
-    """Makes the client method that sends `port` as a unary RPC. `choose_id` adds an id to the arguments before the call
-    is sent: the channel may send a call twice, and both times the id must be the same."""
+    """Makes the client method that sends `port` as a unary RPC."""
     operation = OPERATION_OF[port]
 
     async def call(self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         named = operation.bind(args, kwargs)
-        choose_id(named)
         try:
             answer = await self._rpc.call(operation.rpc, operation.request(named), tenant=named["tenant"])
         except InvalidRequest as error:
@@ -78,31 +70,19 @@ def _stream(
     return stream
 
 
-def _choose_session_id(named: dict[str, Any]) -> None:
-    source: ForkSource = named["source"]
-    if named["new_session_id"] is None:
-        named["new_session_id"] = new_fork_id(_IDS, relative=source.up_to_response_id or source.session_id or "")
-
-
-def _choose_conversation_id(named: dict[str, Any]) -> None:
-    if named["conversation_id"] is None:
-        named["conversation_id"] = new_conversation_id(_IDS)
-
-
 class StoreClient:
     """Implements `antiphon_core.ports.full_store.FullStore` and `Retention`. Make and use it inside a running event
     loop, and close it.
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over all replicas. Every call raises
     StoreUnavailable when the store cannot be reached and Timeout when it does not answer in time; a write may have
-    happened then, and can be sent again as it is. With `wait_s` the calls do that themselves, for the first `wait_s` of
-    an absence of the store. A store that asks for a token or a certificate gets it from
-    `credentials` (SettingsError: a file of theirs will not do); calls raise Unauthenticated or PermissionDenied when it
-    does not accept them.
+    happened then, and can be sent again as it is; no call repeats itself (retrying.py). A store that asks for a token
+    or a certificate gets it from `credentials` (SettingsError: a file of theirs will not do); calls raise
+    Unauthenticated or PermissionDenied when it does not accept them.
     """
 
-    def __init__(self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS, wait_s: float = 0.0) -> None:
-        self._rpc = RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials, wait_s=wait_s)
+    def __init__(self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS) -> None:
+        self._rpc = RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials)
         self._appends = AppendQueue(self._rpc)
 
     async def __aenter__(self) -> Self:
@@ -128,7 +108,7 @@ class StoreClient:
     resolve_items = _call(LineageStore.resolve_items)
 
     chain = _call(ResponseStore.chain)
-    fork = _call(LineageStore.fork, _choose_session_id)
+    fork = _call(LineageStore.fork)
     tree = _call(LineageStore.tree)
     children = _call(LineageStore.children)
     siblings = _call(LineageStore.siblings)
@@ -139,11 +119,11 @@ class StoreClient:
     release_session = _call(ResponseStore.release_session)
     describe_session = _call(ResponseStore.describe_session)
 
-    create_conversation = _call(ConversationStore.create_conversation, _choose_conversation_id)
+    create_conversation = _call(ConversationStore.create_conversation)
     get_conversation = _call(ConversationStore.get_conversation)
     update_conversation = _call(ConversationStore.update_conversation)
     delete_conversation = _call(ConversationStore.delete_conversation)
-    _add_items = _call(ConversationStore.add_conversation_items)
+    add_conversation_items = _call(ConversationStore.add_conversation_items)
     list_conversation_items = _call(ConversationStore.list_conversation_items)
     get_conversation_item = _call(ConversationStore.get_conversation_item)
     delete_conversation_item = _call(ConversationStore.delete_conversation_item)
@@ -168,20 +148,6 @@ class StoreClient:
 
     take_quota = _call(Quotas.take_quota)
     sweep = _call(Retention.sweep)
-
-    async def add_conversation_items(
-        self,
-        tenant: str,
-        conversation_id: str,
-        items: bytes,
-        *,
-        fence: Fence | None = None,
-        idempotency_key: str | None = None,
-    ) -> bytes:
-        """An addition that is not repeatable gets a key, because the channel may send it twice."""
-        if idempotency_key is None and not await offload.run(partial(have_ids, items), size_bytes=work_bytes(items)):
-            idempotency_key = _IDS.hex(UNIQUE_DIGITS)
-        return await self._add_items(tenant, conversation_id, items, fence=fence, idempotency_key=idempotency_key)
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
         operation = OPERATIONS["AppendEvents"]

@@ -5,23 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
-from antiphon_core.errors import TranslatorUnavailable, Unimplemented
+from antiphon_core.errors import AntiphonError, TranslatorUnavailable, Unimplemented
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Model, Receive, Resume, Turn
-from antiphon_core.rpc.client import PeerSilent, RpcClient
+from antiphon_core.retrying import GENERATION, PACING, RESTART_WAIT_S, TRANSLATOR_CALL, Attempts, Pacing, Retrier
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
+from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
-from antiphon_core.rpc.hedging import hedged
 from antiphon_core.rpc.lean_streams import LeanStreams
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
 
 log = logging.getLogger(__name__)
-
-SILENT_ATTEMPTS_MAX = 3
-"""Attempts at a turn over grpc.aio, while each translator falls silent before its first event."""
 
 Transport = Literal["lean", "grpc"]
 """The transport of generations: antiphon_http2 or grpc.aio."""
@@ -32,8 +32,8 @@ class TranslatorClient:
     target.
 
     Generations use antiphon_http2, unless `transport` is "grpc" or the target is of another kind than host:port
-    and dns:///host:port. All other calls use grpc.aio. A call that cannot reach a translator is repeated for the first
-    `wait_s` of its absence; only `ready` is not.
+    and dns:///host:port. All other calls use grpc.aio. This class owns the retries of the hop (retrying.py): of all
+    calls but `ready`, and of generations until their first event.
     """
 
     def __init__(
@@ -43,15 +43,17 @@ class TranslatorClient:
         credentials: ClientCredentials = ANONYMOUS,
         transport: Transport = "lean",
         silence_s: float = 0.0,
-        wait_s: float = 0.0,
+        wait_s: float = RESTART_WAIT_S,
+        pacing: Pacing = PACING,
     ) -> None:
         """A translator that sends nothing for `silence_s` during a generation, not even a heartbeat, is given up as
-        lost. With 0 it is lost only when its connection ends."""
+        lost. With 0 it is lost only when its connection ends. Calls wait `wait_s` for a translator that is away."""
         self._silence_s = silence_s
-        self._rpc = RpcClient(
-            endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials, wait_s=wait_s
-        )
-        self._lean = _lean_streams(endpoint, credentials, wait_s) if transport == "lean" else None
+        self._retrier = Retrier(TranslatorUnavailable, pacing)
+        self._call_policy = replace(TRANSLATOR_CALL, for_s=wait_s)
+        self._generation_policy = replace(GENERATION, for_s=wait_s)
+        self._rpc = RpcClient(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
+        self._lean = _lean_streams(endpoint, credentials) if transport == "lean" else None
 
     async def close(self) -> None:
         if self._lean is not None:
@@ -73,68 +75,71 @@ class TranslatorClient:
             checkpoints=checkpoints,
             silence_ms=round(self._silence_s * 1000),
         )
-        ended = False
+        attempts = Attempts(self._retrier, self._generation_policy)
+        has_begun = has_ended = False
 
         def take(message: Any) -> None:
-            nonlocal ended
+            nonlocal has_begun, has_ended
             if not message.count and not message.frames and not message.HasField("final"):  # a heartbeat
                 return
+            if not has_begun:
+                has_begun = True
+                attempts.answered()
             batch = wire.batch_value(message)
-            ended = batch.final is not None
+            has_ended = batch.final is not None
             receive(batch)
 
-        if self._lean is not None:
-            await self._lean.run("Generate", request, take, flow=flow, tenant=turn.tenant, silence_s=self._silence_s)
-        else:
-            await self._read(request, take, flow, turn.tenant)
-        if not ended:
+        while True:
+            try:
+                await self._stream(request, take, flow, turn.tenant)
+                break
+            except AntiphonError as fault:
+                if has_begun or not await attempts.paused_after(fault):
+                    raise
+        if not has_ended:
             raise TranslatorUnavailable("The translator ended the stream without a terminal event.")
 
-    async def _read(
+    async def _stream(
         self, request: v1.GenerateRequest, take: Callable[[Any], None], flow: Flow | None, tenant: str
     ) -> None:
-        """Generates over grpc.aio. When a translator falls silent before its first event, the next one is called."""
-        for attempt in range(SILENT_ATTEMPTS_MAX):
-            has_begun = False
-            try:
-                stream = self._rpc.stream("Generate", request, tenant=tenant, silence_s=self._silence_s, flow=flow)
-                async with aclosing(stream) as messages:
-                    async for message in messages:
-                        has_begun = has_begun or bool(message.count)
-                        take(message)
-                        if flow is not None:
-                            await flow.wait_until_open()
-                return
-            except PeerSilent as error:
-                if has_begun or attempt == SILENT_ATTEMPTS_MAX - 1:
-                    raise TranslatorUnavailable(str(error)) from error
+        """Makes one attempt at a generation. `take` gets its messages."""
+        if self._lean is not None:
+            await self._lean.run("Generate", request, take, flow=flow, tenant=tenant, silence_s=self._silence_s)
+            return
+        stream = self._rpc.stream("Generate", request, tenant=tenant, silence_s=self._silence_s, flow=flow)
+        async with aclosing(stream) as messages:
+            async for message in messages:
+                take(message)
+                if flow is not None:
+                    await flow.wait_until_open()
+
+    async def _call(self, name: str, request: Any, tenant: str = DEFAULT_TENANT) -> Any:
+        return await self._retrier.run(partial(self._rpc.call, name, request, tenant=tenant), self._call_policy)
 
     async def count_tokens(self, turn: Turn) -> int:
         request = v1.CountTokensRequest(turn=wire.turn_message(turn))
-        answer = await hedged(lambda: self._rpc.call("CountTokens", request, tenant=turn.tenant))
+        answer = await self._call("CountTokens", request, turn.tenant)
         return int(answer.input_tokens)
 
     async def check(self, turn: Turn) -> None:
         request = v1.CheckTurnRequest(turn=wire.turn_message(turn))
         try:
-            await hedged(lambda: self._rpc.call("CheckTurn", request, tenant=turn.tenant))
+            await self._call("CheckTurn", request, turn.tenant)
         except Unimplemented:  # a translator of the release before, during an upgrade
             await self.count_tokens(turn)
 
     async def models(self) -> Sequence[Model]:
-        answer = await hedged(lambda: self._rpc.call("ListModels", v1.ListModelsRequest()))
+        answer = await self._call("ListModels", v1.ListModelsRequest())
         return tuple(wire.model_value(message) for message in answer.models)
 
     async def ready(self) -> None:
         await self._rpc.ready()
 
 
-def _lean_streams(endpoint: str, credentials: ClientCredentials, wait_s: float) -> LeanStreams | None:
+def _lean_streams(endpoint: str, credentials: ClientCredentials) -> LeanStreams | None:
     """The streams over antiphon_http2; None for a kind of endpoint that only grpc.aio knows."""
     try:
-        return LeanStreams(
-            endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials, wait_s=wait_s
-        )
+        return LeanStreams(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
     except ValueError as error:
         log.info("generations come over grpc.aio: %s", error)
         return None

@@ -8,24 +8,16 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.clock import SystemClock
 from antiphon_core.errors import InvalidRequest, StoreUnavailable, Unimplemented
-from antiphon_core.ids import is_conversation_id, tree_tag
-from antiphon_core.jsons import loads
-from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, Handler, Ready, RpcServer
 from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
-from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.calls import OPERATIONS
 from antiphon_store.client import StoreClient
-from antiphon_store.server import handlers
-from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 
 RECORD = draft()
@@ -113,29 +105,6 @@ def test_the_client_has_every_method_of_the_ports() -> None:
     assert not missing
 
 
-async def test_a_fork_is_sent_with_a_session_id() -> None:
-    """The channel may send a call twice. Without an id, the second call would make another fork."""
-    seen: list[str] = []
-
-    async def fork(request: Any, _call: Call) -> Any:
-        seen.append(request.new_session_id)
-        return OPERATIONS["Fork"].answer.put(Fork(request.new_session_id, request.up_to_response_id))
-
-    async with serving({"Fork": fork}, ready=is_ready) as endpoint, StoreClient(endpoint) as store:
-        made = await store.fork("t", ForkSource(up_to_response_id=RECORD.id))
-        named = await store.fork("t", ForkSource(up_to_response_id=RECORD.id), new_session_id="mine")
-    assert seen == [made.session_id, "mine"]
-    assert (tree_tag(made.session_id), named.session_id) == (tree_tag(RECORD.id), "mine")
-
-
-async def test_a_conversation_has_its_id_before_it_is_sent() -> None:
-    async def create(request: Any, _call: Call) -> Any:
-        return OPERATIONS["CreateConversation"].answer.put(Conversation(request.id, b"{}", 1, 1))
-
-    async with serving({"CreateConversation": create}, ready=is_ready) as endpoint, StoreClient(endpoint) as store:
-        assert is_conversation_id((await store.create_conversation("t")).id)
-
-
 async def test_errors_name_paging_fields_as_the_port_does() -> None:
     async def refuse(_request: Any, _call: Call) -> Any:
         raise InvalidRequest("'page_token' must be a token.", field="page_token")
@@ -144,30 +113,3 @@ async def test_errors_name_paging_fields_as_the_port_does() -> None:
         with pytest.raises(InvalidRequest, match="'cursor' must be") as caught:
             await store.leaves("t", RECORD.id, cursor="garbled")
     assert caught.value.field == "cursor"
-
-
-@pytest.mark.parametrize("items", [b'[{"type":"message"}]', b'[{"id":"msg_1","type":"message"}]'], ids=["new", "named"])
-async def test_an_addition_that_is_sent_twice_is_made_once(items: bytes) -> None:
-    """The store stops after it has added the items and before it answers, as during a restart."""
-    backend = MemoryRows(SystemClock())
-    await backend.open()
-    store, calls = StoreService(backend), 0
-    conversation = await store.create_conversation("t")
-    add_items = handlers(store)["AddConversationItems"]
-
-    async def add(request: Any, call: Call) -> Any:
-        nonlocal calls
-        calls += 1
-        answer: Any = await add_items(request, call)  # type: ignore[misc]
-        if calls == 1:
-            raise StoreUnavailable("The store is stopping.")
-        return answer
-
-    async with serving({"AddConversationItems": add}, ready=is_ready) as endpoint, StoreClient(endpoint) as client:
-        added = await client.add_conversation_items("t", conversation.id, items)
-        again = await client.add_conversation_items("t", conversation.id, items)
-    assert calls == 3
-    listed = await store.list_conversation_items("t", conversation.id)
-    is_named = b"msg_1" in items
-    assert (again == added) is is_named  # the client's own ids make the second call a repetition
-    assert len(loads(listed.items)) == (1 if is_named else 2)

@@ -15,8 +15,6 @@ from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_translator import wire
 from antiphon_translator.client import TranslatorClient, Transport
 from tests.support import pushed
-from tests.support.ports import free_ports
-from tests.support.waiting import WAIT_MAX_S
 
 TRANSPORTS: tuple[Transport, ...] = ("lean", "grpc")
 TURN = Turn(response_id="resp_1", created_at=7, request=b"{}")
@@ -60,25 +58,10 @@ async def test_turn_for_a_translator_of_the_release_before_is_checked_by_countin
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_unreachable_translator_is_unavailable(transport: Transport) -> None:
-    client = TranslatorClient("127.0.0.1:1", transport=transport)
+    client = TranslatorClient("127.0.0.1:1", transport=transport, wait_s=0.0)
     with pytest.raises(TranslatorUnavailable):
         await anext(pushed.generated(client, TURN))
     await client.close()
-
-
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_generation_waits_for_a_translator_restart(transport: Transport) -> None:
-    (port,) = free_ports(1)
-    client = TranslatorClient(f"127.0.0.1:{port}", transport=transport, wait_s=WAIT_MAX_S)
-    first = asyncio.ensure_future(anext(pushed.generated(client, TURN)))
-    done, _ = await asyncio.wait([first], timeout=1.0)
-    assert not done
-    server = RpcServer()
-    server.add(TRANSLATOR, {"Generate": half}, ready=always_ready)
-    await server.start("127.0.0.1", port)
-    assert (await first).frames == b"event"
-    await client.close()
-    await server.drain(0)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -132,7 +132,7 @@ class Background:
             return (await self.current(tenant, response_id)).status in UNFINISHED
 
         following = self._follower.follow(
-            tenant, response_id, look, after=after, silence_s=self._timing.watch_s, retry=self._timing.store_back
+            tenant, response_id, look, after=after, silence_s=self._timing.watch_s, retry=self._timing.follow_retry
         )
         async with aclosing(following) as batches:
             async for batch in batches:

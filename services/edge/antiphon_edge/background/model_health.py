@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from antiphon_core.clock import Clock
-from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_core.retrying import RetryPolicy
 
 
 @dataclass(slots=True)

@@ -35,11 +35,11 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import Fence, Precondition, Stamp, Status
 from antiphon_core.ports.translator import Batch
+from antiphon_core.retrying import RetryPolicy
 from antiphon_edge.background import queueing
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
@@ -85,7 +85,7 @@ class QueuedTurn:
     ) -> None:
         self._store = store
         self._starter = starter
-        self._finisher = TurnFinisher(store, timing=timing)
+        self._finisher = TurnFinisher(store)
         self._meter = meter or Meter()
         self._job = job
         self._pause_s = _pause_s(timing.engine_retry, job.tries)

@@ -36,6 +36,7 @@ from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import JobLease
 from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.retrying_store import retrying
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import TurnTiming
@@ -76,7 +77,7 @@ class Worker:
         self._settings = settings
         self._clock = clock
         self._timing = timing = timing or TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
-        self._store = store
+        self._store = store = retrying(store, restart_wait_s=settings.restart_wait_s)
         self._translator = translator = CompactingTranslator(translator, clock=clock)
         self._starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer)
         self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=self._starter.cleanup, timing=timing)

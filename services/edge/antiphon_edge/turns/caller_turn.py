@@ -17,13 +17,11 @@ from antiphon_core.telemetry import remedies
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.store_retry import with_retries
 from antiphon_edge.turns.terminal_batches import PASSING
 from antiphon_edge.turns.turn_finisher import TurnEnd, TurnFinisher
 from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_starter import TurnStarter
-from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 log = logging.getLogger(__name__)
 
@@ -46,20 +44,18 @@ class CallerTurn:
         meter: Meter,
         *,
         cleanup: Cleanup,
-        timing: TurnTiming = DEFAULT_TIMING,
     ) -> None:
         self._starter = starter
         self._finisher = finisher
         self._jobs = jobs
         self._meter = meter
         self._cleanup = cleanup
-        self._retry = timing.commit_retry
 
     async def take_up(self, run: TurnRun) -> None:
         if run.accepted.lease is None or run.accepted.fence is not None:
             return
         try:  # another edge began the turn, so its session must be leased again
-            run.accepted = await with_retries(lambda: self._starter.reclaim_session(run.accepted), self._retry)
+            run.accepted = await self._starter.reclaim_session(run.accepted)
         except PASSING as error:
             raise _SessionNotReclaimed(error) from error
 
@@ -136,7 +132,7 @@ class CallerTurn:
         if run.event_log is None:
             return run.accepted
         try:
-            await with_retries(run.flush_log, self._retry)
+            await run.flush_log()
         except AntiphonError as error:
             log.error(
                 "the event log of %s is given up: %s",

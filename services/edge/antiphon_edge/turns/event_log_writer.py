@@ -3,9 +3,9 @@
 An append costs the same for one event as for a hundred, so the writer collects events: until the next multiple of
 `linger_s` (TurnTiming), until EVENT_LOG_APPEND_BYTES are waiting, or until `flush`, whichever comes first. The
 multiples are the same for all writers of a process, so that their appends share an RPC and a transaction of the store.
-While the store cannot be reached, no event is lost: an append is retried for a while (`append_retry`), again after
-every later batch, and once more by `flush`. The turn goes on until EVENT_LOG_WAITING_BYTES_MAX are waiting; then it is
-paused.
+While the store cannot be reached, no event is lost: events whose append has failed, retries of the store included,
+stay at the head of the queue for the append of the next batch, or of `flush`. The turn goes on until
+EVENT_LOG_WAITING_BYTES_MAX are waiting; then it is paused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventLogs
 from antiphon_core.ports.store import Fence
 from antiphon_core.ports.translator import Batch
 from antiphon_core.telemetry import metrics
-from antiphon_edge.turns.store_retry import with_retries
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 _Write = Callable[[Fence | None], Awaitable[int]]
@@ -88,15 +87,19 @@ class EventLogWriter:
             self._start_later()
 
     async def flush(self) -> None:
-        """Appends all waiting batches, and waits for the appends. Raises the error of an append that failed."""
-        if self._error is not None and not isinstance(self._error, (Unavailable, Timeout)):
-            raise self._error
+        """Appends all waiting batches, and waits for the appends. Raises the error of an append that failed; one that
+        ran already may have been near the end of its retries, and is tried again."""
+        if self._lasting_error is not None:
+            raise self._lasting_error
+        is_own = not self._is_writing
         while self._waiting or self._portions or self._is_writing:
             self._start()
             assert self._writer is not None  # noqa: S101 - `_start` made it
             await asyncio.shield(self._writer)
-            if self._error is not None:
-                raise self._error
+            error = self._error if is_own else self._lasting_error
+            if error is not None:
+                raise error
+            is_own = True
 
     async def close(self) -> None:
         """Stops the writer, and drops the batches that are not appended yet."""
@@ -104,6 +107,11 @@ class EventLogWriter:
         if self._writer is not None:
             self._writer.cancel()
             await asyncio.wait([self._writer])
+
+    @property
+    def _lasting_error(self) -> AntiphonError | None:
+        """The error of the last append, if no retry can mend it."""
+        return None if isinstance(self._error, (Unavailable, Timeout)) else self._error
 
     @property
     def _is_writing(self) -> bool:
@@ -162,10 +170,7 @@ class EventLogWriter:
             checkpoint=Checkpoint(self._ids_before, ids) if ids else None,
         )
 
-        async def write() -> int:
-            return await self._under_fence(lambda fence: self._logs.append_events(self._tenant, append, fence=fence))
-
-        await with_retries(write, self._timing.append_retry)
+        await self._under_fence(lambda fence: self._logs.append_events(self._tenant, append, fence=fence))
         metrics.EVENT_LOG_LAG.of().observe(perf_counter() - self._appending_since_s)
         self._ids_before += len(ids)
 

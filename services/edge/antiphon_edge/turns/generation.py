@@ -17,15 +17,13 @@ from antiphon_core import offload
 from antiphon_core.errors import EngineFault, ServiceFault, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
+from antiphon_core.retrying import TAKEOVER
 from antiphon_core.telemetry import metrics
 from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.turns.interrupt import Interrupt
 from antiphon_edge.turns.log_state import LogState
 
 log = logging.getLogger(__name__)
-
-REPLACEMENTS_MAX = 3
-"""How often one turn may lose its translator."""
 
 _FRAME_END = b"\n\n"  # JSON has no line feeds, so a blank line is always the end of a frame
 _NUMBER = b'"sequence_number":'
@@ -142,16 +140,16 @@ class Generation:
         """
         if not self.state.can_be_continued():
             raise EngineFault("The response was interrupted, and its engine cannot continue output that is unfinished.")
-        replacements = 0
+        attempts = 1
         while True:
             try:
                 await self._interrupt.run(self._generate())
                 return await self._end()
             except TranslatorUnavailable as error:
                 can_continue = self.state.next_sequence and self.state.can_be_continued()
-                if replacements == REPLACEMENTS_MAX or not can_continue:
+                if attempts >= TAKEOVER.attempts_max or not can_continue:
                     raise
-                replacements += 1
+                attempts += 1
                 metrics.TAKEOVERS.of("translator").add()
                 log.warning("%s continues on another translator: %s", self._turn.response_id, error)
 

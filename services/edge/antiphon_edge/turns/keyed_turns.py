@@ -218,7 +218,7 @@ class KeyedTurns:
             return step is Step.WAIT
 
         follow = self._follower.follow(
-            tenant, response_id, look, silence_s=self._timing.silence_s, retry=self._timing.look_again
+            tenant, response_id, look, silence_s=self._timing.silence_s, retry=self._timing.follow_retry
         )
         await reader.take_all(follow)
         if reader.has_ended or not (has_job or reader.next_sequence):

@@ -7,18 +7,18 @@ off the event loop: parsing 2 MB of log probabilities takes 50 ms.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 
 from antiphon_core import events, offload, replay, response
-from antiphon_core.errors import AntiphonError, LogNotFound, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, LogNotFound, StoreUnavailable
 from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Final
-from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_core.retrying import Attempts, Retrier, RetryPolicy
 
 LOOK_AGAIN_S = 0.1
 """The pause before a missing log is looked for again."""
@@ -46,26 +46,25 @@ class LogFollower:
         `final`.
 
         When the log is missing, or has no event for `silence_s`, `look` is called. If it returns False, the rest of the
-        log can be read with `rest`. A store that is away is retried once an event was sent; before, its error is
-        raised at once.
+        log can be read with `rest`. A store that is away is waited for as `retry` says once an event was sent;
+        before, its error is raised.
         """
-        outage, has_sent = _Outage(retry), False
+        attempts, has_sent = Attempts(Retrier(StoreUnavailable), retry), False
         while True:
             try:
                 async with aclosing(self._until_silent(tenant, response_id, after, silence_s)) as batches:
                     async for batch in batches:
-                        outage.ended()
+                        attempts.answered()
                         has_sent, after = True, batch.first_sequence + batch.count - 1
                         yield batch
                         if batch.final is not None:
                             return
                 if not await look():
                     return
-                outage.ended()
-            except (Unavailable, Timeout) as error:
-                if not has_sent:
+                attempts.answered()
+            except AntiphonError as fault:
+                if not has_sent or not await attempts.paused_after(fault):
                     raise
-                await outage.pause(error)
 
     async def rest(self, tenant: str, response_id: str, *, after: int | None) -> AsyncGenerator[Batch, None]:
         """Yields the events with a number higher than `after` that the log has now. LogNotFound."""
@@ -117,27 +116,6 @@ class LogFollower:
             return
         except LogNotFound:
             await asyncio.sleep(LOOK_AGAIN_S)
-
-
-class _Outage:
-    """The pauses of a reader whose store is away, from the first error on."""
-
-    def __init__(self, retry: RetryPolicy) -> None:
-        self._retry = retry
-        self._pauses_s: Iterator[float] | None = None
-        self._until_s = 0.0
-
-    def ended(self) -> None:
-        self._pauses_s = None
-
-    async def pause(self, error: AntiphonError) -> None:
-        """Waits until the next attempt. Raises `error` if the policy allows none."""
-        now_s = asyncio.get_running_loop().time()
-        if self._pauses_s is None:
-            self._pauses_s, self._until_s = self._retry.pauses_s(), now_s + self._retry.for_s
-        if now_s >= self._until_s:
-            raise error
-        await asyncio.sleep(next(self._pauses_s))
 
 
 async def _as_sent(batch: EventBatch) -> Batch:

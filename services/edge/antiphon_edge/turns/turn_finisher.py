@@ -26,7 +26,6 @@ from antiphon_core.telemetry import correlation, metrics, phases, remedies
 from antiphon_core.unexpected import as_antiphon_error
 from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_edge.turns.store_retry import with_retries
 from antiphon_edge.turns.terminal_batches import (
     PASSING,
     cancellation,
@@ -35,7 +34,6 @@ from antiphon_edge.turns.terminal_batches import (
     final_of,
     output_too_large,
 )
-from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +53,8 @@ class TurnEnd:
 class TurnFinisher:
     """Ends turns. One instance serves all of a process."""
 
-    def __init__(self, store: FullStore, *, timing: TurnTiming = DEFAULT_TIMING) -> None:
+    def __init__(self, store: FullStore) -> None:
         self._store = store
-        self._retry = timing.commit_retry
 
     async def end(self, accepted: AcceptedTurn, fold: Fold, batch: Batch) -> TurnEnd:
         """Writes the record, and returns the terminal batch; a failure in its place if the record cannot be written."""
@@ -134,7 +131,7 @@ class TurnFinisher:
             )
             return self._store.commit_turn(accepted.tenant, written)
 
-        await with_retries(lambda: accepted.under_fence(commit), self._retry)
+        await accepted.under_fence(commit)
 
 
 def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:

@@ -64,8 +64,8 @@ class TurnService:
         cleanup = self.starter.cleanup
         self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing, long_work=long_work)
         self._jobs = TurnJobs(store, ids=ids, timing=timing)
-        finisher = TurnFinisher(store, timing=timing)
-        self._policy = CallerTurn(self.starter, finisher, self._jobs, meter or Meter(), cleanup=cleanup, timing=timing)
+        finisher = TurnFinisher(store)
+        self._policy = CallerTurn(self.starter, finisher, self._jobs, meter or Meter(), cleanup=cleanup)
         self._keyed_turns = KeyedTurns(
             store, self._runner, self._jobs, policy=self._policy, cleanup=cleanup, timing=timing
         )

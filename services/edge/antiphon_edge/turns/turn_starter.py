@@ -42,8 +42,7 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import carried_history, item_references, session_trees, stored_prompts
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
-from antiphon_edge.turns.fail_fast_store import fail_fast
-from antiphon_edge.turns.store_retry import StoreWatch
+from antiphon_edge.turns.store_watch import StoreWatch, fail_fast
 
 NOTHING_BEFORE = TurnStart(History())
 _UNDO_FAILED = "a request that was given up keeps its lease and key until they expire"

@@ -1,12 +1,13 @@
-"""The intervals, timeouts and retries of running turns, in one place. Tests pass shorter ones."""
+"""The intervals and timeouts of running turns, in one place. Tests pass shorter ones. How failed calls are repeated is
+decided in antiphon_core/retrying.py."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from antiphon_core.limits import LEASE_TTL_MS_DEFAULT
+from antiphon_core.retrying import FOLLOW, JOB, RetryPolicy
 from antiphon_edge.turns.leases import RenewalPace
-from antiphon_edge.turns.store_retry import RetryPolicy
 
 JOB_LEASE_MS = 6_000
 
@@ -28,18 +29,10 @@ class TurnTiming:
     cancel_timeout_s: float = 3.0
     """How long the cancellation of a background response waits for its worker to stop."""
 
-    commit_retry: RetryPolicy = field(default=RetryPolicy(for_s=10.0))
-    """Retries of a commit, for longer than a restart of the store takes, so that no finished generation is lost."""
-    append_retry: RetryPolicy = field(default=RetryPolicy(for_s=3.0))
-    """Retries of an append to an event log. After them, the next batch and the end of the turn try it again."""
-    engine_retry: RetryPolicy = field(default=RetryPolicy(for_s=300.0, first_s=0.5, most_s=15.0))
-    """Pauses between the attempts at a background turn whose translator or engine is unavailable. When they add up to
-    more than `for_s`, the turn ends as failed."""
-    look_again: RetryPolicy = field(default=RetryPolicy(for_s=10.0, first_s=0.05, most_s=0.25))
-    """Polls for the record of an earlier request with the same key, and retries for its reader in mid-stream."""
-    store_back: RetryPolicy = field(default=RetryPolicy(for_s=300.0))
-    """Retries for the reader of a background response in mid-stream, who is sent comments meanwhile. A stream that is
-    cut off when the retries end can be resumed."""
+    engine_retry: RetryPolicy = JOB
+    follow_retry: RetryPolicy = FOLLOW
+    look_again: RetryPolicy = field(default=RetryPolicy(first_s=0.05, most_s=0.25))
+    """The pauses between two looks for the record of an earlier request with the same key."""
 
     linger_s: float = 0.05
     """How long an event waits at most for later ones that are appended to the event log with it."""

@@ -87,11 +87,6 @@ def given_ids(entries: list[Object]) -> list[str] | None:
     return None if None in found else [str(item_id) for item_id in found]
 
 
-def have_ids(items: bytes) -> bool:
-    """Whether all of the items that a caller adds have ids. Checks them as `parse_items` does."""
-    return given_ids(parse_items(items)) is not None
-
-
 def _parse_objects(items: bytes, field: str) -> list[Object]:
     """The items of a JSON array, which must be objects."""
     entries = parse_array(items, field=field, values_max=limits.RECORD_VALUES_MAX)

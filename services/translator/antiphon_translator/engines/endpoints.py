@@ -22,6 +22,7 @@ from dataclasses import replace
 from antiphon_core.clock import Clock
 from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
+from antiphon_core.retrying import ENDPOINTS
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
 from antiphon_translator.engines.endpoint_probes import EndpointProbes
@@ -31,8 +32,6 @@ log = logging.getLogger(__name__)
 
 _LOST = (EngineUnavailable, EngineTimeout, EngineMisconfigured)
 """The errors that say more about an endpoint than about the request: another endpoint may serve it."""
-MOVES_MAX = 3
-"""How often one generation may be retried at another endpoint, or migrate to it."""
 
 
 class EndpointsEngine:
@@ -121,7 +120,7 @@ class EndpointsEngine:
 
     def _may_move(self, progress: _Progress, tried: Sequence[str]) -> bool:
         """Whether another endpoint can continue a generation whose endpoint was lost."""
-        if len(tried) > MOVES_MAX or len(tried) == len(self._engines):
+        if len(tried) >= min(ENDPOINTS.attempts_max, len(self._engines)):
             return False
         if not progress.has_begun:
             return True

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout, Unavailable, Unimplemented
-from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
@@ -17,7 +16,6 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_protos.antiphon.store.internal import v1 as internal
-from tests.support.ports import free_ports
 from tests.support.waiting import WAIT_MAX_S
 
 Request, ClaimRequest = v1.GetResponseRecordRequest, STORE.methods["ClaimJob"].request.message
@@ -268,62 +266,6 @@ async def test_a_token_that_leaves_the_machine_without_encryption_is_warned_of(
         pass
     assert ("sent without encryption" in caplog.text) is warned
     assert "token-0123456789abcdef" not in caplog.text
-
-
-async def test_a_call_waits_for_a_server_that_restarts() -> None:
-    (port,) = free_ports(1)
-    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=WAIT_MAX_S) as client:
-        with pytest.raises(StoreUnavailable) as caught:
-            await client.ready()
-        assert caught.value.is_away
-        calling = asyncio.create_task(client.call("GetResponseRecord", Request(id="r")))
-        with pytest.raises(StoreUnavailable):  # not repeatable
-            await client.call("TakeQuota", QUOTA_REQUEST())
-        with pytest.raises(StoreUnavailable):  # a repeated claim would give the job of another tenant
-            await client.call("ClaimJob", ClaimRequest(), tenant=DISPATCH_TENANT)
-        claiming = asyncio.create_task(client.call("ClaimJob", ClaimRequest(), tenant="t"))
-        await asyncio.sleep(0)
-        assert not calling.done()
-        service, server = Service(), RpcServer()
-        server.add(STORE, {"GetResponseRecord": service.get, "ClaimJob": service.claim}, ready=service.ready)
-        await server.start("127.0.0.1", port)
-        assert (await calling).record.id.endswith("/r")
-        assert (await claiming).job.id == "j"
-        await server.drain(0)
-
-
-async def test_a_stream_waits_for_a_server_that_restarts() -> None:
-    (port,) = free_ports(1)
-    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=WAIT_MAX_S) as client:
-        with pytest.raises(StoreUnavailable):
-            await client.call("TakeQuota", QUOTA_REQUEST())
-        reading = asyncio.create_task(_read(client))
-        done, _ = await asyncio.wait([reading], timeout=1.0)
-        assert not done
-        service, server = Service(), RpcServer()
-        server.add(STORE, {"ReadEvents": service.read_events}, ready=service.ready)
-        await server.start("127.0.0.1", port)
-        assert await reading == [0, 1, 2]
-        await server.drain(0)
-
-
-async def test_a_stream_that_has_begun_is_not_repeated() -> None:
-    service, server = Service(), RpcServer()
-    server.add(STORE, {"ReadEvents": service.read_events}, ready=service.ready)
-    port = await server.start("127.0.0.1", 0)
-    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=WAIT_MAX_S) as client:
-        stream = client.stream("ReadEvents", internal.ReadEventsRequest(follow=True))
-        async with asyncio.timeout(WAIT_MAX_S / 2), aclosing(stream) as answers:
-            for _ in range(3):
-                await anext(answers)
-            await server.drain(0)
-            with pytest.raises(StoreUnavailable):
-                await anext(answers)
-
-
-async def _read(client: RpcClient) -> list[int]:
-    stream = client.stream("ReadEvents", internal.ReadEventsRequest())
-    return [answer.first_sequence async for answer in stream]
 
 
 async def test_a_unary_call_over_a_closed_channel_is_unavailability_too(served: Served) -> None:

@@ -16,7 +16,7 @@ from antiphon_core.errors import (
     Unauthenticated,
 )
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
-from antiphon_core.rpc.lean_streams import _PAUSES_S, LeanStreams
+from antiphon_core.rpc.lean_streams import LeanStreams
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import OPEN, Call, RpcServer
@@ -25,8 +25,7 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.certificates import authority, signed_by
-from tests.support.ports import free_ports
-from tests.support.waiting import WAIT_MAX_S, until
+from tests.support.waiting import until
 
 MESSAGE = STORE.methods["ReadEvents"].response.message
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -45,7 +44,7 @@ class Service:
         self.calls.append(call)
         self.made_for.append(correlation.current())
         self.begun.set()
-        if request.response_id == "away" or (request.response_id == "away once" and len(self.calls) == 1):
+        if request.response_id == "away":
             raise StoreUnavailable("the disk is gone", id="resp_1")
         try:
             for number in range(3):
@@ -122,21 +121,10 @@ async def test_a_bug_of_the_server_is_an_internal_error(world: World) -> None:
         await world.read("bug")
 
 
-async def test_a_call_that_fails_before_its_first_answer_is_retried(world: World) -> None:
-    assert await world.read("away once") == [0, 1, 2]
-    assert len(world.service.calls) == 2
-
-
-async def test_a_call_that_keeps_failing_raises_the_last_error_after_three_attempts(world: World) -> None:
-    with pytest.raises(StoreUnavailable, match="the disk is gone") as caught:
-        await world.read("away")
-    assert caught.value.facts == {"id": "resp_1"}
-    assert len(world.service.calls) == 3
-
-
-async def test_a_call_that_fails_after_its_first_answer_is_not_retried(world: World) -> None:
+@pytest.mark.parametrize("response_id", ["away", "breaks"])
+async def test_a_call_that_fails_is_one_attempt(world: World, response_id: str) -> None:
     with pytest.raises(StoreUnavailable, match="the disk is gone"):
-        await world.read("breaks")
+        await world.read(response_id)
     assert len(world.service.calls) == 1
 
 
@@ -220,18 +208,3 @@ async def test_a_client_certificate_is_sent_to_a_server_that_requires_one(tmp_pa
     async with made(ServerSecurity.of(settings), ClientCredentials(tls_ca_file=ca.cert)) as world:
         with pytest.raises(StoreUnavailable):
             await world.read()
-
-
-async def test_a_call_waits_for_a_server_that_restarts() -> None:
-    (port,) = free_ports(1)
-    service, server = Service(), RpcServer()
-    server.add(STORE, {"ReadEvents": service.read_events}, ready=service.ready)
-    streams = LeanStreams(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=WAIT_MAX_S)
-    world = World(service, streams)
-    reading = asyncio.create_task(world.read())
-    done, _ = await asyncio.wait([reading], timeout=4 * sum(_PAUSES_S))
-    assert not done
-    await server.start("127.0.0.1", port)
-    assert await reading == [0, 1, 2]
-    await streams.close()
-    await server.drain(0)

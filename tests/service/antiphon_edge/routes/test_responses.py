@@ -16,9 +16,9 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.translator import Batch
+from antiphon_core.retrying import RetryPolicy
 from antiphon_edge.routes import responses as routes_responses
 from antiphon_edge.sealed.reasoning import ReasoningSealer
-from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.rows.model import Kind
 from antiphon_store.service import StoreService
@@ -399,7 +399,7 @@ async def away(*_arguments: object) -> None:
 async def test_stream_broken_by_a_store_outage_is_incomplete_and_can_be_resumed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    brief = TurnTiming(store_back=RetryPolicy(for_s=0.1, first_s=0.02))
+    brief = TurnTiming(follow_retry=RetryPolicy(for_s=0.1, first_s=0.02))
     monkeypatch.setattr("antiphon_edge.server.TurnTiming", lambda **_: brief)
     async with thinking_edges("<think>", "Hm.", "</think>", "Hello there.", count=2) as edges, worker(edges):
         edges.sayer.pause_at = 6

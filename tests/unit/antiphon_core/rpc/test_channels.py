@@ -3,18 +3,17 @@ from __future__ import annotations
 import json
 
 import grpc
+import pytest
 
 from antiphon_core.rpc.channels import Channels, options
 from antiphon_core.rpc.methods import STORE
 from tests.support.waiting import until
 
 
-def test_the_retry_policy_leaves_out_methods_that_are_not_repeatable() -> None:
-    config = json.loads(dict(options(STORE, checks_health=False))["grpc.service_config"])
-    (policy,) = config["methodConfig"]
-    repeated = {f"/{each['service']}/{each['method']}" for each in policy["name"]}
-    left_out = {method.name for method in STORE.methods.values() if method.path not in repeated}
-    assert left_out == {"ClaimJob", "TakeQuota"}
+@pytest.mark.parametrize("checks_health", [False, True])
+def test_channels_have_no_retry_policy(checks_health: bool) -> None:
+    config = json.loads(dict(options(STORE, checks_health=checks_health))["grpc.service_config"])
+    assert config.keys() - {"healthCheckConfig"} == {"loadBalancingConfig"}
 
 
 async def test_changed_certificates_open_new_channels_and_close_the_old_ones() -> None:

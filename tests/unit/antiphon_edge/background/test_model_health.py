@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from antiphon_core.clock import ManualClock
+from antiphon_core.retrying import RetryPolicy
 from antiphon_edge.background.model_health import ModelHealth
-from antiphon_edge.turns.store_retry import RetryPolicy
 
 RETRY = RetryPolicy(for_s=60, first_s=1, most_s=8)
 

@@ -25,7 +25,7 @@ from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_watch import Delivery
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
-from tests.support.turn_bench import TENANT, WITHOUT_RETRIES, Bench, request_of
+from tests.support.turn_bench import TENANT, Bench, request_of
 from tests.support.turn_streams import sent
 
 
@@ -54,7 +54,6 @@ async def without_event_log(
     async def refuse(*_: Any, **__: Any) -> int:
         raise error
 
-    bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at = 5
     accepted = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(accepted))
@@ -168,7 +167,6 @@ async def test_rejected_turn_has_released_its_session_and_key_when_the_error_is_
 async def test_keyed_turn_whose_failure_cannot_be_stored_is_queued_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
     accepted = await bench.begin(key="k")
     bench.backend.plan(Fault("commit_turn", When.BEFORE))
@@ -217,7 +215,6 @@ async def test_keyed_turn_whose_job_cannot_be_enqueued_releases_its_key(bench: B
 
 
 async def test_a_keyed_turn_whose_record_is_left_to_another_edge_is_charged_by_that_edge(bench: Bench) -> None:
-    bench.use(WITHOUT_RETRIES)
     accepted = await bench.begin(key="k")
     bench.backend.plan(Fault("commit_turn", When.BEFORE))
     assert (await bench.play(accepted))[-1]["type"] == events.FAILED
@@ -230,7 +227,6 @@ async def test_the_event_log_of_a_released_turn_is_not_appended_to(
     async def refuse(*_: Any, **__: Any) -> int:
         raise StoreUnavailable("away")
 
-    bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at = 5
     accepted = await bench.begin(key="k")
     run = TurnRun(accepted, delivery=Delivery.KEYED)

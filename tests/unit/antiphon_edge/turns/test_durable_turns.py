@@ -22,7 +22,7 @@ from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_edge.turns.turn_watch import Delivery
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
-from tests.support.turn_bench import TENANT, TIMING, WITHOUT_RETRIES, Bench
+from tests.support.turn_bench import TENANT, TIMING, Bench
 from tests.support.waiting import until
 
 
@@ -209,14 +209,12 @@ async def test_hold_of_a_turn_that_is_already_held_returns_none_and_keeps_its_ke
 
 
 async def test_store_outage_at_a_takeover_leaves_the_turn_open(bench: Bench) -> None:
-    bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key="k", session_id="s")
     async with aclosing(bench.detached(accepted)) as batches:
         await anext(batches)
         await bench.until_it_pauses()
         await bench.settle()
-    bench.use(WITHOUT_RETRIES)
     taken = await taken_over(bench, accepted)
     bench.backend.plan(Fault("begin_turn", When.BEFORE))
     with pytest.raises(StoreUnavailable):

@@ -13,7 +13,8 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Resume, Translator, Turn
-from antiphon_edge.turns.generation import REPLACEMENTS_MAX, Generation, TranslatorStream
+from antiphon_core.retrying import TAKEOVER
+from antiphon_edge.turns.generation import Generation, TranslatorStream
 from antiphon_edge.turns.log_state import LogState
 from tests.support.pushed import generated
 from tests.support.served_models import turn
@@ -84,7 +85,7 @@ async def test_translator_is_replaced_only_up_to_the_limit() -> None:
     translator.losses = [3, *[1] * 9]
     with pytest.raises(TranslatorUnavailable):
         await Collected(translator, turn("Hi")).run()
-    assert len(translator.turns) == REPLACEMENTS_MAX + 1
+    assert len(translator.turns) == TAKEOVER.attempts_max
 
 
 async def test_translator_lost_before_its_first_batch_is_not_retried() -> None:

@@ -30,10 +30,10 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.retrying import RetryPolicy
 from antiphon_edge.turns import keyed_turns
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import RenewalPace
-from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.registry import row_backend
@@ -43,9 +43,7 @@ from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 from tests.support.turn_streams import sent
 
 TENANT = "t"
-TIMING = TurnTiming(
-    linger_s=0, silence_s=0.02, append_retry=RetryPolicy(for_s=0.02, first_s=0.01), commit_retry=RetryPolicy(for_s=0)
-)
+TIMING = TurnTiming(linger_s=0, silence_s=0.02)
 SAID = ("<think>", "Hm.", "</think>", "Hello there.")
 
 
@@ -407,7 +405,7 @@ async def test_turn_that_failed_before_output_runs_again_for_the_next_request(
 
 
 async def test_stream_ends_with_failed_when_the_store_stays_unavailable(system: System) -> None:
-    system.edges[1].use(replace(TIMING, look_again=RetryPolicy(for_s=0.05, first_s=0.01)))
+    system.edges[1].use(replace(TIMING, follow_retry=RetryPolicy(for_s=0.05, first_s=0.01)))
     system.sayer.pause_at = 9
     first = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()

@@ -16,8 +16,8 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch
+from antiphon_core.retrying import RetryPolicy
 from antiphon_edge.turns.log_follower import LogFollower, Look, final_of
-from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from tests.support.background import TENANT, BreakableStore, hasten

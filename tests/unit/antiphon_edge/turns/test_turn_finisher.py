@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-from itertools import count
 from typing import Any
 
 import pytest
@@ -33,22 +32,11 @@ from antiphon_core.ports.store import (
     TurnCommit,
 )
 from antiphon_core.ports.translator import Batch, Turn
-from antiphon_edge.turns import store_retry
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import JobLease
-from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.terminal_batches import cancellation, final_of
 from antiphon_edge.turns.turn_finisher import TurnFinisher
-from antiphon_edge.turns.turn_timing import TurnTiming
 
-
-@pytest.fixture(autouse=True)
-def _fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces the clock of retries by one that advances a second at each reading."""
-    monkeypatch.setattr(store_retry, "_now", count().__next__)
-
-
-TIMING = TurnTiming(commit_retry=RetryPolicy(for_s=10, first_s=0.001, most_s=0.005))
 RESPONSE_ID = "resp_" + "0" * 48
 TURN = Turn(RESPONSE_ID, 1, b'{"model":"m"}')
 NO_JOBS: Any = None
@@ -97,7 +85,7 @@ def accepted(**members: Any) -> AcceptedTurn:
 def finisher(*answers: Exception) -> tuple[TurnFinisher, Store]:
     store = Store(*answers)
     made: Any = store
-    return TurnFinisher(made, timing=TIMING), store
+    return TurnFinisher(made), store
 
 
 async def completed() -> Batch:
@@ -135,21 +123,6 @@ async def test_turn_that_is_not_stored_is_not_committed() -> None:
     assert store.commits == []
 
 
-@pytest.mark.parametrize("error", [StoreUnavailable("gone"), Timeout("late")])
-async def test_commit_with_an_unknown_outcome_is_retried_unchanged(error: Exception) -> None:
-    finishing, store = finisher(error)
-    batch = await completed()
-    assert (await finishing.end(accepted(), so_far(), batch)).batch is batch
-    assert store.commits[0] == store.commits[1]
-
-
-async def test_commit_is_retried_while_the_store_is_unavailable() -> None:
-    finishing, store = finisher(*[StoreUnavailable("gone"), Timeout("late")] * 3)
-    batch = await completed()
-    assert (await finishing.end(accepted(), so_far(), batch)).batch is batch
-    assert len(store.commits) == 7
-
-
 @pytest.mark.parametrize(
     ("error", "passes"),
     [
@@ -160,11 +133,11 @@ async def test_commit_is_retried_while_the_store_is_unavailable() -> None:
     ],
 )
 async def test_turn_that_cannot_be_stored_ends_as_failed(error: AntiphonError, passes: bool) -> None:
-    finishing, store = finisher(*[error] * 1000)
+    finishing, store = finisher(error)
     ended = await finishing.end(accepted(), so_far(), await completed())
     told = "The store does not answer." if isinstance(error, Timeout) else error.message
     assert events.decode(ended.batch.frames)[-1]["response"]["error"]["message"] == told
-    assert (len(store.commits) > 1, ended.is_settled, store.appends) == (passes, not passes, [])
+    assert (len(store.commits), ended.is_settled, store.appends) == (1, not passes, [])
 
 
 @pytest.mark.parametrize(
@@ -178,7 +151,7 @@ async def test_error_of_a_commit_names_a_parameter_of_the_api(field: str | None,
 
 @pytest.mark.parametrize(("error", "is_closed"), [(TooLarge("too much"), True), (StoreUnavailable("gone"), False)])
 async def test_event_log_is_closed_only_if_the_turn_can_never_be_stored(error: AntiphonError, is_closed: bool) -> None:
-    finishing, store = finisher(*[error] * 1000)
+    finishing, store = finisher(error)
     ended = await finishing.end(accepted(logged=True, job_lease=JOB_LEASE), so_far(), await completed())
     end = EventAppend(RESPONSE_ID, 2, 2, ended.batch.frames, terminal=True)
     assert store.appends == ([(end, JOB_LEASE.fence)] if is_closed else [])
@@ -200,7 +173,7 @@ async def test_unexpected_error_is_logged_and_kept_from_the_client(caplog: pytes
 
 
 async def test_a_cancellation_that_cannot_be_written_is_raised() -> None:
-    finishing, store = finisher(*[StoreUnavailable("gone")] * 1000)
+    finishing, store = finisher(StoreUnavailable("gone"))
     with pytest.raises(StoreUnavailable):
         await finishing.cancel(accepted(), so_far())
     assert store.commits[0].record.status is Status.CANCELLED

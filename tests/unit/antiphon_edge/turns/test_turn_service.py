@@ -29,9 +29,8 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.retrying_store import retrying
 from antiphon_edge.turns.turn_service import TurnService
-from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.service import StoreService
 from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
@@ -221,7 +220,7 @@ class FlakyStore:
 @pytest.mark.parametrize("executes", [False, True])
 async def test_commit_with_an_unknown_outcome_is_retried(bench: Bench, executes: bool) -> None:
     store: Any = FlakyStore(bench.store, failures=1, executes=executes)
-    bench.turns = bench.service_over(store)
+    bench.turns = bench.service_over(retrying(store))
     log = await bench.stream()
     assert log[-1]["type"] == events.COMPLETED
     assert (await bench.stored(log[-1]["response"]["id"]))["status"] == "completed"
@@ -229,7 +228,7 @@ async def test_commit_with_an_unknown_outcome_is_retried(bench: Bench, executes:
 
 async def test_completed_is_not_sent_unless_the_record_is_safe(bench: Bench) -> None:
     store: Any = FlakyStore(bench.store, failures=9, executes=False)
-    bench.turns = bench.service_over(store, timing=TurnTiming(commit_retry=RetryPolicy(for_s=0.2)))
+    bench.turns = bench.service_over(store)
     log = await bench.stream()
     assert numbers(log) == list(range(len(log)))
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]

@@ -10,9 +10,10 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
+from antiphon_core.retrying import ENDPOINTS
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, EndpointChoice
-from antiphon_translator.engines.endpoints import MOVES_MAX, EndpointsEngine
+from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step
 from antiphon_translator.generation import (
     EngineChunk,
@@ -123,7 +124,7 @@ async def test_the_number_of_moves_is_bounded() -> None:
     fleet = Fleet(*((Emit([number]), GONE) for number in range(1, 9)))
     with pytest.raises(EngineUnavailable, match="gone"):
         await fleet.ids()
-    assert sum(fleet.request_counts()) == MOVES_MAX + 1
+    assert sum(fleet.request_counts()) == ENDPOINTS.attempts_max
 
 
 async def test_no_endpoint_is_tried_twice() -> None:

@@ -1,60 +1,23 @@
-"""Retries of calls to the store and to engines, and fail-fast timeouts for a store that does not answer.
+"""Fail-fast timeouts: a caller that waits for a store without a sign of life gets an error within a second.
 
-`with_retries` retries a write that must not be lost, and that is safe to repeat. `StoreWatch` does the opposite for
-callers that wait. A slow answer may be a long history, so it is waited for; but when the store answers no call, and
-does not report that it is ready, callers get StoreUnavailable within a second. When the store has no room, new
-responses are rejected before a model generates them; reads and deletes go on. How long calls wait for a store without
-a connection is decided by the store's client (antiphon_core/rpc/absence.py).
+A slow answer may be a long history, so it is waited for; but when the store answers no call, and does not report that
+it is ready, callers get StoreUnavailable within a second. A write that timed out may have happened all the same. When
+the store has no room, new responses are rejected before a model generates them; reads and deletes go on. How long calls
+wait for a store without a connection is decided by its retries (retrying_store.py).
+
+A running turn writes its record and its event log without these timeouts, because they must not be lost.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Protocol, cast
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable, Timeout, Unavailable
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Exponential backoff with jitter: pauses from `first_s` to `most_s`, each twice the one before, less up to a
-    quarter at random, so that the callers of a store that comes back do not all call at once. No attempt begins
-    later than `for_s` after the first."""
-
-    for_s: float
-    first_s: float = 0.1
-    most_s: float = 1.6
-
-    def pauses_s(self) -> Iterator[float]:
-        """Yields the pauses, without an end."""
-        pause_s = self.first_s
-        while True:
-            yield pause_s * random.uniform(0.75, 1.0)  # noqa: S311 - not a secret
-            pause_s = min(2 * pause_s, self.most_s)
-
-
-async def with_retries(
-    write: Callable[[], Awaitable[T]],
-    policy: RetryPolicy,
-    *,
-    passing: tuple[type[Exception], ...] = (Unavailable, Timeout),
-) -> T:
-    """Calls `write` and returns its result. Retries as `policy` allows when `write` raises one of `passing`."""
-    until_s = _now() + policy.for_s
-    for pause_s in policy.pauses_s():
-        try:
-            return await write()
-        except passing:
-            if _now() + pause_s > until_s:
-                raise
-        await asyncio.sleep(pause_s)
-    raise AssertionError("pauses have no end")
-
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.rpc.methods import STORE
 
 SLOW_S = 0.4
 READY_S = 0.4
@@ -124,6 +87,37 @@ class StoreWatch:
                 self._seen_at = _now()
         except (AntiphonError, TimeoutError):
             pass
+
+
+_FAIL_FAST = frozenset(
+    method.row.port.__name__ for method in STORE.methods.values() if method.row.fails_fast and not method.streams
+)
+
+
+def fail_fast(store: FullStore, watch: StoreWatch) -> FullStore:
+    """Wraps the store: the calls of its table that fail fast raise StoreUnavailable when the store shows no sign of
+    life."""
+    return cast("FullStore", _FailFast(store, watch))
+
+
+class _FailFast:
+    def __init__(self, store: FullStore, watch: StoreWatch) -> None:
+        self._store = store
+        self._watch = watch
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._store, name)
+        return partial(self._call, call) if name in _FAIL_FAST else call
+
+    async def _call(self, call: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        pending = asyncio.ensure_future(call(*arguments, **options))
+        try:
+            await self._watch.while_it_lives(pending)
+            return pending.result()
+        except Timeout as error:  # the same error as from a store that refuses the connection
+            raise StoreUnavailable("The store does not answer.") from error
+        finally:
+            pending.cancel()
 
 
 def _is_recent(at_s: float, *, within_s: float) -> bool:

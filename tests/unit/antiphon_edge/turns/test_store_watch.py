@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import StoreUnavailable
-from antiphon_edge.turns import store_retry
-from antiphon_edge.turns.store_retry import RetryPolicy, StoreWatch, with_retries
+from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout
+from antiphon_core.ports.full_store import FullStore
+from antiphon_edge.turns import store_watch
+from antiphon_edge.turns.store_watch import StoreWatch, fail_fast
 
 LONG_S = 30.0
 
@@ -30,8 +32,8 @@ class Store:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_retry, "SLOW_S", 0.02)
-    monkeypatch.setattr(store_retry, "READY_S", 0.02)
+    monkeypatch.setattr(store_watch, "SLOW_S", 0.02)
+    monkeypatch.setattr(store_watch, "READY_S", 0.02)
 
 
 def call(seconds: float, error: Exception | None = None) -> asyncio.Task[str]:
@@ -48,13 +50,13 @@ def call(seconds: float, error: Exception | None = None) -> asyncio.Task[str]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
     """Replaces the clock that dates the store's last answer. Readiness checks have a long timeout here."""
     clock = ManualClock()
-    monkeypatch.setattr(store_retry, "_now", clock.monotonic)
-    monkeypatch.setattr(store_retry, "READY_S", LONG_S)
+    monkeypatch.setattr(store_watch, "_now", clock.monotonic)
+    monkeypatch.setattr(store_watch, "READY_S", LONG_S)
     return clock
 
 
 async def test_quick_answer_needs_no_readiness_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_retry, "SLOW_S", LONG_S)
+    monkeypatch.setattr(store_watch, "SLOW_S", LONG_S)
     store, asked = Store(frozen=True), call(0)
     await StoreWatch(store).while_it_lives(asked)
     assert (asked.result(), store.asked) == ("answer", 0)
@@ -87,7 +89,7 @@ async def test_a_slow_store_is_waited_for(clock: ManualClock) -> None:
 
 
 async def test_error_of_a_call_stays_in_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_retry, "SLOW_S", LONG_S)
+    monkeypatch.setattr(store_watch, "SLOW_S", LONG_S)
     asked = call(0, ValueError("mine"))
     await StoreWatch(Store()).while_it_lives(asked)
     assert isinstance(asked.exception(), ValueError)
@@ -132,7 +134,7 @@ async def test_store_that_answers_other_calls_is_not_given_up(
     store, go, looks = Store(frozen=True), asyncio.Event(), 0
     watch = StoreWatch(store)
     with monkeypatch.context() as at_first:
-        at_first.setattr(store_retry, "SLOW_S", LONG_S)
+        at_first.setattr(store_watch, "SLOW_S", LONG_S)
         await watch.while_it_lives(call(0))
 
     def now() -> float:
@@ -140,65 +142,16 @@ async def test_store_that_answers_other_calls_is_not_given_up(
         looks += 1
         return clock.monotonic()
 
-    monkeypatch.setattr(store_retry, "_now", now)
+    monkeypatch.setattr(store_watch, "_now", now)
     slow = asyncio.create_task(watch.while_it_lives(asyncio.ensure_future(go.wait())))
     async with asyncio.timeout(LONG_S):
         while looks < 10:
-            clock.advance(store_retry.SLOW_S / 2)
+            clock.advance(store_watch.SLOW_S / 2)
             await watch.while_it_lives(call(0))
             looks -= 1  # not counting the look of the answered call
     go.set()
     await slow
     assert store.asked == 0
-
-
-class Clock:
-    """A clock that the retries' sleeps advance."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now_s = 0.0
-        self.pauses_s: list[float] = []
-        monkeypatch.setattr(store_retry, "_now", lambda: self.now_s)
-        monkeypatch.setattr("antiphon_edge.turns.store_retry.asyncio.sleep", self.sleep)
-
-    async def sleep(self, seconds: float) -> None:
-        self.pauses_s.append(seconds)
-        self.now_s += seconds
-
-
-class Write:
-    def __init__(self, *errors: Exception) -> None:
-        self.errors = list(errors)
-        self.attempts = 0
-
-    async def __call__(self) -> str:
-        self.attempts += 1
-        if self.errors:
-            raise self.errors.pop(0)
-        return "written"
-
-
-async def test_write_is_retried_with_backoff_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, write = Clock(monkeypatch), Write(*[StoreUnavailable("gone")] * 4)
-    assert await with_retries(write, RetryPolicy(for_s=10, first_s=0.1, most_s=0.4)) == "written"
-    assert write.attempts == 5
-    for pause_s, most_s in zip(clock.pauses_s, (0.1, 0.2, 0.4, 0.4), strict=True):
-        assert 0.75 * most_s <= pause_s <= most_s
-
-
-async def test_no_attempt_begins_after_the_time_of_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, write = Clock(monkeypatch), Write(*[StoreUnavailable("gone")] * 99)
-    with pytest.raises(StoreUnavailable):
-        await with_retries(write, RetryPolicy(for_s=2, first_s=0.5, most_s=0.5))
-    assert clock.now_s <= 2
-    assert write.attempts == len(clock.pauses_s) + 1 >= 4
-
-
-async def test_permanent_error_is_raised_without_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, write = Clock(monkeypatch), Write(ValueError("mine"))
-    with pytest.raises(ValueError, match="mine"):
-        await with_retries(write, RetryPolicy(for_s=10))
-    assert clock.pauses_s == []
 
 
 async def test_unavailable_answer_is_not_taken_for_a_sign_of_life() -> None:
@@ -245,3 +198,84 @@ async def test_room_check_of_a_frozen_or_broken_store_raises_its_own_reason(stor
     with pytest.raises(StoreUnavailable, match=reason) as caught:
         await StoreWatch(store).require_room()
     assert not caught.value.is_full
+
+
+class SlowStore:
+    """A store that answers when `go` is set, and is ready while `is_there`."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.is_there = True
+        self.cancelled = 0
+        self.error: Exception | None = None
+
+    async def ready(self) -> None:
+        if not self.is_there:
+            raise StoreUnavailable("frozen")
+
+    async def get(self, tenant: str, response_id: str) -> str:
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if self.error is not None:
+            raise self.error
+        return f"{tenant} {response_id}"
+
+    begin_turn = get
+
+
+@pytest.fixture
+def store() -> SlowStore:
+    return SlowStore()
+
+
+def asked(store: SlowStore) -> Any:
+    typed: Any = store
+    return fail_fast(typed, StoreWatch(typed))
+
+
+def test_calls_that_wait_or_give_back_do_not_fail_fast() -> None:
+    named = {name for name in dir(FullStore) if callable(getattr(FullStore, name)) and not name.startswith("_")}
+    assert named - store_watch._FAIL_FAST == {
+        *("acquire_session", "begin_turn", "claim_job", "heartbeat_job", "read_events", "ready", "take_quota"),
+        *("abort_turn", "release_session", "settle_job"),
+    }
+
+
+async def test_call_to_a_frozen_store_fails_fast_and_is_cancelled(store: SlowStore) -> None:
+    store.is_there = False
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(asked(store).get("t", "r"), 5)
+    await asyncio.sleep(0)
+    assert store.cancelled == 1
+
+
+async def test_slow_store_is_waited_for(store: SlowStore) -> None:
+    waiting = asyncio.create_task(asked(store).get("t", response_id="r"))
+    await asyncio.sleep(10 * store_watch.SLOW_S)
+    store.go.set()
+    assert await waiting == "t r"
+
+
+async def test_error_of_the_store_is_raised_unchanged(store: SlowStore) -> None:
+    store.go.set()
+    store.error = ResponseNotFound.of("r")
+    with pytest.raises(ResponseNotFound):
+        await asked(store).get("t", "r")
+
+
+async def test_a_missed_deadline_says_that_the_store_is_unavailable(store: SlowStore) -> None:
+    store.go.set()
+    store.error = Timeout("Deadline Exceeded")
+    with pytest.raises(StoreUnavailable):
+        await asked(store).get("t", "r")
+
+
+async def test_call_that_does_not_fail_fast_waits_for_a_frozen_store(store: SlowStore) -> None:
+    store.is_there = False
+    waiting = asyncio.create_task(asked(store).begin_turn("t", "r"))
+    await asyncio.sleep(10 * store_watch.SLOW_S)
+    store.go.set()
+    assert await waiting == "t r"
