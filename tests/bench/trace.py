@@ -13,6 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import pairwise
+from pathlib import Path
 from statistics import median_low
 from types import FrameType
 from typing import Any, NamedTuple, cast
@@ -28,7 +29,14 @@ from antiphon_store.backends.registry import row_backend
 from antiphon_store.calls import OPERATIONS
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
-from tests.support.scripted_system import MODEL, scripted_system
+from antiphon_translator.engines import triton_detect
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.models.profiles import ModelProfile
+from tests.support.engine_plays import Ending
+from tests.support.fake_triton import fake_triton, token_response
+from tests.support.in_process import running
+from tests.support.scripted_system import MODEL, TOKENIZER, scripted_models, scripted_system
+from tests.support.small_vocabulary import ids_of
 
 ROOTS = ("/services/", "/libs/")
 POLL_S = 0.05
@@ -75,6 +83,13 @@ class Trace:
 
     def index_of(self, function: str) -> int:
         return next(index for index, call in enumerate(self.calls) if call.function == function)
+
+    def on_read(self, function: str) -> Sequence[Called]:
+        """All calls of the read of a socket in which `function` was called for the third time."""
+        third = [index for index, call in enumerate(self.calls) if call.function == function][2]
+        start = next(index for index in range(third, -1, -1) if self.calls[index].depth == 1)
+        ends = (index for index in range(third, len(self.calls)) if self.calls[index].depth == 1)
+        return self.calls[start : next(ends, None)]
 
     def delta(self) -> Row:
         """The calls between two tokens. The first tokens and the last ones do more."""
@@ -151,6 +166,22 @@ async def _commit() -> Trace:
             with trace.on():
                 await serve(request, Call(tenant="t", time_remaining_s=None))
     return traces[-1]
+
+
+async def delta_from_triton() -> Sequence[Called]:
+    """The calls for one token, from the read of Triton's socket to the write to the client's."""
+    trace = Trace()
+    async with fake_triton() as triton, aiohttp.ClientSession() as session:
+        ids = ids_of(TOKENIZER, "hello")
+        triton.script = [*(step for each in ids for step in (POLL_S, token_response([each]))), Ending.BY_ITSELF]
+        profile = ModelProfile(name=MODEL, directory=Path(), endpoint=triton.endpoint)
+        served_model = scripted_models(keeps=False)[0][0]
+        async with running((served_model, triton_detect.engine(profile, TritonChannels("lean")))) as system:
+            url, body = system.url + "/v1/responses", {"model": MODEL, "input": "hello", "stream": True}
+            with trace.on():
+                async with session.post(url, json=body) as answer:
+                    await answer.read()
+    return trace.on_read(TOKEN)
 
 
 async def rows() -> Sequence[tuple[str, Row]]:
