@@ -12,9 +12,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 
-from antiphon_core import limits, unserved
+from antiphon_core import limits
 from antiphon_core.jsons import Object, parse_object, work_bytes
-from antiphon_core.request import hosted_tools, misplaced
+from antiphon_core.request import hosted_tools
 from antiphon_core.request.context import ContextManagement
 from antiphon_core.request.errors import TAG, from_validation
 from antiphon_core.request.extensions import Extensions, Seed, StopTexts
@@ -29,11 +29,20 @@ from antiphon_core.request.options import (
     ServiceTier,
     StreamOptions,
 )
-from antiphon_core.request.previous import PreviousResponse, reject_two_histories
+from antiphon_core.request.previous import PreviousResponse
 from antiphon_core.request.prompts import PromptRef
-from antiphon_core.request.text import Text, reject_chat_spelling
+from antiphon_core.request.rejections import (
+    IN_RESPONSES,
+    Unserved,
+    anything,
+    reject_chat_spelling,
+    reject_misplaced,
+    reject_note,
+    reject_two_histories,
+    reject_unserved,
+)
+from antiphon_core.request.text import Text
 from antiphon_core.request.tools import Tool, ToolChoice
-from antiphon_core.unserved import Unserved, anything
 
 Metadata = Annotated[
     dict[
@@ -205,13 +214,13 @@ class Parameters(Body):
     @classmethod
     def of(cls, given: Object, *, work_bytes: int) -> Self:
         """Validates a parsed body. `work_bytes` are those of its JSON. InvalidRequest as in `parse`."""
-        misplaced.reject(given, misplaced.IN_RESPONSES)
+        reject_misplaced(given, IN_RESPONSES)
         reject_chat_spelling(given)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:
             raise from_validation(error) from error
-        reject_unserved(request)
+        _require_served(request)
         return request.with_work(work_bytes)
 
 
@@ -247,7 +256,7 @@ class CreateRequest(Parameters):
     @classmethod
     def of(cls, given: Object, *, work_bytes: int, drops_hosted: bool = False) -> Self:
         """Validates a parsed body. `work_bytes` are those of its JSON. InvalidRequest as in `parse`."""
-        hosted_tools.reject_note(given)
+        reject_note(given)
         if given.get("prompt") is not None and given.get("input") is None:
             given = given | {"input": []}  # the prompt's messages may be the whole input
         return super().of(hosted_tools.dropped(given) if drops_hosted else given, work_bytes=work_bytes)
@@ -305,9 +314,9 @@ _UNSERVED: tuple[Unserved, ...] = (
 )
 
 
-def reject_unserved(request: Parameters) -> None:
+def _require_served(request: Parameters) -> None:
     """Raises InvalidRequest for the first unsupported feature, and for parameters that exclude each other."""
-    unserved.reject(_UNSERVED, request)
+    reject_unserved(_UNSERVED, request)
     reject_two_histories(
         previous_response_id=request.previous_response_id,
         previous_response=request.previous_response,

@@ -11,15 +11,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, ValidationError
 
-from antiphon_core import limits, unserved
+from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
-from antiphon_core.request import misplaced
-from antiphon_core.request.chat_messages import ChatMessage, reject_unserved
+from antiphon_core.request.chat_messages import ChatMessage, reject_unserved_members
 from antiphon_core.request.errors import TAG, from_validation
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, json_kind, type_tag
-from antiphon_core.unserved import Unserved, anything
+from antiphon_core.request.rejections import IN_CHAT, Unserved, anything, reject_misplaced, reject_unserved
 
 # ---- Tools, and the form of the answer ----
 
@@ -193,12 +192,12 @@ class ChatRequest(Exact):
     def parse(cls, body: bytes) -> Self:
         """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
         given = parse_object(body)
-        misplaced.reject(given, misplaced.IN_CHAT)
+        reject_misplaced(given, IN_CHAT)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:
             raise from_validation(error) from error
-        _reject_unserved(request)
+        _require_served(request)
         if request.top_logprobs is not None and not request.logprobs:
             message = "Invalid value for 'top_logprobs': it needs 'logprobs': true."
             raise InvalidRequest(message, field="top_logprobs", code="invalid_value")
@@ -229,10 +228,10 @@ _UNSERVED: tuple[Unserved, ...] = (
 )
 
 
-def _reject_unserved(request: ChatRequest) -> None:
+def _require_served(request: ChatRequest) -> None:
     """Raises InvalidRequest for the first unsupported feature, and for parameters that cannot be combined."""
-    unserved.reject(_UNSERVED, request)
-    reject_unserved(request.messages)
+    reject_unserved(_UNSERVED, request)
+    reject_unserved_members(request.messages)
     if request.stream_options is not None and not request.stream:
         raise InvalidRequest("'stream_options' needs 'stream': true.", field="stream_options", code="invalid_value")
     if None not in (request.max_tokens, request.max_completion_tokens):

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Tag
 
-from antiphon_core import limits, unserved
+from antiphon_core import limits
 from antiphon_core.request.errors import TAG
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Open, json_kind, type_tag
-from antiphon_core.unserved import Unserved
+from antiphon_core.request.rejections import Unserved, reject_unserved
 
 
 class ChatText(Open):
@@ -158,7 +158,7 @@ _UNSERVED = (
 )
 
 
-def reject_unserved(messages: Sequence[ChatMessage]) -> None:
+def reject_unserved_members(messages: Sequence[ChatMessage]) -> None:
     """Raises InvalidRequest for the first unsupported member of a message."""
     for index, message in enumerate(messages):
-        unserved.reject(_UNSERVED, message, within=f"messages[{index}]")
+        reject_unserved(_UNSERVED, message, within=f"messages[{index}]")

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 
 NOTE = "dropped_tools"
@@ -24,12 +23,6 @@ HOSTED = frozenset(
     """.split()
 )
 _BRINGING_TOOLS = ("additional_tools", "tool_search_output")
-
-
-def reject_note(given: Object) -> None:
-    """Raises InvalidRequest if the request has the member `dropped_tools`, which only the server sets."""
-    if NOTE in given:
-        raise InvalidRequest(f"Unknown parameter: '{NOTE}'.", field=NOTE, code="unknown_parameter")
 
 
 def is_hosted(tool: Any) -> bool:

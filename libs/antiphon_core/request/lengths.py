@@ -30,13 +30,11 @@ class AtMost:
         return core_schema.no_info_before_validator_function(self._checked, bounded)
 
     def _checked(self, given: Any) -> Any:
-        if isinstance(given, list | dict):
-            require_length(given, self.count)
+        if isinstance(given, list | dict) and len(given) > self.count:
+            raise too_long(given, self.count)
         return given
 
 
-def require_length(given: Sized, most: int) -> None:
-    """PydanticKnownError: `given` has more than `most` elements."""
-    if len(given) > most:
-        context = {"field_type": "List", "max_length": most, "actual_length": len(given)}
-        raise PydanticKnownError("too_long", context)
+def too_long(given: Sized, most: int) -> PydanticKnownError:
+    """The error for a value with more than `most` elements."""
+    return PydanticKnownError("too_long", {"field_type": "List", "max_length": most, "actual_length": len(given)})

@@ -23,7 +23,7 @@ from pydantic import (
 
 from antiphon_core import limits
 from antiphon_core.request.errors import JSON_KIND_TAGS, TAG
-from antiphon_core.request.lengths import require_length
+from antiphon_core.request.lengths import too_long
 
 ItemId = Annotated[str, Field(max_length=limits.ITEM_ID_CHARS_MAX)]
 """The id of an item, which stores have in an index. OpenAI's ids have 64 characters at most."""
@@ -37,8 +37,8 @@ class Exact(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _require_few_members(cls, given: Any) -> Any:
-        if isinstance(given, dict):
-            require_length(given, limits.MEMBERS_ITEMS_MAX)
+        if isinstance(given, dict) and len(given) > limits.MEMBERS_ITEMS_MAX:
+            raise too_long(given, limits.MEMBERS_ITEMS_MAX)
         return given
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainSerializer
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request.items import Item, items_given
 from antiphon_core.request.lengths import AtMost
@@ -43,10 +42,3 @@ class PreviousResponse(Open):
     def output_given(self) -> list[Object]:
         """The output as the client wrote it."""
         return items_given(self.output)
-
-
-def reject_two_histories(**given: object) -> None:
-    """Raises InvalidRequest if more than one of the members that name a history is given."""
-    if len(given) - [*given.values()].count(None) > 1:
-        named = [f"'{name}'" for name, value in given.items() if value is not None]
-        raise InvalidRequest(f"{' and '.join(named)} exclude each other.", code="mutually_exclusive_parameters")

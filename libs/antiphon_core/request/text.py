@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request.errors import TAG
 from antiphon_core.request.models import Exact, type_tag
@@ -53,16 +52,3 @@ class Text(Exact):
     """The format of the answer; the default is free text."""
     verbosity: Literal["low", "medium", "high"] | None = None
     """A hint without effect: the response says `medium`."""
-
-
-def reject_chat_spelling(given: Object) -> None:
-    """InvalidRequest: the members of `text.format` are nested as in chat completions."""
-    text = given.get("text")
-    asked = text.get("format") if isinstance(text, dict) else None
-    if isinstance(asked, dict) and "json_schema" in asked:
-        raise InvalidRequest(
-            "Unknown parameter: 'text.format.json_schema'. In the Responses API its members ('name', 'schema', "
-            "'strict', 'description') stand in 'text.format' itself.",
-            field="text.format.json_schema",
-            code="unknown_parameter",
-        )

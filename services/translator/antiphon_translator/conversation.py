@@ -136,6 +136,8 @@ class Conversation:
 
     def each(self, make: Callable[[Message], T]) -> list[T]:
         """Applies `make` to each message, with the cached results of known messages (KnownMessages.each)."""
+        if self.known is NO_MESSAGES:
+            return [*map(make, self.messages)]
         known = self.known.each(make)
         first, rest = self.messages[: self.known_from], self.messages[self.known_from + len(known) :]
         return [*map(make, first), *known, *map(make, rest)]

@@ -32,9 +32,10 @@ from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.ids import Ids
 from antiphon_core.ports.translator import Batch, Resume
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, TokenChunk, TokenPrompt, Usage
-from antiphon_translator.output import guided_output
+from antiphon_translator.output import guided_output, outputs
 from antiphon_translator.output.assembly import Assembly
 from antiphon_translator.output.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
+from antiphon_translator.output.model_output import ModelOutput
 from antiphon_translator.schemas.answer_check import Unchecked
 from antiphon_translator.turn.turn_plan import TurnPlan
 
@@ -77,7 +78,7 @@ class TurnPipeline:
             one_call=plan.has_one_call,
             summary=plan.has_summary,
         )
-        self._output = guided_output.output_of(plan)
+        self._output = _output_of(plan)
         self._resume = resume
         self._sends_ids = checkpoints and plan.is_resumable
         self._unsent_ids: list[int] = []
@@ -195,6 +196,14 @@ class TurnPipeline:
         self.usage = self._output.usage()
         self._machine.send(Fail(self.usage, error))
         return self._machine.take()
+
+
+def _output_of(plan: TurnPlan) -> ModelOutput:
+    """The output of the turn's generation. With a guide for the answer alone, `follow_up` may be a second
+    generation."""
+    if plan.answer_guide is not None:
+        return guided_output.output_of(plan, plan.answer_guide)
+    return outputs.output_of(plan.model, plan.prompt, plan.request)
 
 
 def _cannot_resume() -> InvalidRequest:

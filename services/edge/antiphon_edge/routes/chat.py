@@ -15,8 +15,8 @@ from antiphon_edge.chat.completions import completion_of
 from antiphon_edge.chat.requests import ChatTurn, as_turn
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers, bodies
-from antiphon_edge.routes.sessions import reject_stateful_headers
 from antiphon_edge.routes.sse import EventStream
+from antiphon_edge.routes.turn_headers import reject_stateful_headers
 from antiphon_edge.turns.turn_service import TurnService
 
 

@@ -25,7 +25,7 @@ from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.quotas.admission import long_work_of
 from antiphon_edge.routes import answers, bodies, queries
-from antiphon_edge.routes.idempotency_keys import ids_under, key_of
+from antiphon_edge.routes.turn_headers import ids_under, key_of
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import item_references

@@ -18,7 +18,7 @@ from antiphon_core.request.prompts import PutPrompt
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers, bodies, queries
-from antiphon_edge.routes.idempotency_keys import ids_under, key_of
+from antiphon_edge.routes.turn_headers import ids_under, key_of
 
 _ALL = "/v1/prompts"
 _ONE = _ALL + "/{id}"

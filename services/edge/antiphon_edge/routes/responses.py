@@ -26,8 +26,7 @@ from antiphon_edge.http import dropped_tools
 from antiphon_edge.operations.parameters import SEQUENCE_MAX
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.quotas.admission import long_work_of
-from antiphon_edge.routes import answers, bodies, queries, resuming, sessions
-from antiphon_edge.routes.idempotency_keys import key_of
+from antiphon_edge.routes import answers, bodies, queries, resuming, turn_headers
 from antiphon_edge.routes.sse import NO_HEADERS, EventStream
 from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer
 from antiphon_edge.turns.turn_service import TurnService
@@ -61,8 +60,8 @@ class ResponseRoutes:
     async def create(self, request: web.Request) -> web.StreamResponse:
         body = await bodies.parsed(request, partial(CreateRequest.parse, drops_hosted=self._drops_hosted))
         dropped_tools.note(request, body.dropped_tools)
-        body, session_id = sessions.with_session(body, sessions.session_id_of(request))
-        tenant, key = tenant_of(request), key_of(request)
+        body, session_id = turn_headers.with_session(body, turn_headers.session_id_of(request))
+        tenant, key = tenant_of(request), turn_headers.key_of(request)
         if body.background:
             record = await self._background.create(tenant, body, session_id=session_id, key=key)
             if not body.stream:
@@ -85,7 +84,7 @@ class ResponseRoutes:
         generated or stored."""
         body = await bodies.parsed(request, partial(CountRequest.parse, drops_hosted=self._drops_hosted))
         dropped_tools.note(request, body.dropped_tools)
-        asked, session_id = sessions.with_session(body, sessions.session_id_of(request))
+        asked, session_id = turn_headers.with_session(body, turn_headers.session_id_of(request))
         count = await self._turns.count_tokens(tenant_of(request), asked, session_id=session_id)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 

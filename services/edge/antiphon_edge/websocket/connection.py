@@ -36,7 +36,7 @@ from antiphon_edge.http.http_errors import FAILED
 from antiphon_edge.http.socket_frames import Violation
 from antiphon_edge.quotas.admission import limiter_of
 from antiphon_edge.quotas.stream_slots import StreamSlot, hold_bytes
-from antiphon_edge.routes import bodies, sessions
+from antiphon_edge.routes import bodies, turn_headers
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_service import TurnService
@@ -305,7 +305,7 @@ class Connection:
         queue.put(turn.messages_of(batch.frames))
 
     async def _begin(self, turn: LaneTurn, body: CreateRequest, carried: bytes | None) -> AcceptedTurn:
-        request, session_id = sessions.with_session(body, self._session_id)
+        request, session_id = turn_headers.with_session(body, self._session_id)
         accepted = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=carried)
         if not isinstance(accepted, AcceptedTurn):
             raise AssertionError("only a request with an idempotency key can be a retry")

@@ -15,7 +15,7 @@ from antiphon_core.telemetry import metrics
 from antiphon_edge.http import connections, pages
 from antiphon_edge.http.socket_frames import Violation
 from antiphon_edge.operations.routing import serves
-from antiphon_edge.routes import bodies, response_list, sessions
+from antiphon_edge.routes import bodies, response_list, turn_headers
 from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import subprotocols
@@ -65,7 +65,7 @@ class SocketRoutes:
 
     @serves("listResponses")
     async def connect(self, request: web.Request) -> web.StreamResponse:
-        session_id = sessions.session_id_of(request)
+        session_id = turn_headers.session_id_of(request)
         socket = _Socket(
             heartbeat=self._keep_alive_s,
             max_msg_size=BODY_BYTES_MAX,

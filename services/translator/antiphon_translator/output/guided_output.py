@@ -30,7 +30,7 @@ from antiphon_translator.generation import (
     wrong_level,
 )
 from antiphon_translator.output import outputs
-from antiphon_translator.output.model_output import ModelOutput, ReadOutput
+from antiphon_translator.output.model_output import ReadOutput
 from antiphon_translator.parsing.segments import Break, CallBegin, ScoredText, Segment, Text
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from antiphon_translator.turn.turn_plan import TurnPlan
@@ -40,13 +40,10 @@ ANSWER_SUFFIX = "-answer"
 """The end of the guided generation's request id. Cancelling the first generation by its id must not cancel this one."""
 
 
-def output_of(plan: TurnPlan) -> ModelOutput:
-    """The output of the turn's generation. With a guide for the answer alone, `follow_up` may be a second
-    generation."""
-    if plan.answer_guide is None:
-        return outputs.output_of(plan.model, plan.prompt, plan.request)
+def output_of(plan: TurnPlan, guide: Guide) -> GuidedOutput:
+    """The output of a turn with this guide for the answer alone."""
     make_output = partial(outputs.read_output_of, plan.model, plan.prompt, plan.request)
-    return GuidedOutput(make_output, plan.request, plan.answer_guide, plan.model.tokenizer)
+    return GuidedOutput(make_output, plan.request, guide, plan.model.tokenizer)
 
 
 class GuidedOutput:

@@ -59,9 +59,9 @@ def output_of(model: ServedModel, prompt: TurnPrompt, request: GenerationRequest
 
 def read_output_of(model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ReadOutput:
     """The output of a generation of ids or text, which is parsed here. TypeError: the request has a ChatPrompt."""
-    scores = Scores.wanted_by(request, model.syntax)
-    if scores is None:
+    if request.top_logprobs is None:
         return _read_output(model, prompt, request)
+    scores = Scores.of(request, model.syntax, top=request.top_logprobs)
     return ScoredOutput(_read_output(model, prompt, request, scores.watch), scores)
 
 

@@ -45,12 +45,10 @@ class Scores:
         self._top = top
 
     @classmethod
-    def wanted_by(cls, request: GenerationRequest, syntax: TokenSyntax) -> Scores | None:
-        """The scores for a request; None if it wants none."""
-        if request.top_logprobs is None:
-            return None
+    def of(cls, request: GenerationRequest, syntax: TokenSyntax, *, top: int) -> Scores:
+        """The scores for a request that wants them."""
         spelling = syntax.alphabet.character_of if isinstance(request.prompt, TokenPrompt) else {}
-        return cls(syntax.tokenizer, spelling, request.top_logprobs)
+        return cls(syntax.tokenizer, spelling, top)
 
     @property
     def watch(self) -> Watch:

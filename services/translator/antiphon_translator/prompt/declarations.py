@@ -39,6 +39,8 @@ def at(where: str, tools: Sequence[Any], *, is_found: bool = False) -> list[Decl
 def checked(tools: Sequence[Any], where: str, budget: SchemaBudget, *, is_found: bool = False) -> list[Declaration]:
     """Checks the tools that were declared at the path `where`. InvalidRequest: the parameters of a tool are no schema,
     a format is invalid, or all schemas together exceed the request's `budget`."""
+    if not tools:
+        return []
     tool_schemas.require(tools, where, budget)
     return at(where, tools, is_found=is_found)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from antiphon_translator.conversation import Call, Image, Message
 from antiphon_translator.prompt import call_ids
@@ -27,6 +28,7 @@ LATE_OUTPUT_NOTE = "[Output of the call {call_id} of {name}, which was pending]"
 FURTHER_OUTPUT_NOTE = "[Another output of the call {call_id} of {name}]"
 
 Parts = tuple[str | Image, ...]
+_ID, _CALL_ID, _MODEL_ID = attrgetter("id"), attrgetter("call_id"), attrgetter("model_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,14 @@ class Rounds:
         self._open_origin = ""
         self._thoughts = [state.open.reasoning] if state.open is not None else []
         """The reasoning of the open message, joined when it ends. Joining 10 MB of it item by item took 7 s."""
-        self._due = Counter(call.id for call in (state.open.calls if state.open is not None else ()))
+        self._due = Counter(map(_ID, state.open.calls if state.open is not None else ()))
         """How many results of the open round have not come, by the ids of their calls."""
-        self._due.subtract(result.call_id for result in state.results)
+        self._due.subtract(map(_CALL_ID, state.results))
         self._results: dict[str, list[tuple[Message, str]]] = {}
         for result in state.results:
             self._results.setdefault(result.call_id, []).append((result, ""))
         self._called = dict(state.called)
-        self._model_ids = {call.model_id for call in self._called.values()}
+        self._model_ids = set(map(_MODEL_ID, self._called.values()))
         self._waiting = dict.fromkeys(state.waiting)
         self._running = set(state.running)
         self._pending = set(state.pending)

@@ -97,6 +97,9 @@ class ToolSet:
         return {tool.shown_as: tool.schema for tool in self.callable} if self.callable else None
 
 
+NO_TOOLS = ToolSet()
+
+
 @dataclass(frozen=True, slots=True)
 class _DeclaredTool:
     """A tool with the path of its declaration. `is_found`: a search has listed it; `is_waiting`: it is deferred, and
@@ -108,9 +111,11 @@ class _DeclaredTool:
     is_waiting: bool
 
 
-def offered(declared: Iterable[Declaration], choice: ToolChoice | None) -> ToolSet:
+def offered(declared: Sequence[Declaration], choice: ToolChoice | None) -> ToolSet:
     """The tools of a turn. InvalidRequest: two tools have the same name, a deferred tool cannot be found, or `choice`
     names a tool that is not declared."""
+    if not declared and choice in (None, "auto", "none"):
+        return NO_TOOLS
     named = _by_name(declared)
     _require_search(named)
     tools = tuple(each.tool for each in named.values() if not each.is_waiting)

@@ -36,7 +36,7 @@ class ContentForms:
 
     def of(self, message: Message) -> ContentForm:
         kind = kind_of(message)
-        if kind in self.with_parts and not all(isinstance(part, str) for part in message.parts):
+        if kind in self.with_parts and message.images:
             return ContentForm.PARTS
         return self.of_texts.get(kind, ContentForm.TEXT)
 

@@ -150,7 +150,7 @@ class JinjaTemplate:
 
     def _content(self, message: Message) -> str | list[dict[str, str]]:
         token, form = self._image_token, self._forms.of(message)
-        if form is ContentForm.TEXT and not token:
+        if form is ContentForm.TEXT and not (token and message.images):
             return message.text
         parts = [token if token and isinstance(part, Image) else part for part in message.parts]
         if form is ContentForm.TEXT:

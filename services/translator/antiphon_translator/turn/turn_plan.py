@@ -18,7 +18,7 @@ from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.schemas.answer_check import AnswerCheck
-from antiphon_translator.turn import forced_calls, reasoning_echo, reasoning_summary, sampling
+from antiphon_translator.turn import effective_reasoning, forced_calls, sampling
 from antiphon_translator.turn.checked_parameters import CheckedParameters, checked
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
@@ -75,7 +75,7 @@ class TurnPlan:
         _require_forced(prompt, level)
         begin_guide, answer_guide = _guides(given.guide, prompt, model, level)
         request = _generation(given, model, turn, prompt, level, sampling=chosen, guide=begin_guide)
-        has_summary = reasoning_summary.has_summary(given.parameters.reasoning, model, level)
+        has_summary = effective_reasoning.has_summary(given.parameters.reasoning, model, level)
         reasoning = _reasoning(given, prompt, level, controls, has_summary=has_summary)
         return cls(
             model=model,
@@ -104,7 +104,7 @@ def _reasoning(
 ) -> Object:
     """The effective reasoning. A server that renders the prompt itself may take no switches for its template."""
     sent = prompt.switches if level is not Level.CHAT or SWITCHES in controls else None
-    return reasoning_echo.effective(given.asked, sent, has_summary=has_summary)
+    return effective_reasoning.repeated(given.asked, sent, has_summary=has_summary)
 
 
 def _skeleton(

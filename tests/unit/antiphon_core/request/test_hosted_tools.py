@@ -5,7 +5,6 @@ from typing import get_args, get_type_hints
 import pytest
 from openai.types.responses import tool_param
 
-from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request import hosted_tools
 
@@ -58,11 +57,6 @@ def test_a_request_without_tools_is_unchanged(given: Object) -> None:
 
 def test_malformed_tools_are_left_for_the_check_that_names_them() -> None:
     assert hosted_tools.dropped({"tools": [5, {"type": []}]}) == {"tools": [5, {"type": []}]}
-
-
-def test_dropped_tools_sent_by_a_client_are_rejected() -> None:
-    with pytest.raises(InvalidRequest):
-        hosted_tools.reject_note({"dropped_tools": []})
 
 
 def test_every_hosted_type_is_one_of_the_sdks() -> None:

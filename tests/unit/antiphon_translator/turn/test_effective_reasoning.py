@@ -7,7 +7,7 @@ import pytest
 
 from antiphon_core.request.options import Reasoning
 from antiphon_translator.generation import Level
-from antiphon_translator.turn import reasoning_summary
+from antiphon_translator.turn import effective_reasoning
 from tests.support.reasoning_model import log_of_play, reasoning_model
 from tests.support.served_models import model
 
@@ -30,7 +30,7 @@ def test_summary_is_given_only_if_requested_and_permitted(
     members: dict[str, Any] | None, level: Level, changes: dict[str, Any], told: bool
 ) -> None:
     asked = None if members is None else Reasoning(**members)
-    assert reasoning_summary.has_summary(asked, model(**changes), level) is told
+    assert effective_reasoning.has_summary(asked, model(**changes), level) is told
 
 
 @pytest.mark.parametrize("cut", [1, 4, 9])
@@ -48,3 +48,41 @@ def test_model_without_a_summary_shows_its_reasoning_text() -> None:
     told = log_of_play(*SAID, served=served, reasoning={"summary": "auto"})[-1]["response"]
     assert (told["output"][0]["summary"], told["output"][0]["content"][0]["text"]) == ([], "Hm. Well.")
     assert told["reasoning"]["summary"] is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "chosen", "has_summary", "echoed"),
+    [
+        ({"effort": "low", "summary": "auto"}, {}, True, {"effort": "low", "summary": "detailed"}),
+        ({"generate_summary": "concise"}, {}, True, {"summary": "detailed"}),
+        ({"effort": "low", "summary": "concise"}, {}, False, {"effort": "low", "summary": None}),
+        ({"effort": "max"}, {"reasoning_effort": "high"}, False, {"effort": "high"}),
+        ({"effort": "low", "summary": "auto"}, None, True, {"effort": None, "summary": "detailed"}),
+        (
+            {"effort": "minimal", "summary": "auto"},
+            {"reasoning_effort": "low"},
+            False,
+            {"effort": "low", "summary": None},
+        ),
+    ],
+)
+def test_response_echoes_the_reasoning_in_effect(
+    asked: dict[str, str], chosen: dict[str, Any] | None, has_summary: bool, echoed: dict[str, Any]
+) -> None:
+    assert effective_reasoning.repeated({"reasoning": asked}, chosen, has_summary=has_summary) == {"reasoning": echoed}
+
+
+@pytest.mark.parametrize(
+    ("asked", "chosen"),
+    [
+        ({}, {}),
+        ({"reasoning": None}, {}),
+        ({"reasoning": {"effort": None}}, {}),
+        ({"reasoning": {"effort": None}}, None),
+        ({"reasoning": {"effort": "none"}}, {"enable_thinking": False}),
+        ({"reasoning": {"effort": "max"}}, {"enable_thinking": True}),
+        ({"reasoning": {"effort": "max"}}, {"reasoning_effort": "max"}),
+    ],
+)
+def test_reasoning_in_effect_as_requested_changes_nothing(asked: dict[str, Any], chosen: dict[str, Any] | None) -> None:
+    assert effective_reasoning.repeated(asked, chosen, has_summary=False) == {}

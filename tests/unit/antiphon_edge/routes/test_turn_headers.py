@@ -7,7 +7,7 @@ from multidict import CIMultiDict
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import Ids, RandomIds, SequentialIds
-from antiphon_edge.routes.idempotency_keys import ids_under, key_of
+from antiphon_edge.routes.turn_headers import ids_under, key_of
 
 
 def request(key: str) -> web.Request:

@@ -1,20 +1,22 @@
-"""The header that names a session or a conversation."""
+"""The headers that name a session or a conversation, and the key of a retry."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
+from yarl import URL
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.operations.parameters import SESSION
-from antiphon_edge.routes.sessions import session_id_of
+from antiphon_edge.routes.turn_headers import session_id_of
 from tests.support.edge import RunningEdge
 from tests.support.http import Answer
 
@@ -150,3 +152,27 @@ async def test_the_error_names_the_member_that_a_session_excludes(edge: RunningE
     answer = await edge.ask("POST", path, body, headers={SESSION.name: "mine"})
     assert (answer.status, answer.error["param"]) == (400, name)
     assert answer.error["message"].startswith(f"'{name}' and a session exclude each other")
+
+
+async def test_key_that_is_no_utf_8_is_rejected(edge: RunningEdge) -> None:
+    lines = [b"POST /v1/conversations HTTP/1.1", b"Host: localhost", b"Idempotency-Key: \xff", b"Connection: close"]
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(b"\r\n".join([*lines, b"Content-Length: 0", b"", b""]))
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"param":"Idempotency-Key"' in answer
+
+
+async def test_reused_key_is_rejected_with_the_name_of_the_header(edge: RunningEdge) -> None:
+    headers = {"Idempotency-Key": "k"}
+    requests: dict[str, tuple[Object, Object]] = {
+        "/v1/responses": ({"model": "m", "input": "hi"}, {"model": "m", "input": "bye"}),
+        "/v1/conversations": ({"metadata": {"a": "1"}}, {"metadata": {"a": "2"}}),
+    }
+    for path, (body, other) in requests.items():
+        assert (await edge.ask("POST", path, body, headers=headers)).status == 200
+        rejected = await edge.ask("POST", path, other, headers=headers)
+        assert (rejected.status, rejected.error["param"]) == (409, "Idempotency-Key")
