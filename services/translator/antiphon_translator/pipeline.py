@@ -95,7 +95,7 @@ class TurnPipeline:
         """Whether nothing more is wanted from this generation: the engine can be stopped."""
         if self._output.finish is not None or self._assembly.is_full:
             return True
-        return self._plan.has_one_call and self.has_enough and not self._output.reads_to_the_end
+        return self._plan.has_one_call and self._assembly.has_enough and not self._output.reads_to_the_end
 
     @property
     def has_enough(self) -> bool:
@@ -145,7 +145,7 @@ class TurnPipeline:
 
     def follow_up(self) -> GenerationRequest | None:
         """Returns the next request for the engine after a generation; None when the turn needs no further one."""
-        return None if self.has_enough or self._assembly.is_full else self._output.follow_up()
+        return None if self._assembly.has_enough or self._assembly.is_full else self._output.follow_up()
 
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """Returns the events of these chunks: one delta for each chunk that completes some text."""
@@ -153,7 +153,7 @@ class TurnPipeline:
             if self.done:
                 break
             segments = self._output.take(chunk)
-            if not (self._plan.has_one_call and self.has_enough):
+            if not (self._plan.has_one_call and self._assembly.has_enough):
                 self._assembly.take(segments)
             if self._sends_ids and isinstance(chunk, TokenChunk):
                 self._unsent_ids += chunk.ids
@@ -165,7 +165,7 @@ class TurnPipeline:
     def finish(self, *, completed_at: int) -> list[Batch]:
         """Returns the last events, after the last generation has ended. `completed_at` is in Unix seconds."""
         ending = FinishReason.LENGTH if self._assembly.is_full else self._output.finish
-        reason = _INCOMPLETE.get(ending) if not self.has_enough else None
+        reason = _INCOMPLETE.get(ending) if not self._assembly.has_enough else None
         cut_off = reason is not None
         if self._plan.prompt.forced.rest and not cut_off:
             self._assembly.take(self._output.write(self._plan.prompt.forced.rest))

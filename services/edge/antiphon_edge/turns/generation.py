@@ -48,7 +48,7 @@ class TranslatorStream:
     @property
     def held_bytes(self) -> int:
         """The size of the batches that wait."""
-        return sum(len(batch.frames) for batch in self._held)
+        return sum([len(batch.frames) for batch in self._held])
 
     def take(self, batch: Batch) -> Batch | None:
         """Takes the next batch. Returns the batch to send; None for the terminal batch, and while a batch waits.
@@ -79,7 +79,7 @@ class TranslatorStream:
         batches, self._held = [*self._held, batch], []
         return Batch(
             first_sequence=batches[0].first_sequence,
-            count=sum(each.count for each in batches),
+            count=sum([each.count for each in batches]),
             frames=b"".join([each.frames for each in batches]),
             final=batch.final,
             token_ids=batch.token_ids,
@@ -128,7 +128,7 @@ class Generation:
         self._flow = flow
         self._change = change
         self._interrupt = interrupt or Interrupt()
-        self._stream = TranslatorStream()
+        self._stream: TranslatorStream
 
     async def run(self) -> Batch:
         """Generates to the end, and returns the terminal batch, which `receive` does not get.
@@ -155,10 +155,9 @@ class Generation:
 
     async def _generate(self) -> None:
         """Runs the turn on one translator, from its state so far."""
-        state, resume = self.state, None
-        if state.next_sequence:
-            resume = Resume(state.next_sequence, tuple(state.token_ids))
-        self._stream = TranslatorStream(state.next_sequence, has_ids=bool(state.token_ids))
+        next_sequence, token_ids = self.state.next_sequence, self.state.token_ids
+        resume = Resume(next_sequence, tuple(token_ids)) if next_sequence else None
+        self._stream = TranslatorStream(next_sequence, has_ids=bool(token_ids))
         await self._translator.generate(self._turn, self._take, flow=self._flow, resume=resume, checkpoints=True)
 
     def _take(self, given: Batch) -> None:

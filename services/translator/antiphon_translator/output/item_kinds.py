@@ -44,9 +44,22 @@ class OpenItem:
 
     Text and log probabilities are kept as JSON: they are written once, for their delta events. The closing events and
     the record, which repeat all of them, copy the bytes. Writing 8 MB of them again each time took up to 0.4 s, on the
-    event loop where the model goes on with another item."""
+    event loop where the model goes on with another item. Once the item is closed, `text`, `logprobs` and the item as an
+    object are made once for all of them."""
 
-    __slots__ = ("_delta_frame", "_logprobs", "_members", "_text", "id", "kind", "output_index", "status")
+    __slots__ = (
+        "_closed",
+        "_delta_frame",
+        "_logprobs",
+        "_members",
+        "_text",
+        "id",
+        "kind",
+        "logprobs",
+        "output_index",
+        "status",
+        "text",
+    )
 
     def __init__(self, kind: ItemKind, item_id: str, *, output_index: int, members: Object | None = None) -> None:
         self.kind = kind
@@ -58,15 +71,19 @@ class OpenItem:
         self._text = bytearray()
         self._logprobs = bytearray()
         self._delta_frame = _frame_template(kind.delta(self))
+        self._closed: Object | None = None
+        self.text = self.logprobs = _NO_LOGPROBS
+        """All of the text, and the log probabilities of its tokens if they are wanted, as of the last `join`."""
 
-    @property
-    def text(self) -> Fragment:
-        return Fragment(b"".join((b'"', self._text, b'"')))
+    def join(self) -> None:
+        """Puts text and log probabilities so far together."""
+        self.text = Fragment(b"".join((b'"', self._text, b'"')))
+        self.logprobs = Fragment(b"".join((b"[", self._logprobs, b"]")))
 
-    @property
-    def logprobs(self) -> Fragment:
-        """The log probabilities of the tokens of its text, if they are wanted."""
-        return Fragment(b"".join((b"[", self._logprobs, b"]")))
+    def close(self, status: str) -> None:
+        """Ends the item: nothing is appended any more."""
+        self.status = status
+        self._closed = self.as_object()
 
     @property
     def size_bytes(self) -> int:
@@ -98,6 +115,9 @@ class OpenItem:
 
     def as_object(self) -> Object:
         """The item with its text so far, as a fragment of JSON."""
+        if self._closed is not None:
+            return self._closed
+        self.join()
         return self.kind.with_text(self.added(), self) | {"status": self.status}
 
 

@@ -217,7 +217,7 @@ class ResponseMachine:
     def _close(self, given: Close) -> None:
         item = self._item
         assert item is not None  # noqa: S101 - in all states of its rows
-        item.status = given.status
+        item.close(given.status)
         for build in item.kind.closing:
             self._emit(build(item))
         self._closed_bytes += item.size_bytes

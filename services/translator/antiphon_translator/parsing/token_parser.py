@@ -6,7 +6,7 @@ parser as any other, with the family's table in the same characters. The segment
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from antiphon_core.jsons import Object
@@ -84,7 +84,10 @@ class TokenParser:
     def write(self, text: str) -> list[Segment]:
         """Reads text that this server wrote, such as the beginning of a forced call. Names of control tokens in it
         become those tokens. It does not count as reasoning."""
-        return self._read(self._encode(text))
+        counted = self.reasoning_tokens
+        segments = self.feed(self._encode(text))
+        self.reasoning_tokens = counted
+        return segments
 
     def feed(self, token_ids: Sequence[int]) -> list[Segment]:
         """Reads ids of the model and returns the segments that they complete."""
@@ -92,7 +95,11 @@ class TokenParser:
         for run in (token_ids,) if self._control.isdisjoint(token_ids) else self._runs(token_ids):
             if self._parser.in_reasoning:
                 self.reasoning_tokens += len(run)
-            segments += self._read(run)
+            text = "".join(map(self._detokenizer.feed, run))
+            if self._stops is not None:
+                text = self._stops.feed(text)
+            if text:
+                segments += self._decoded(self._parser.feed(text))
         return segments
 
     def _runs(self, token_ids: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -104,12 +111,6 @@ class TokenParser:
                 start = index + 1
         if start < len(token_ids):
             yield token_ids[start:]
-
-    def _read(self, token_ids: Iterable[int]) -> list[Segment]:
-        text = "".join(map(self._detokenizer.feed, token_ids))
-        if self._stops is not None:
-            text = self._stops.feed(text)
-        return self._decoded(self._parser.feed(text)) if text else []
 
     def finish(self, *, cut_off: bool) -> list[Segment]:
         """Returns the last segments. `cut_off`: the output ended before the model was done."""
