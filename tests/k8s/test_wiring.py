@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
-
-import pytest
 
 from antiphon import settings
 from antiphon_translator.models import profiles
 from tests.support import nim_operator, pod_security
-from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_templates, variants
+from tests.support.cases import in_one_test
+from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_templates
 
 OURS = ("edge", "worker", "translator", "store")
 _PEERS = [f"ANTIPHON_{target}_{peer}" for target in ("EDGE", "WORKER") for peer in ("STORE", "TRANSLATOR")]
@@ -26,15 +26,15 @@ SECRETS = {  # created by hand, by a certificate, or by the Operator's guide
 }
 
 
-@pytest.fixture(params=variants())
-def objects(request: pytest.FixtureRequest) -> list[Manifest]:
-    return everything()[request.param]
+EACH_VARIANT = in_one_test("objects", everything)
 
 
+@EACH_VARIANT
 def test_pods_meet_the_restricted_security_standard(objects: list[Manifest]) -> None:
     assert not [f"{name}: {fault}" for name, pod in _pods(objects) for fault in pod_security.faults(pod["spec"])]
 
 
+@EACH_VARIANT
 def test_root_file_systems_of_our_pods_are_read_only_and_no_pod_has_a_token(objects: list[Manifest]) -> None:
     for name, pod in _pods(objects):
         if name in OURS:
@@ -43,25 +43,30 @@ def test_root_file_systems_of_our_pods_are_read_only_and_no_pod_has_a_token(obje
             assert pod["spec"]["enableServiceLinks"] is False  # service links would set ANTIPHON_..._PORT
 
 
+@EACH_VARIANT
 def test_no_service_has_a_name_that_service_links_turn_into_a_setting(objects: list[Manifest]) -> None:
     """The NIM Operator's pods have service links, and a NIMService has a Service of its name."""
     services = of_kind(objects, "Service", "NIMService")
     assert not [one["metadata"]["name"] for one in services if one["metadata"]["name"].startswith("antiphon")]
 
 
+@EACH_VARIANT
 def test_settings_of_every_config_map_exist(objects: list[Manifest]) -> None:
     for _, values in _settings(objects):
         settings.load(environ=values, flags={}, file=None)
 
 
+@EACH_VARIANT
 def test_model_profiles_can_be_loaded(objects: list[Manifest], tmp_path: Path) -> None:
+    folder = Path(mkdtemp(dir=tmp_path))
     for config in of_kind(objects, "ConfigMap"):
         if config["metadata"]["name"].startswith("antiphon-profiles"):
             for name, text in config.get("data", {}).items():
-                (tmp_path / name).write_text(text, encoding="utf-8")
-    assert len(profiles.load_directory(tmp_path)) == len(list(tmp_path.iterdir()))
+                (folder / name).write_text(text, encoding="utf-8")
+    assert len(profiles.load_directory(folder)) == len(list(folder.iterdir()))
 
 
+@EACH_VARIANT
 def test_the_grace_period_of_a_pod_exceeds_its_pause_and_drain(objects: list[Manifest]) -> None:
     values = dict(_settings(objects))
     for name, pod in _pods(objects):
@@ -72,12 +77,14 @@ def test_the_grace_period_of_a_pod_exceeds_its_pause_and_drain(objects: list[Man
             assert pod["spec"]["terminationGracePeriodSeconds"] > pause + getattr(loaded, name).drain_s
 
 
+@EACH_VARIANT
 def test_services_lead_to_ports_of_their_pods(objects: list[Manifest]) -> None:
     for service in of_kind(objects, "Service"):
         ports = {port["name"] for pod in _selected(objects, service["spec"]["selector"]) for port in _ports(pod)}
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports, service["metadata"]["name"]
 
 
+@EACH_VARIANT
 def test_peer_addresses_name_existing_headless_services(objects: list[Manifest]) -> None:
     headless = {
         f"dns:///{service['metadata']['name']}:{port['port']}"
@@ -90,6 +97,7 @@ def test_peer_addresses_name_existing_headless_services(objects: list[Manifest])
         assert targets - {None} <= headless
 
 
+@EACH_VARIANT
 def test_network_policies_permit_exactly_the_calls_between_services(objects: list[Manifest]) -> None:
     calls = {(caller, "store", 50051) for caller in ("edge", "worker")}
     calls |= {(caller, "translator", 50052) for caller in ("edge", "worker")}
@@ -99,6 +107,7 @@ def test_network_policies_permit_exactly_the_calls_between_services(objects: lis
         assert caller in set(_admitted(objects, called))
 
 
+@EACH_VARIANT
 def test_network_policies_permit_the_dns_cache_of_the_node(objects: list[Manifest]) -> None:
     """NodeLocal DNSCache listens on a link-local address, in a pod of the host network, which no label selects."""
     rules = [rule for policy in of_kind(objects, "NetworkPolicy") for rule in policy["spec"].get("egress", [])]
@@ -107,6 +116,7 @@ def test_network_policies_permit_the_dns_cache_of_the_node(objects: list[Manifes
     assert not [rule for rule in names if {"ipBlock": {"cidr": "169.254.20.10/32"}} not in rule["to"]]
 
 
+@EACH_VARIANT
 def test_autoscalers_and_disruption_budgets_select_existing_pods(objects: list[Manifest]) -> None:
     names = {(document["kind"], document["metadata"]["name"]) for document in objects}
     for scaler in of_kind(objects, "HorizontalPodAutoscaler", "ScaledObject"):
@@ -116,6 +126,7 @@ def test_autoscalers_and_disruption_budgets_select_existing_pods(objects: list[M
         assert list(_selected(objects, budget["spec"]["selector"]["matchLabels"])), budget["metadata"]["name"]
 
 
+@EACH_VARIANT
 def test_a_workload_has_replicas_or_an_autoscaler_and_never_both(objects: list[Manifest]) -> None:
     scalers = of_kind(objects, "HorizontalPodAutoscaler", "ScaledObject")
     scaled = [scaler["spec"]["scaleTargetRef"]["name"] for scaler in scalers]
@@ -124,6 +135,7 @@ def test_a_workload_has_replicas_or_an_autoscaler_and_never_both(objects: list[M
         assert (document["metadata"]["name"] in scaled) == ("replicas" not in document["spec"])
 
 
+@EACH_VARIANT
 def test_volumes_and_service_accounts_of_pods_exist(objects: list[Manifest]) -> None:
     there = {(document["kind"], document["metadata"]["name"]) for document in objects}
     there |= {("Secret", name) for name in SECRETS}
@@ -132,7 +144,7 @@ def test_volumes_and_service_accounts_of_pods_exist(objects: list[Manifest]) -> 
         assert {wanted for wanted in _mounted(pod) if wanted[1]} <= there, name
 
 
-@pytest.mark.parametrize("variant", variants())
+@in_one_test("variant", lambda: everything().keys())
 def test_the_console_is_exposed_only_with_its_component(variant: str) -> None:
     console = ["/console"] if "console" in variant.split("+") else []
     for front in of_kind(everything()[variant], "Ingress", "HTTPRoute"):

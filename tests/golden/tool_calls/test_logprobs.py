@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-import pytest
-
 from antiphon_translator.generation import TokenLogprob
 from antiphon_translator.output.scored_output import Scores
 from antiphon_translator.parsing.segments import ScoredText, ScoredToken, Segment, Text, Unread
 from antiphon_translator.parsing.token_parser import TokenParser
 from tests.golden.tool_calls.test_vectors import from_ids
+from tests.support.cases import in_one_test
 from tests.support.tool_calls.outcomes import cuts, joined
 from tests.support.tool_calls.vectors import Vector, fixtures
 from tests.support.tool_calls.vocabularies import syntax, vocabulary
@@ -46,7 +45,7 @@ def texts(segments: Iterable[Segment]) -> list[tuple[str, list[ScoredToken]]]:
     return found
 
 
-@pytest.mark.parametrize("vector", fixtures(), ids=lambda vector: vector.id)
+@in_one_test("vector", fixtures())
 def test_text_of_every_vector_has_its_own_tokens(vector: Vector) -> None:
     ids = vocabulary(vector.repository, vector.markers).ids(vector)
     first, *others = (scored(vector, pieces) for pieces in cuts(ids, at_random=CUTS))

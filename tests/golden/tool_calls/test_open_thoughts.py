@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import pytest
-
 from antiphon_translator.parsing import families
 from tests.golden.tool_calls.test_vectors import from_ids, from_text
+from tests.support.cases import in_one_test
 from tests.support.tool_calls.outcomes import Outcome, cuts
 from tests.support.tool_calls.vectors import Vector, all_vectors
 from tests.support.tool_calls.vocabularies import vocabulary
@@ -36,7 +35,7 @@ NEVER_CLOSED = [
 ]
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
+@in_one_test("vector", VECTORS)
 def test_call_in_an_open_thought_ends_the_thought(vector: Vector) -> None:
     ids = vocabulary("", vector.markers).ids(vector)
     for read in (from_text(vector, [vector.raw]), from_ids(vector, [ids])):
@@ -45,7 +44,7 @@ def test_call_in_an_open_thought_ends_the_thought(vector: Vector) -> None:
     assert all(from_text(vector, pieces) == from_text(vector, [vector.raw]) for pieces in cuts(vector.raw, at_random=2))
 
 
-@pytest.mark.parametrize("vector", NEVER_CLOSED, ids=lambda vector: vector.id)
+@in_one_test("vector", NEVER_CLOSED)
 def test_call_of_a_tool_that_was_not_offered_stays_in_the_thought(vector: Vector) -> None:
     other = replace(vector, tools=({"type": "function", "name": "other", "parameters": {}},))
     outcome = Outcome.of(from_text(other, [other.raw]))

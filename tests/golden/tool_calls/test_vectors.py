@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import pytest
-
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Segment, Unread
 from antiphon_translator.parsing.token_parser import TokenParser
+from tests.support.cases import in_one_test
 from tests.support.tool_calls.outcomes import Outcome, cuts, joined
 from tests.support.tool_calls.vectors import Vector, all_vectors, fixtures, suite
 from tests.support.tool_calls.vocabularies import syntax, vocabulary
@@ -44,7 +43,7 @@ def from_ids(vector: Vector, pieces: Iterable[Sequence[int]]) -> list[Segment]:
     return joined([*segments, *parser.finish(cut_off=False)])
 
 
-@pytest.mark.parametrize("vector", all_vectors(), ids=lambda vector: vector.id)
+@in_one_test("vector", all_vectors())
 def test_vector_is_read_as_expected_from_text_for_any_cut(vector: Vector) -> None:
     first, *others = (from_text(vector, pieces) for pieces in cuts(vector.raw))
     assert all(other == first for other in others)
@@ -52,7 +51,7 @@ def test_vector_is_read_as_expected_from_text_for_any_cut(vector: Vector) -> Non
     assert Outcome.of(first).is_what(vector.expected) is not differs, first
 
 
-@pytest.mark.parametrize("vector", all_vectors(), ids=lambda vector: vector.id)
+@in_one_test("vector", all_vectors())
 def test_vector_is_read_as_expected_from_token_ids_for_any_cut(vector: Vector) -> None:
     ids = vocabulary(vector.repository, vector.markers).ids(vector)
     first, *others = (from_ids(vector, pieces) for pieces in cuts(ids))
@@ -61,7 +60,7 @@ def test_vector_is_read_as_expected_from_token_ids_for_any_cut(vector: Vector) -
     assert Outcome.of(first).is_what(vector.expected) is not differs, first
 
 
-@pytest.mark.parametrize("vector", [*suite("families"), *suite("public_suite")], ids=lambda vector: vector.id)
+@in_one_test("vector", [*suite("families"), *suite("public_suite")])
 def test_well_formed_vector_is_read_completely(vector: Vector) -> None:
     assert not [each for each in from_text(vector, [[vector.raw]]) if isinstance(each, Unread)]
 

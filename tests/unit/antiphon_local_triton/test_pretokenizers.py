@@ -5,6 +5,7 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Sequence, Split
 
 from antiphon_local_triton.pretokenizers import PRE_TOKENIZERS, PreTokenizer
+from tests.support.cases import in_one_test
 
 
 def pieces(rule: PreTokenizer, text: str) -> list[str]:
@@ -16,7 +17,7 @@ def pieces(rule: PreTokenizer, text: str) -> list[str]:
 TEXTS = ["", "It's 12345 o'clock, isn't it?", "a  b\n\n c\t", "ÉCOLE naïveté 日本語 😀👩‍👩‍👧", "x=[1,2];\r\n  # fine"]
 
 
-@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+@in_one_test("name", PRE_TOKENIZERS.keys())
 @pytest.mark.parametrize("text", TEXTS)
 def test_pre_tokenizers_lose_no_text(name: str, text: str) -> None:
     assert "".join(pieces(PRE_TOKENIZERS[name], text)) == text

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.support.cases import in_one_test
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("changes", "clients", "docs", "examples", "k8s", "libs", "protos", "services", "tests")
@@ -92,7 +92,7 @@ def test_the_readme_of_the_translator_names_every_module() -> None:
     assert not unplaced
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+@in_one_test("document", DOCUMENTS)
 def test_links_lead_to_files(document: Path) -> None:
     links = _LINK.findall(document.read_text(encoding="utf-8"))
     assert not [link for link in links if not (document.parent / link).exists()]

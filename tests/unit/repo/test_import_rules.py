@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import in_one_test
+
 ROOT = Path(__file__).parents[3]
 PACKAGES = {
     "antiphon_protos": ROOT / "protos/python/antiphon_protos",
@@ -108,7 +110,7 @@ def test_packages_import_only_allowed_packages(package: str) -> None:
         assert roots <= ALLOWED[package] | {package}, f"{path.relative_to(ROOT)} imports {roots}"
 
 
-@pytest.mark.parametrize("module", SANS_IO)
+@in_one_test("module", SANS_IO)
 def test_pure_modules_import_no_io(module: str) -> None:
     package, _, rest = module.partition("/")
     roots = {name.split(".")[0] for name in imported(PACKAGES[package] / rest)}

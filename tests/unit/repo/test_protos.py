@@ -12,6 +12,7 @@ from antiphon_core.rpc.methods import APIS, STORE
 from antiphon_core.rpc.roles import listed
 from antiphon_core.rpc.services import Api, Method
 from antiphon_protos.antiphon.store import v1
+from tests.support.cases import in_one_test
 
 PROTOS = Path(__file__).parents[3] / "protos/antiphon"
 RPC = re.compile(r"((?:  //[^\n]*\n)+)  rpc (\w+)\(")
@@ -41,7 +42,7 @@ def test_the_method_table_matches_the_descriptors(api: Api) -> None:
         assert {name: method.streams for name, method in service.methods.items()} == declared
 
 
-@pytest.mark.parametrize("method", STORE.methods.values(), ids=lambda method: method.name)
+@in_one_test("method", STORE.methods)
 def test_rpc_comments_end_with_roles_deadline_and_repeatability(method: Method) -> None:
     row = method.row
     deadline = "none" if row.deadline_s is None else f"{row.deadline_s:g} s"
@@ -54,7 +55,7 @@ def test_proto_error_reasons_match_the_error_table() -> None:
     assert declared == {row.reason for row in TABLE} - OTHERS
 
 
-@pytest.mark.parametrize("row", [row for row in TABLE if row.reason not in OTHERS], ids=lambda row: row.reason)
+@in_one_test("row", {row.reason: row for row in TABLE if row.reason not in OTHERS})
 def test_comments_of_error_reasons_name_their_grpc_code(row: Row) -> None:
     """The code is in the comment of the reason or of an earlier reason."""
     text, code = (PROTOS / "store/v1/errors.proto").read_text(encoding="utf-8"), ""

@@ -13,6 +13,7 @@ from antiphon_core.rpc.codec import decode
 from antiphon_core.rpc.message_types import MessageType
 from antiphon_core.rpc.methods import APIS, STORE
 from antiphon_protos.antiphon.store import v1
+from tests.support.cases import in_one_test
 from tests.support.wire_types import LENGTH, WIRE_TYPES, tagged, wrong_wire_types
 
 Put = v1.PutResponseRecordRequest
@@ -59,7 +60,7 @@ def test_searching_arbitrary_bytes_for_invalid_utf8_does_not_fail(data: bytes) -
     assert found is None or not data.isascii()
 
 
-@pytest.mark.parametrize("kind", MESSAGES.values(), ids=MESSAGES)
+@in_one_test("kind", MESSAGES)
 def test_every_field_of_a_wrong_wire_type_is_named(kind: MessageType) -> None:
     for path, data in mistyped_fields(kind.strict.DESCRIPTOR):
         with pytest.raises(InvalidRequest) as caught:
@@ -67,7 +68,7 @@ def test_every_field_of_a_wrong_wire_type_is_named(kind: MessageType) -> None:
         assert (caught.value.field, caught.value.code) == (path, "invalid_type"), data
 
 
-@pytest.mark.parametrize("kind", MESSAGES.values(), ids=MESSAGES)
+@in_one_test("kind", MESSAGES)
 def test_a_field_that_no_declaration_knows_is_passed_over(kind: MessageType) -> None:
     for wire_type in WIRE_TYPES:
         assert culprits.mistyped(kind, kind.strict.FromString(tagged(1_000, wire_type))) is None
