@@ -72,7 +72,7 @@ class OpenItem:
         self._logprobs = bytearray()
         self._delta_frame = _frame_template(kind.delta(self))
         self._closed: Object | None = None
-        self.text = self.logprobs = _NO_LOGPROBS
+        self.text, self.logprobs = _NO_TEXT, _NO_LOGPROBS
         """All of the text, and the log probabilities of its tokens if they are wanted, as of the last `join`."""
 
     def join(self) -> None:
@@ -130,7 +130,7 @@ def _frame_template(example: Event) -> bytes:
     return frame(example["type"], b"{" + b",".join(members) + b"}")
 
 
-_NO_LOGPROBS = Fragment(b"[]")
+_NO_TEXT, _NO_LOGPROBS = Fragment(b'""'), Fragment(b"[]")
 _PLACEHOLDERS = {"sequence_number": b"%d", "delta": b"%b"}
 
 

@@ -71,9 +71,10 @@ def test_text_of_an_item_is_its_joined_deltas() -> None:
     assert read(item.text) == ""
     for piece in ("a", "", "b"):
         item.append(piece, 0)
-    assert read(item.text) == "ab"
+    assert read(item.as_object())["content"][0]["text"] == "ab"
     item.append("c", 0)
-    assert read(item.as_object())["content"][0]["text"] == "abc"
+    item.close("completed")
+    assert read(item.text) == read(item.as_object())["content"][0]["text"] == "abc"
 
 
 def test_deltas_of_a_text_do_not_stay_in_memory() -> None:
@@ -89,7 +90,7 @@ def test_deltas_of_a_text_do_not_stay_in_memory() -> None:
 
 def test_message_item_has_all_members() -> None:
     item = a_message()
-    item.status = "completed"
+    item.close("completed")
     assert read(item.as_object()) == {
         "id": "msg_1",
         "type": "message",
@@ -117,7 +118,7 @@ def test_folded_events_of_an_item_equal_the_item(kind: ItemKind, members: Object
     for number, piece in enumerate(("a", "ü", '"')):
         log += events.decode(item.append(piece, number))
         assert fold(log)["output"] == [read(item.as_object())]
-    item.status = "completed"
+    item.close("completed")
     log += read([build(item) for build in kind.closing])
     assert fold(log)["output"] == [read(item.as_object())]
 
@@ -133,6 +134,7 @@ def test_text_is_written_as_json_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(item_kinds, "dumps", recorded)
     for number, piece in enumerate(pieces):
         item.append(piece, number)
+    item.close("completed")
     closing = read([build(item) for build in MESSAGE.closing])
     assert written == pieces
     assert closing[0]["text"] == "".join(pieces)
@@ -161,7 +163,7 @@ def test_events_of_a_summary_have_the_order_of_the_api() -> None:
     item = OpenItem(REASONING_SUMMARY, "rs_1", output_index=0)
     log = [build(item) for build in REASONING_SUMMARY.opening]
     log += events.decode(item.append("Hm.", 2))
-    item.status = "completed"
+    item.close("completed")
     log += read([build(item) for build in REASONING_SUMMARY.closing])
     assert [event["type"] for event in log] == [
         "response.output_item.added",
@@ -185,7 +187,7 @@ def test_events_of_a_summary_have_the_order_of_the_api() -> None:
 def test_arguments_of_a_call_are_kept_as_written() -> None:
     item = OpenItem(FUNCTION_CALL, "fc_1", output_index=2, members=CALL)
     item.append('{"a": 1}', 5)
-    item.status = "completed"
+    item.close("completed")
     assert read([build(item) for build in FUNCTION_CALL.closing]) == [
         {
             "type": "response.function_call_arguments.done",
