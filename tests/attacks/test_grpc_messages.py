@@ -41,8 +41,8 @@ async def channel() -> AsyncIterator[grpc.aio.Channel]:
 
 async def outcome(channel: grpc.aio.Channel, path: str, data: bytes) -> tuple[grpc.StatusCode, str]:
     """Returns the status of a call with one message, for a method of any kind."""
-    method: Any = channel.stream_stream(path)
-    call = method(iter([data]), timeout=60)
+    method: Any = channel.unary_stream(path)
+    call = method(data, timeout=60)
     try:
         await call.read()
         call.cancel()

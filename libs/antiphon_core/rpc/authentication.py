@@ -27,7 +27,7 @@ from antiphon_core.errors import InvalidRequest, PermissionDenied, Unauthenticat
 from antiphon_core.ids import is_reserved_tenant
 from antiphon_core.rpc import certificate_names
 from antiphon_core.rpc.call_metadata import TENANT_KEY
-from antiphon_core.rpc.certificate_names import CERTIFICATE, CertificateName, Peer
+from antiphon_core.rpc.certificate_names import CERTIFICATE, Certificate, CertificateName
 from antiphon_core.rpc.roles import Role, Roles, listed
 from antiphon_core.rpc.watched import GRACE_S, Watched, read_secret
 
@@ -75,27 +75,29 @@ class Guard:
     def __init__(self, path: Path, *, grace_s: float = GRACE_S) -> None:
         self._credentials = Watched([path], lambda: read_credentials(path), setting="token_file", grace_s=grace_s)
 
-    def identify(self, metadata: Mapping[str, str], peer: Peer) -> Credential:
+    def identify(self, metadata: Mapping[str, str], certificate: Certificate) -> Credential:
         """The caller's credential. Unauthenticated: it has no token or certificate, or an unknown one. Unavailable: the
         file has been unusable for too long."""
-        return identify(metadata, peer, self._credentials.get())
+        return identify(metadata, certificate, self._credentials.get())
 
     def admit_again(
-        self, name: str, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles
+        self, name: str, metadata: Mapping[str, str], certificate: Certificate, tenant: str, path: str, roles: Roles
     ) -> None:
         """Checks a stream that was begun with a credential of this name. Raises what `admit` raises, and Unavailable if
         another token of the same name has replaced the caller's: a caller with the new token calls again."""
         try:
-            self.admit(metadata, peer, tenant, path, roles)
+            self.admit(metadata, certificate, tenant, path, roles)
         except Unauthenticated as error:
             if not self._credentials.get().has(name):
                 raise
             raise Unavailable(f"The token of '{name}' was replaced. Call again with the new one.") from error
 
-    def admit(self, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles) -> Credential:
+    def admit(
+        self, metadata: Mapping[str, str], certificate: Certificate, tenant: str, path: str, roles: Roles
+    ) -> Credential:
         """Checks that a caller may call the method `path`, which needs one of `roles`, for `tenant`, and returns its
         credential. Unauthenticated, PermissionDenied, Unavailable."""
-        credential = self.identify(metadata, peer)
+        credential = self.identify(metadata, certificate)
         is_forbidden = is_reserved_tenant(tenant) and Role.GATEWAY not in credential.roles
         if is_forbidden or not credential.covers(tenant):
             raise PermissionDenied.of(credential.name, tenant=tenant)
@@ -104,20 +106,20 @@ class Guard:
         return credential
 
 
-def identify(metadata: Mapping[str, str], peer: Peer, credentials: Credentials) -> Credential:
+def identify(metadata: Mapping[str, str], certificate: Certificate, credentials: Credentials) -> Credential:
     """The credential of the token in `metadata`, or, without a token, of the peer's certificate. The time of the
     look-up may reveal something about digests, but no token can be computed from a digest."""
     scheme, _, token = metadata.get(AUTHORIZATION_KEY, "").partition(" ")
     if not token or scheme.lower() != "bearer":
-        return _identify_certificate(peer, credentials)
+        return _identify_certificate(certificate, credentials)
     credential = credentials.tokens.get(digest(token))
     if credential is None:
         raise Unauthenticated("The token of this call is unknown.")
     return credential
 
 
-def _identify_certificate(peer: Peer, credentials: Credentials) -> Credential:
-    for name in certificate_names.of_peer(peer):
+def _identify_certificate(certificate: Certificate, credentials: Credentials) -> Credential:
+    for name in certificate_names.of_certificate(certificate):
         credential = credentials.certificates.get(name)
         if credential is not None:
             return credential
@@ -129,18 +131,21 @@ def digest(token: str) -> bytes:
 
 
 def text_metadata(metadata: Metadata | None) -> dict[str, str]:
-    """The text metadata of a call; of several values with one key, the last."""
+    """The text metadata of a call; of several values with one key, the last. A value that is not UTF-8 is bytes, and
+    none."""
     return {key: value for key, value in metadata or () if isinstance(value, str)}
 
 
 def caller_metadata(metadata: Metadata | None) -> dict[str, str]:
     """The text metadata of a call, whose caller and tenant must be unambiguous: a proxy may have checked the other of
-    two values. Unauthenticated: several tokens. InvalidRequest: several tenants."""
+    two values. Unauthenticated: several tokens. InvalidRequest: several tenants, or one that is no text."""
     keys = Counter(key for key, _ in metadata or ())
     if keys[AUTHORIZATION_KEY] > 1:
         raise Unauthenticated(f"This call has several values of '{AUTHORIZATION_KEY}'. Send one.")
     if keys[TENANT_KEY] > 1:
         raise InvalidRequest(f"This call has several values of '{TENANT_KEY}'. Send one.", field=TENANT_KEY)
+    if any(key == TENANT_KEY and isinstance(value, bytes) for key, value in metadata or ()):
+        raise InvalidRequest(f"The value of '{TENANT_KEY}' is not UTF-8.", field=TENANT_KEY)
     return text_metadata(metadata)
 
 

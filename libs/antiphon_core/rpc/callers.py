@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import grpc
-
 from antiphon_core.rpc.authentication import caller_metadata
 from antiphon_core.rpc.security import ServerSecurity
+from antiphon_http2.server.call import ServerCall
 
 
-def identify(context: grpc.aio.ServicerContext[Any, Any], security: ServerSecurity) -> str:
+def identify(call: ServerCall, security: ServerSecurity) -> str:
     """Authenticates a caller and returns its name, whatever its tenants and roles. Unauthenticated, Unavailable."""
     security.require_usable()
     if security.guard is None:
-        return host_of(context.peer())
-    credential = security.guard.identify(caller_metadata(context.invocation_metadata()), context.auth_context())
+        return host_of(call.peer)
+    credential = security.guard.identify(caller_metadata(call.metadata), call.certificate)
     return name_of(credential.name)
 
 

@@ -13,19 +13,17 @@ counts only where there is nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from antiphon_core.config import SettingsError
 
 CERTIFICATE = "certificate:"
 
-Peer = Mapping[str, Iterable[bytes]]
-"""gRPC's `auth_context`: the properties of the peer that TLS verified."""
-_ANY_ALTERNATIVE = "x509_subject_alternative_name"
-_COMMON = "x509_common_name"
+Certificate = Mapping[str, Any]
+"""A certificate that TLS verified, as `ssl.SSLSocket.getpeercert` returns it; empty without one."""
 
 
 class NameType(StrEnum):
@@ -38,11 +36,11 @@ class NameType(StrEnum):
     UNTYPED = ""
 
 
-_PROPERTIES = {
-    "peer_dns": NameType.DNS,
-    "peer_uri": NameType.URI,
-    "peer_email": NameType.EMAIL,
-    "peer_ip": NameType.IP,
+_TYPES = {
+    "DNS": NameType.DNS,
+    "URI": NameType.URI,
+    "email": NameType.EMAIL,
+    "IP Address": NameType.IP,
 }
 
 
@@ -54,25 +52,27 @@ class CertificateName(NamedTuple):
 def parse(written: str, where: str) -> CertificateName:
     """Reads the name behind `certificate:`. SettingsError: it has no type, and is no DNS name."""
     type_, colon, name = written.partition(":")
-    if colon and type_ in _PROPERTIES.values():
+    if colon and type_ in _TYPES.values():
         return _typed(NameType(type_), name, where)
     if not written or set(written) & set(":/@"):
-        types = ", ".join(_PROPERTIES.values())
+        types = ", ".join(_TYPES.values())
         raise SettingsError(f"{where}: the name of a certificate that is no DNS name needs its type, one of: {types}.")
     return _named(NameType.UNTYPED, written)
 
 
-def of_peer(peer: Peer) -> Iterator[CertificateName]:
+def of_certificate(certificate: Certificate) -> Iterator[CertificateName]:
     """Yields the names of a verified certificate under which a credentials file may have it."""
-    for property_, type_ in _PROPERTIES.items():
-        for value in peer.get(property_, ()):
-            name = _named(type_, value.decode(errors="replace"))
+    alternatives = certificate.get("subjectAltName", ())
+    for kind, value in alternatives:
+        if (type_ := _TYPES.get(kind)) is not None:
+            name = _named(type_, str(ip_address(value.strip())) if type_ is NameType.IP else value)
             yield name
             if type_ is NameType.DNS:
                 yield name._replace(type=NameType.UNTYPED)
-    if not any(peer.get(_ANY_ALTERNATIVE, ())):
-        for value in peer.get(_COMMON, ()):
-            yield _named(NameType.UNTYPED, value.decode(errors="replace"))
+    if not alternatives:
+        for kind, value in (field for fields in certificate.get("subject", ()) for field in fields):
+            if kind == "commonName":
+                yield _named(NameType.UNTYPED, value)
 
 
 def _typed(type_: NameType, name: str, where: str) -> CertificateName:

@@ -2,7 +2,7 @@
 
 A caller may ask without reading the answers: flow control then keeps each answer in this process, in whole. 200 calls
 for one record of 16 MB, over one connection with a window of 0, held 7.3 GB of a store. So an answer counts from its
-encoding until gRPC has passed it on, and a call whose answer finds no room is rejected
+encoding until it is passed on to the socket, and a call whose answer finds no room is rejected
 (docs/adr/0159-answers-count-until-they-are-sent.md).
 
 Answers up to `UNCOUNTED_BYTES_MAX` do not count: the number of a caller's calls limits them.
@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
-
-import grpc
 
 from antiphon_core.rpc.intake import Budget, IntakeLimits
+from antiphon_http2.server.call import ServerCall
 
 UNCOUNTED_BYTES_MAX = 64 * 2**10  # a window of HTTP/2, which the caller has room for in most cases
 _UNREAD = "The server holds too many answers that were not read yet. Read them, and try again."
@@ -29,17 +27,13 @@ class Delivery:
     def __init__(self, limits: IntakeLimits) -> None:
         self.budget = Budget(limits, counted="answer_bytes", message=_UNREAD)
 
-    def count(self, context: grpc.aio.ServicerContext[Any, Any], caller: str, answer: bytes) -> bytes:
+    def count(self, call: ServerCall, caller: str, answer: bytes) -> bytes:
         """Counts the answer of a unary call until the call is over, and returns it. Unavailable: there is no room."""
         if len(answer) > UNCOUNTED_BYTES_MAX:
             size = len(answer)
             self.budget.take(caller, size)
-            release: Any = partial(self._release, caller, size)
-            context.add_done_callback(release)
+            call.add_done_callback(partial(self.budget.give_back, caller, size))
         return answer
-
-    def _release(self, caller: str, size: int, _context: Any) -> None:
-        self.budget.give_back(caller, size)
 
     @contextmanager
     def counted(self, caller: str, answer: bytes) -> Iterator[bytes]:

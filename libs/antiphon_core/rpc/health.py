@@ -11,8 +11,7 @@ to everybody: it names no address.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
 
 import grpc
 from grpc_health.v1 import health_pb2
@@ -23,14 +22,16 @@ from antiphon_core.rpc import callers
 from antiphon_core.rpc.codec import decode_plain
 from antiphon_core.rpc.intake import Budget, Intake, IntakeLimits
 from antiphon_core.rpc.status import from_bytes, to_bytes, to_status
+from antiphon_http2.server.answers import Status
+from antiphon_http2.server.call import Serve, ServerCall
+from antiphon_http2.statuses import NOT_FOUND, OK
 
 SERVICE_NAME = "grpc.health.v1.Health"
 FAULT_KEY = "antiphon-fault-bin"
 """The trailing metadata of a check of a service that does not serve: the fault, as a google.rpc.Status."""
 
 LIMITS = IntakeLimits(bytes_max=2**20, caller_bytes_max=2**16, caller_calls_max=64)
-"""Limits for requests that name a service. A request that is not complete at once counts as one of the greatest length
-(intake.py), which exceeds them, and is rejected."""
+"""Limits for requests that name a service."""
 WATCH_END_S = 1.0  # for clients to receive the last state before the server stops
 _WATCHES = IntakeLimits(caller_calls_max=RPC_CONNECTIONS_ITEMS_MAX)  # a channel has one watch for each connection
 
@@ -68,49 +69,48 @@ class Health:
             return Unavailable("The server is stopping.", away=True)
         return self._faults.get(service)
 
-    def handler(self) -> grpc.GenericRpcHandler:
-        methods: dict[str, Any] = {
-            "Check": grpc.stream_unary_rpc_method_handler(self._check),
-            "Watch": grpc.stream_stream_rpc_method_handler(self._watch),
-        }
-        return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
+    def methods(self) -> Mapping[str, Serve]:
+        """The methods of the service, by path."""
+        return {f"/{SERVICE_NAME}/Check": self._check, f"/{SERVICE_NAME}/Watch": self._watch}
 
-    async def _check(self, _requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-        caller = callers.host_of(context.peer())
+    async def _check(self, call: ServerCall) -> None:
+        caller = callers.host_of(call.peer)
         try:
             with self._intake.budget.call(caller):
-                service = await self._receive(context, caller)
+                service = await self._receive(call, caller)
                 await self._refresh(service)
         except AntiphonError as error:
-            await context.abort_with_status(to_status(error))
+            call.finish(to_status(error))
+            return
         if service not in self._faults:
-            await context.abort(grpc.StatusCode.NOT_FOUND)
+            call.finish(Status(NOT_FOUND, f"There is no service '{service}'."))
+            return
+        call.send(self._answer(service))
         fault = self.fault(service)
-        if fault is not None:
-            context.set_trailing_metadata(((FAULT_KEY, to_bytes(fault)),))
-        return self._answer(service)
+        call.finish(Status(OK, metadata=[(FAULT_KEY, to_bytes(fault))] if fault is not None else ()))
 
-    async def _watch(self, _requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        caller = callers.host_of(context.peer())
+    async def _watch(self, call: ServerCall) -> None:
+        caller = callers.host_of(call.peer)
         try:
             with self._intake.budget.call(caller):
-                service = await self._receive(context, caller)
+                service = await self._receive(call, caller)
             with self._watches.call(caller):
-                following = asyncio.ensure_future(self._follow(service, context))
+                following = asyncio.ensure_future(self._follow(service, call))
                 self._watching.add(following)
                 following.add_done_callback(self._watching.discard)
                 await following
         except AntiphonError as error:
-            await context.abort_with_status(to_status(error))
+            call.finish(to_status(error))
 
-    async def _follow(self, service: str, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+    async def _follow(self, service: str, call: ServerCall) -> None:
         """Sends the health of a service and its changes until the server stops. A client that does not read blocks its
         own watch only: the servicer of grpcio-health holds a lock while it sends, so one such client stops all."""
         sent = None
         while True:
             changed, answer, is_last = self._changed, self._answer(service), self._is_draining
             if answer != sent:
-                await context.write(answer)
+                call.send(answer)
+                await call.room()
                 sent = answer
             if is_last:
                 return
@@ -125,9 +125,9 @@ class Health:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def _receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> str:
+    async def _receive(self, call: ServerCall, caller: str) -> str:
         """Receives the request of a call, and returns the service that it names."""
-        request = await self._intake.receive(context, caller)
+        request = await self._intake.receive(call, caller)
         if request is None:
             raise InvalidRequest("The call carries no request.")
         request.release()

@@ -1,12 +1,8 @@
 """Receives the requests of a gRPC server: after authentication of their callers, and with a limit of bytes in flight.
 
-grpc.aio reads the message of a unary method before it calls the handler. Twenty callers without a token could make the
-server hold 950 MiB within two seconds. All methods are therefore served as methods with a stream of requests, which is
-the same on the wire: nothing beyond the stream's window of 64 KiB is accepted until `Intake.receive` is called.
-
-grpc.aio does not report the length of a message before the message is complete. So a request that is not complete after
-`GRACE_S` counts as one of the greatest length, and is rejected if the budget has no room for that
-(docs/adr/0090-requests-are-received-within-a-budget.md).
+A request counts from the moment its length is known, five bytes into it, so before it is accepted: until then the
+stream's window of 64 KiB is all that a caller can send. Twenty callers without a token once made the server hold
+950 MiB within two seconds (docs/adr/0090-requests-are-received-within-a-budget.md).
 """
 
 from __future__ import annotations
@@ -16,18 +12,19 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
-import grpc
-
-from antiphon_core.errors import AntiphonError, Timeout, Unavailable
-from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX, RPC_REQUESTS_BYTES_MAX
+from antiphon_core.errors import AntiphonError, InvalidRequest, Timeout, TooLarge, Unavailable, Unimplemented
+from antiphon_core.limits import RPC_REQUESTS_BYTES_MAX
 from antiphon_core.telemetry import metrics
+from antiphon_http2.errors import GrpcError
+from antiphon_http2.server.call import ServerCall
+from antiphon_http2.statuses import RESOURCE_EXHAUSTED, UNIMPLEMENTED
 
-GRACE_S = 0.05
 RECEIVE_TIMEOUT_S = 10.0
 BUSY = "The server receives and handles too many large requests at the moment. Try again."
 _CALLS = "Too many calls of this caller are in progress at once. Try again when some have ended."
+_ERRORS: dict[int, type[AntiphonError]] = {RESOURCE_EXHAUSTED: TooLarge, UNIMPLEMENTED: Unimplemented}
 _LATE = f"The request did not arrive within {RECEIVE_TIMEOUT_S:g} s."
 
 
@@ -73,6 +70,8 @@ class Budget:
 
     def take(self, caller: str, size: int) -> None:
         """Counts bytes until `give_back`. Unavailable: there is no room, and nothing is counted."""
+        if not size:
+            return
         if self._bytes + size > self._limits.bytes_max:
             raise self._rejection(self._counted, self._message)
         if self._bytes_of[caller] + size > self._limits.caller_bytes_max:
@@ -104,37 +103,46 @@ class Budget:
 class Intake:
     """Receives the requests of calls. For one server and one event loop."""
 
-    def __init__(self, limits: IntakeLimits, *, grace_s: float = GRACE_S, timeout_s: float = RECEIVE_TIMEOUT_S) -> None:
+    def __init__(self, limits: IntakeLimits, *, timeout_s: float = RECEIVE_TIMEOUT_S) -> None:
         self.budget = Budget(limits)
-        self._grace_s = grace_s
         self._timeout_s = timeout_s
 
-    async def receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> Request | None:
+    async def receive(self, call: ServerCall, caller: str) -> Request | None:
         """The next request of a call; None if there is no further one. It counts in the budget until it is released.
 
-        Unavailable: the budget has no room. Timeout: the request did not arrive in time."""
-        arrival = _Arrival(self.budget, caller, self._grace_s, self._timeout_s)
+        Unavailable: the budget has no room. Timeout: the request did not arrive in time. InvalidRequest, TooLarge,
+        Unimplemented: it is malformed, too large or compressed."""
         try:
-            data: Any = await context.read()
-        except asyncio.CancelledError:
-            arrival.raise_reason()
-            raise
-        finally:
-            arrival.stop()
-        if data is grpc.aio.EOF:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._receive(call, caller)
+        except TimeoutError as error:
+            raise Timeout(_LATE) from error
+        except GrpcError as error:
+            raise _ERRORS.get(error.status, InvalidRequest)(error.message) from error
+
+    async def _receive(self, call: ServerCall, caller: str) -> Request | None:
+        size = await call.next_size()
+        if size is None:
             return None
-        return Request(data, self.budget, caller)
+        request = Request(size, self.budget, caller)
+        try:
+            request.data = await call.receive()
+        except BaseException:
+            request.release()
+            raise
+        return request
 
 
 class Request:
-    """The bytes of a request, counted in a budget until they are released: by `release`, or at the end of `with`."""
+    """A request, counted in a budget until it is released: by `release`, or at the end of `with`."""
 
     __slots__ = ("_budget", "_caller", "_size", "data")
 
-    def __init__(self, data: bytes, budget: Budget, caller: str) -> None:
-        budget.take(caller, len(data))
-        self.data = data
-        self._size = len(data)
+    def __init__(self, size: int, budget: Budget, caller: str) -> None:
+        """Counts the request. Unavailable: there is no room."""
+        budget.take(caller, size)
+        self.data = b""
+        self._size = size
         self._budget = budget
         self._caller = caller
 
@@ -149,51 +157,3 @@ class Request:
         if self._size:
             self._budget.give_back(self._caller, self._size)
             self._size = 0
-
-
-class _Arrival:
-    """Watches the arrival of a request. Cancels the task that receives it if the request is slow and the budget has no
-    room for the largest one, or after the timeout."""
-
-    def __init__(self, budget: Budget, caller: str, grace_s: float, timeout_s: float) -> None:
-        self._budget = budget
-        self._caller = caller
-        self._timeout_s = timeout_s
-        self._is_counted = False
-        self._reason: AntiphonError | None = None
-        self._task = asyncio.current_task()
-        self._loop = asyncio.get_running_loop()
-        self._grace_s = grace_s
-        self._timer = self._loop.call_later(grace_s / 2, self._on_half)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-        if self._is_counted:
-            self._is_counted = False
-            self._budget.give_back(self._caller, RPC_MESSAGE_BYTES_MAX)
-
-    def raise_reason(self) -> None:
-        """Raises the reason of the cancellation, if this object has cancelled the task."""
-        if self._reason is not None:
-            if self._task is not None:
-                self._task.uncancel()
-            raise self._reason
-
-    def _on_half(self) -> None:
-        """Waits for the second half of the grace. With a single timer, a request that arrived while the event loop was
-        blocked would count as slow, because the timer runs before the task that reads the request."""
-        self._timer = self._loop.call_later(self._grace_s / 2, self._on_slow)
-
-    def _on_slow(self) -> None:
-        try:
-            self._budget.take(self._caller, RPC_MESSAGE_BYTES_MAX)
-        except Unavailable as error:
-            self._cancel(error)
-            return
-        self._is_counted = True
-        self._timer = self._loop.call_later(self._timeout_s, self._cancel, Timeout(_LATE))
-
-    def _cancel(self, reason: AntiphonError) -> None:
-        self._reason = reason
-        if self._task is not None:
-            self._task.cancel()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import grpc
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
@@ -17,32 +16,33 @@ from antiphon_core.rpc.codec import decode_plain
 from antiphon_core.rpc.intake import Intake
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.status import to_status
+from antiphon_http2.server.call import Serve, ServerCall
 from antiphon_protos.google_proto_descriptor_pool import default_google_proto_descriptor_pool
 
 SERVICE_NAME: str = reflection.SERVICE_NAME
 
 
-def handler(names: Sequence[str], security: ServerSecurity, intake: Intake) -> grpc.GenericRpcHandler:
-    """The handler of reflection for the services `names`. Callers must be authenticated, with any tenant and role."""
+def methods(names: Sequence[str], security: ServerSecurity, intake: Intake) -> Mapping[str, Serve]:
+    """Reflection for the services `names`, by path. Callers must be authenticated, with any tenant and role."""
     servicer: Any = reflection.aio.ReflectionServicer(names, pool=_pool())
 
-    async def describe(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
+    async def describe(call: ServerCall) -> None:
         try:
-            caller = callers.identify(context, security)
+            caller = callers.identify(call, security)
             with intake.budget.call(caller):
-                async for answer in servicer.ServerReflectionInfo(_received(intake, context, caller), context):
-                    yield answer.SerializeToString()
+                async for answer in servicer.ServerReflectionInfo(_received(intake, call, caller), None):
+                    call.send(answer.SerializeToString())
+                    await call.room()
         except AntiphonError as error:
-            await context.abort_with_status(to_status(error))
+            call.finish(to_status(error))
 
-    methods: dict[str, Any] = {"ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(describe)}
-    return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
+    return {f"/{SERVICE_NAME}/ServerReflectionInfo": describe}
 
 
 async def _received(
-    intake: Intake, context: grpc.aio.ServicerContext[Any, Any], caller: str
+    intake: Intake, call: ServerCall, caller: str
 ) -> AsyncIterator[reflection_pb2.ServerReflectionRequest]:
-    while (request := await intake.receive(context, caller)) is not None:
+    while (request := await intake.receive(call, caller)) is not None:
         request.release()
         yield decode_plain(reflection_pb2.ServerReflectionRequest, request.data)
 

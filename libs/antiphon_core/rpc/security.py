@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
-
-import grpc
 
 from antiphon_core.rpc.authentication import Guard
 from antiphon_core.rpc.settings import RpcServerSettings
@@ -19,11 +19,11 @@ class ServerSecurity:
     `tls` may require client certificates, which one of `authorities` must have signed."""
 
     guard: Guard | None = None
-    tls: grpc.ServerCredentials | None = None
+    tls: Callable[[], ssl.SSLContext] | None = None
     authorities: Watched[bytes] | None = None
 
     def require_usable(self) -> None:
-        """Raises Unavailable if the file of authorities has been unusable for longer than `secrets_grace_s`. gRPC would
+        """Raises Unavailable if the file of authorities has been unusable for longer than `secrets_grace_s`. TLS would
         accept clients all the same: it continues with the authorities that it read last."""
         if self.authorities is not None:
             self.authorities.get()

@@ -11,14 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Any, NoReturn
-
-import grpc
+from typing import Any
 
 from antiphon_core.errors import (
     InvalidRequest,
@@ -28,9 +26,9 @@ from antiphon_core.errors import (
     Unimplemented,
 )
 from antiphon_core.limits import RPC_CONNECTION_STREAMS_ITEMS_MAX, RPC_CONNECTIONS_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
-from antiphon_core.rpc import callers, health, library_log, reflection
+from antiphon_core.rpc import callers, health, reflection
 from antiphon_core.rpc.addresses import address
-from antiphon_core.rpc.authentication import Metadata, caller_metadata, text_metadata
+from antiphon_core.rpc.authentication import caller_metadata, text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.checked_stream import CheckedStream
 from antiphon_core.rpc.codec import decode, encode
@@ -45,6 +43,9 @@ from antiphon_core.telemetry import remedies
 from antiphon_core.telemetry.log_limit import LogLimit
 from antiphon_core.tracebacks import release_frames
 from antiphon_core.unexpected import as_antiphon_error
+from antiphon_http2.server.call import Serve, ServerCall
+from antiphon_http2.server.options import ServerOptions
+from antiphon_http2.server.server import GrpcServer
 
 log = logging.getLogger(__name__)
 
@@ -52,21 +53,11 @@ READY_POLL_S = 0.5
 OPEN = ServerSecurity()
 FAILED = "The server failed to handle this call. Its log says why."
 
-_OPTIONS = [
-    ("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX),
-    ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
-    ("grpc.max_concurrent_streams", RPC_CONNECTION_STREAMS_ITEMS_MAX),
-    ("grpc.max_allowed_incoming_connections", RPC_CONNECTIONS_ITEMS_MAX),
-    # Without this, gRPC enlarges windows from 64 KiB to megabytes on a fast network, and streams that are not read yet
-    # hold a window each. A message that is read gets the window that it needs in any case.
-    ("grpc.http2.bdp_probe", 0),
-    ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
-    # Makes clients reconnect, and so resolve names again, after this time. The grace is longer than any stream.
-    ("grpc.max_connection_age_ms", 600_000),
-    ("grpc.max_connection_age_grace_ms", 3_600_000),
-]
+OPTIONS = ServerOptions(
+    message_bytes_max=RPC_MESSAGE_BYTES_MAX,
+    streams_max=RPC_CONNECTION_STREAMS_ITEMS_MAX,
+    connections_max=RPC_CONNECTIONS_ITEMS_MAX,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +77,20 @@ Rejections = defaultdict[str, LogLimit]
 class RpcServer:
     """A gRPC server for one or more APIs. Without `security` calls are not authenticated. `limits` are those of
     requests in progress. With `shares_port` other processes of this user may listen on the same port, and the kernel
-    distributes connections among them."""
+    distributes connections among them. The server of antiphon_http2 carries the calls; handlers do not know it."""
 
     def __init__(
-        self, security: ServerSecurity = OPEN, *, limits: IntakeLimits | None = None, shares_port: bool = False
+        self,
+        security: ServerSecurity = OPEN,
+        *,
+        limits: IntakeLimits | None = None,
+        shares_port: bool = False,
+        options: ServerOptions = OPTIONS,
     ) -> None:
-        library_log.install()
         self._security = security
-        self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.so_reuseport", int(shares_port))])
+        self._shares_port = shares_port
+        self._methods: dict[str, Serve] = {}
+        self._server = GrpcServer(self._methods.get, read_tls=security.tls, options=options)
         self._intake = Intake(limits or IntakeLimits())
         self._delivery = Delivery(limits or IntakeLimits())
         self._rejections: Rejections = defaultdict(LogLimit)
@@ -106,13 +103,9 @@ class RpcServer:
         """Serves the services of `api`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable if
         the services cannot serve; their health follows within READY_POLL_S. If the error `is_full`, only services that
         need room are reported as not serving."""
-        for service in api.services:
-            rpc_handlers = {
-                name: _rpc_handler(self._served(method, handlers.get(name, _unimplemented(method))))
-                for name, method in service.methods.items()
-            }
-            generic = grpc.method_handlers_generic_handler(service.full_name, rpc_handlers)
-            self._server.add_generic_rpc_handlers((generic,))
+        for name, method in api.methods.items():
+            served = self._served(method, handlers.get(name, _unimplemented(method)))
+            self._methods[method.path] = _streaming(served) if method.streams else _unary(served)
         self._ready[api] = ready
 
     def _served(self, method: Method, handler: Handler) -> _Served:
@@ -122,22 +115,19 @@ class RpcServer:
         """Listens and serves. Returns the port, which the system chooses for port 0. OSError: it cannot listen."""
         served = [service.full_name for api in self._ready for service in api.services]
         names = [*served, health.SERVICE_NAME, reflection.SERVICE_NAME]
-        described = reflection.handler(names, self._security, self._intake)
-        self._server.add_generic_rpc_handlers((self._health.handler(), described))
-        bound = self._bind(address(host, port))
-        await self._server.start()
+        self._methods |= self._health.methods()
+        self._methods |= reflection.methods(names, self._security, self._intake)
+        bound = await self._listen(host, port)
         await self._report_health()
         self._watcher = asyncio.create_task(self._watch_health(), name="grpc health")
         return bound
 
-    def _bind(self, at: str) -> int:
+    async def _listen(self, host: str, port: int) -> int:
         try:
-            if self._security.tls is None:
-                return self._server.add_insecure_port(at)
-            return self._server.add_secure_port(at, self._security.tls)
-        except RuntimeError as error:  # gRPC does not pass on the reason
+            return await self._server.listen(host, port, shares_port=self._shares_port)
+        except OSError as error:
             reason = "the port is in use, or the host is no address of this machine"
-            raise OSError(f"Cannot listen on {at}: {reason}.") from error
+            raise OSError(f"Cannot listen on {address(host, port)}: {reason}.") from error
 
     @property
     def calls(self) -> int:
@@ -151,7 +141,7 @@ class RpcServer:
             with suppress(asyncio.CancelledError):
                 await self._watcher
         await self._health.drain()
-        await self._server.stop(grace_s)
+        await self._server.drain(grace_s)
 
     async def _watch_health(self) -> None:
         while True:
@@ -197,119 +187,101 @@ class _Served:
     delivery: Delivery
     rejections: Rejections
 
-    def admit(self, context: grpc.aio.ServicerContext[Any, Any], given: Metadata) -> tuple[str, Call]:
-        """Authenticates and authorizes a call with its metadata. Returns the caller's name, and the context for the
-        handler. Unauthenticated, PermissionDenied, Unavailable, InvalidRequest."""
+    def admit(self, rpc: ServerCall) -> tuple[str, Call]:
+        """Authenticates and authorizes a call. Returns the caller's name, and the context for the handler.
+        Unauthenticated, PermissionDenied, Unavailable, InvalidRequest."""
         self.security.require_usable()
-        metadata = caller_metadata(given)
+        metadata = caller_metadata(rpc.metadata)
         tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
-        call = Call(tenant=tenant, time_remaining_s=context.time_remaining())
+        call = Call(tenant=tenant, time_remaining_s=rpc.time_remaining_s())
         guard = self.security.guard
         if guard is None:
-            return callers.host_of(context.peer()), call
+            return callers.host_of(rpc.peer), call
         path, roles = self.method.path, self.method.row.roles
-        return callers.name_of(guard.admit(metadata, context.auth_context(), tenant, path, roles).name), call
+        return callers.name_of(guard.admit(metadata, rpc.certificate, tenant, path, roles).name), call
 
-    def answers(
-        self, context: grpc.aio.ServicerContext[Any, Any], given: Metadata, request: Any, call: Call
-    ) -> AsyncGenerator[Any, None]:
+    def answers(self, rpc: ServerCall, request: Any, call: Call) -> AsyncGenerator[Any, None]:
         """Calls the handler of a stream. Its caller is admitted again while it runs, where the method asks for it."""
         answers: Any = self.handler(request, call)
         guard, method = self.security.guard, self.method
         if guard is None or not method.row.is_checked_again:
             return answers  # type: ignore[no-any-return]
-        metadata, peer = caller_metadata(given), context.auth_context()
-        name = guard.identify(metadata, peer).name
-        check = partial(guard.admit_again, name, metadata, peer, call.tenant, method.path, method.row.roles)
+        metadata, certificate = caller_metadata(rpc.metadata), rpc.certificate
+        name = guard.identify(metadata, certificate).name
+        check = partial(guard.admit_again, name, metadata, certificate, call.tenant, method.path, method.row.roles)
         return CheckedStream(answers, check).read()
 
-    async def receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> Request:
+    async def receive(self, rpc: ServerCall, caller: str) -> Request:
         """Receives the call's request. InvalidRequest: the call has none. Raises what `Intake.receive` raises."""
-        request = await self.intake.receive(context, caller)
+        request = await self.intake.receive(rpc, caller)
         if request is None:
-            await asyncio.sleep(0)  # if the caller has cancelled the call, this task is cancelled here
             raise InvalidRequest("The call carries no request.")
         return request
 
 
-def _rpc_handler(served: _Served) -> grpc.RpcMethodHandler[Any, Any]:
-    """A handler that is called with a stream of requests and reads one of them, for the reasons in intake.py."""
-    if served.method.streams:
-        return grpc.stream_stream_rpc_method_handler(_streaming(served))
-    return grpc.stream_unary_rpc_method_handler(_unary(served))
-
-
-def _unary(served: _Served) -> Callable[..., Awaitable[bytes]]:
-    method = served.method
-
-    async def serve(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-        with ServedCall(method, context) as observed:
+def _unary(served: _Served) -> Serve:
+    async def serve(rpc: ServerCall) -> None:
+        with ServedCall(served.method, rpc) as observed:
             try:
-                return await _answer(served, context, observed)
+                rpc.send(await _answer(served, rpc, observed))
             except Exception as error:  # noqa: BLE001 - the boundary: every error becomes a status
-                await _abort(context, served, error, observed)
+                _reject(rpc, served, error, observed)
 
     return serve
 
 
-async def _answer(served: _Served, context: grpc.aio.ServicerContext[Any, Any], observed: ServedCall) -> bytes:
-    caller, call = served.admit(context, observed.metadata)
+async def _answer(served: _Served, rpc: ServerCall, observed: ServedCall) -> bytes:
+    caller, call = served.admit(rpc)
     observed.admitted(caller, call.tenant)
-    with served.intake.budget.call(caller), await served.receive(context, caller) as data:
+    with served.intake.budget.call(caller), await served.receive(rpc, caller) as data:
         request = decode(served.method.request, data)
         observed.asked(request)
         answer: Any = await served.handler(request, call)  # type: ignore[misc]
-    return served.delivery.count(context, caller, encode(served.method.response, answer))
+    return served.delivery.count(rpc, caller, encode(served.method.response, answer))
 
 
-def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
+def _streaming(served: _Served) -> Serve:
     """Counts the request in the intake's budget only until it is decoded, since a stream may last long."""
     method = served.method
 
-    async def serve(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
-        with ServedCall(method, context) as observed:
+    async def serve(rpc: ServerCall) -> None:
+        with ServedCall(method, rpc) as observed:
             try:
-                caller, call = served.admit(context, observed.metadata)
+                caller, call = served.admit(rpc)
                 observed.admitted(caller, call.tenant)
                 with served.intake.budget.call(caller):
-                    answers = await _begun(served, context, observed, caller, call)
+                    answers = await _begun(served, rpc, observed, caller, call)
                     async with aclosing(answers):
                         async for answer in answers:
                             with served.delivery.counted(caller, encode(method.response, answer)) as data:
-                                yield data
+                                rpc.send(data)
+                                if rpc.is_full:
+                                    await rpc.room()
             except Exception as error:  # noqa: BLE001 - the boundary: every error becomes a status
-                await _abort(context, served, error, observed)
+                _reject(rpc, served, error, observed)
 
     return serve
 
 
-async def _begun(
-    served: _Served, context: grpc.aio.ServicerContext[Any, Any], observed: ServedCall, caller: str, call: Call
-) -> Any:
+async def _begun(served: _Served, rpc: ServerCall, observed: ServedCall, caller: str, call: Call) -> Any:
     """Receives the request of a stream, and returns the answers to it."""
-    with await served.receive(context, caller) as data:
+    with await served.receive(rpc, caller) as data:
         request = decode(served.method.request, data)
         observed.asked(request)
-        return served.answers(context, observed.metadata, request, call)
+        return served.answers(rpc, request, call)
 
 
-async def _abort(
-    context: grpc.aio.ServicerContext[Any, Any], served: _Served, error: Exception, observed: ServedCall
-) -> NoReturn:
-    """Ends a call with an error. grpcio keeps its AbortError, with the frames of this function and its callers, until
-    the garbage collector runs. So none of these frames refers to the request."""
-    if isinstance(error, grpc.aio.AbortError):
-        raise error
-    path = served.method.path
-    error = as_antiphon_error(error, path, FAILED)
-    observed.failed(error)
-    if isinstance(error, PermissionDenied):
-        tenant = text_metadata(observed.metadata).get(TENANT_KEY) or DEFAULT_TENANT
-        observed.admitted(callers.name_of(error.facts.get("name", "")), tenant)
-    if isinstance(error, (Unauthenticated, PermissionDenied)):
-        _log_rejection(served, error, context.peer())
-    release_frames(error)
-    await context.abort_with_status(to_status(error))
+def _reject(rpc: ServerCall, served: _Served, error: Exception, observed: ServedCall) -> None:
+    """Ends a call with an error."""
+    fault = as_antiphon_error(error, served.method.path, FAILED)
+    observed.failed(fault)
+    if isinstance(fault, PermissionDenied):
+        tenant = text_metadata(rpc.metadata).get(TENANT_KEY) or DEFAULT_TENANT
+        observed.admitted(callers.name_of(fault.facts.get("name", "")), tenant)
+    if isinstance(fault, (Unauthenticated, PermissionDenied)):
+        _log_rejection(served, fault, rpc.peer)
+    release_frames(fault)
+    rpc.finish(to_status(fault))
 
 
 def _log_rejection(served: _Served, error: Unauthenticated | PermissionDenied, peer: str) -> None:

@@ -50,8 +50,8 @@ class RpcServerSettings:
     requests_bytes_max: int = setting(
         RPC_REQUESTS_BYTES_MAX,
         "Bytes of the requests that are received and handled at once, of all callers together. One caller "
-        "may have half of them. A request that is not complete within 50 ms counts as 48 MiB. The same limits hold for "
-        "the answers that callers have not read yet.",
+        "may have half of them. A request counts in whole as soon as its length is known. The same limits hold for the "
+        "answers that callers have not read yet.",
         least=2 * RPC_MESSAGE_BYTES_MAX,
     )
     insecure: bool = setting(

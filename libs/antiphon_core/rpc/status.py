@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -38,9 +38,8 @@ from antiphon_core.errors import (
 )
 from antiphon_core.limits import ERROR_FACT_BYTES_MAX
 from antiphon_core.telemetry.log_limit import LogLimit
-
-if TYPE_CHECKING:  # its libraries are no part of the base install
-    from antiphon_http2.errors import GrpcError
+from antiphon_http2.errors import GrpcError
+from antiphon_http2.server.answers import Status
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +56,10 @@ _UNREACHABLE: defaultdict[str, LogLimit] = defaultdict(LogLimit)
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
 
-def to_status(error: AntiphonError) -> grpc.Status:
-    """The status that a server aborts an RPC with."""
-    return rpc_status.to_status(_rich_status(error))
+def to_status(error: AntiphonError) -> Status:
+    """The status that a server ends an RPC with."""
+    rich = _rich_status(error)
+    return Status(rich.code, rich.message, rich.SerializeToString())
 
 
 def code_of(error: AntiphonError) -> grpc.StatusCode:

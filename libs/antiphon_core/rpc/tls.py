@@ -7,6 +7,7 @@ every handshake without a reason.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,31 +55,24 @@ def _load_authorities(path: Path, context: ssl.SSLContext) -> None:
         raise SettingsError(f"{path} holds no certificates of authorities as PEM.") from error
 
 
-def server_tls(pair: KeyPair, client_authorities: Path | None) -> grpc.ServerCredentials:
-    """TLS for a server. With `client_authorities` clients need a certificate that one of them has signed.
+def server_tls(pair: KeyPair, client_authorities: Path | None) -> Callable[[], ssl.SSLContext]:
+    """TLS for a server: a function that returns the context for a new connection. With `client_authorities` clients
+    need a certificate that one of them has signed. SettingsError: a file is unusable.
 
     The files are read again when they change; open connections keep the old certificates.
     """
     paths = [pair.certificate, pair.key, *([client_authorities] if client_authorities else [])]
-    files = Watched(paths, lambda: _certificates(pair, client_authorities), setting="tls_cert_file")
-    first = used = files.get()
-
-    def changed() -> grpc.ServerCertificateConfiguration | None:
-        """gRPC calls this before each handshake; None keeps the configuration."""
-        nonlocal used
-        before, used = used, files.get()
-        return used if used is not before else None
-
-    return grpc.dynamic_ssl_server_credentials(
-        first,
-        changed,  # type: ignore[arg-type]  # the stub forgets None
-        require_client_authentication=client_authorities is not None,
-    )
+    return Watched(paths, lambda: _server_context(pair, client_authorities), setting="tls_cert_file").get
 
 
-def _certificates(pair: KeyPair, client_authorities: Path | None) -> grpc.ServerCertificateConfiguration:
-    authorities = read_authorities(client_authorities) if client_authorities else None
-    return grpc.ssl_server_certificate_configuration([pair.read()], root_certificates=authorities)
+def _server_context(pair: KeyPair, client_authorities: Path | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    pair.load_into(context)
+    if client_authorities is not None:
+        _load_authorities(client_authorities, context)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 def client_tls(authorities: Path, pair: KeyPair | None) -> grpc.ChannelCredentials:

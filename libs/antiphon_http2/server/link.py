@@ -183,5 +183,5 @@ def _peer_text(address: Any) -> str:
     """The address of a peer, in gRPC's form."""
     if not isinstance(address, tuple):
         return "unknown:"
-    host, port = address[:2]
+    host, port = str(address[0]).removeprefix("::ffff:"), address[1]
     return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"

@@ -11,6 +11,7 @@ port = await server.listen("127.0.0.1", 0)
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
 
@@ -46,10 +47,15 @@ class GrpcServer:
         """Listens and serves. With `shares_port` other processes of this user may listen on the same port. Returns the
         port, which the system chooses for port 0. OSError: it cannot listen."""
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(
-            lambda: self._link(loop), host, port, reuse_port=shares_port or None, backlog=self._options.connections_max
+        listening = socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+            backlog=self._options.connections_max,
+            reuse_port=shares_port,
+            dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6(),
         )
-        bound: int = self._listener.sockets[0].getsockname()[1]
+        self._listener = await loop.create_server(lambda: self._link(loop), sock=listening)
+        bound: int = listening.getsockname()[1]
         return bound
 
     async def drain(self, grace_s: float) -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.errors import ResponseNotFound
-from antiphon_core.rpc.status import to_status
 from antiphon_store_client import AsyncStoreClient, NotFound, StoreClient, v1
 from antiphon_store_client.calls import Call
+from tests.support.grpc_statuses import to_grpc_status
 from tests.support.scripted_store import ScriptedStore
 
 
@@ -29,7 +29,7 @@ async def test_pages_are_read_when_their_members_are_asked_for(store: ScriptedSt
 
 
 async def test_store_errors_are_raised_with_their_reason(store: ScriptedStore) -> None:
-    store.answers = {"Responses/GetResponseRecord": [to_status(ResponseNotFound("Nobody knows it."))]}
+    store.answers = {"Responses/GetResponseRecord": [to_grpc_status(ResponseNotFound("Nobody knows it."))]}
     async with AsyncStoreClient(store.address) as client:
         with pytest.raises(NotFound, match="Nobody") as caught:
             await client.get("resp_1")

@@ -4,8 +4,8 @@ import grpc
 import pytest
 
 from antiphon_core.errors import StaleFence, StoreUnavailable
-from antiphon_core.rpc.status import to_status
 from antiphon_store_client import Aborted, StoreClient, Unavailable, operations, v1
+from tests.support.grpc_statuses import to_grpc_status
 from tests.support.scripted_store import ScriptedStore
 from tests.support.waiting import WAIT_MAX_S
 
@@ -45,7 +45,7 @@ def test_pages_are_read_when_their_members_are_asked_for(store: ScriptedStore) -
 
 
 def test_store_errors_are_raised_with_their_reason(store: ScriptedStore) -> None:
-    store.answers = {PUT: [to_status(StaleFence("Too late."))]}
+    store.answers = {PUT: [to_grpc_status(StaleFence("Too late."))]}
     with StoreClient(store.address, timeout_s=WAIT_MAX_S) as client, pytest.raises(Aborted, match="Too late") as caught:
         client.put(v1.ResponseRecord())
     assert caught.value.reason == "STALE_FENCE"
@@ -53,7 +53,7 @@ def test_store_errors_are_raised_with_their_reason(store: ScriptedStore) -> None
 
 
 def test_only_repeatable_calls_are_retried(store: ScriptedStore) -> None:
-    lost = to_status(StoreUnavailable("Gone for a moment."))
+    lost = to_grpc_status(StoreUnavailable("Gone for a moment."))
     added = "Conversations/AddConversationItems"
     store.answers = {PUT: [lost, STAMP], added: [lost]}
     with StoreClient(store.address, timeout_s=WAIT_MAX_S) as client:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,16 +92,5 @@ async def test_nothing_is_read_while_the_flow_is_paused(transport: Transport) ->
         flow.resume(came)
     with pytest.raises(TranslatorUnavailable):
         await running
-    await client.close()
-    await server.drain(0)
-
-
-async def test_unix_socket_target_is_served_by_grpc(tmp_path: Path) -> None:
-    server = RpcServer()
-    server.add(TRANSLATOR, {"Generate": half}, ready=always_ready)
-    server._bind(f"unix:{tmp_path}/translator")
-    await server.start("127.0.0.1", 0)
-    client = TranslatorClient(f"unix:{tmp_path}/translator")
-    assert (await anext(pushed.generated(client, TURN))).frames == b"event"
     await client.close()
     await server.drain(0)

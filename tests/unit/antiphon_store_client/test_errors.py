@@ -6,8 +6,8 @@ import grpc
 import pytest
 
 from antiphon_core.errors import TABLE, AntiphonError, InvalidRequest, SessionLocked
-from antiphon_core.rpc.status import to_status
 from antiphon_store_client.errors import Aborted, InvalidArgument, StoreError, Unavailable, store_error
+from tests.support.grpc_statuses import to_grpc_status
 
 
 class FailedCall(grpc.RpcError):
@@ -27,7 +27,7 @@ class FailedCall(grpc.RpcError):
 
 
 def failed(error: AntiphonError) -> StoreError:
-    status = to_status(error)
+    status = to_grpc_status(error)
     return store_error(FailedCall(status.code, status.details, status.trailing_metadata))
 
 

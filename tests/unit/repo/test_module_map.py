@@ -113,7 +113,6 @@ FOREIGN = {
     "antiphon_local_triton/test_dead_ends.py": "model_repository/tensorrt_llm/1/dead_ends.py, loaded by Triton alone",
     "antiphon_local_triton/test_grammars.py": "model_repository/tensorrt_llm/1/grammars.py, loaded by Triton alone",
     "antiphon_local_triton/test_chatml.py": "chatml.jinja",
-    "antiphon_core/rpc/test_with_grpc_testing.py": "server.py and status.py together, from a handler to its caller",
     "antiphon_http2/server/test_rfc_9113.py": "connection.py, case by case of the RFC",
     "antiphon_http2/server/test_floods.py": "connection.py, and what one client may make it do",
     "antiphon_translator/test_pipeline_calls.py": "pipeline.py with a model that reasons and calls tools",

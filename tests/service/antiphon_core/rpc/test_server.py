@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -15,7 +16,7 @@ from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Unavailable
 from antiphon_core.rpc import server as server_module
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.server import Call, RpcServer
+from antiphon_core.rpc.server import OPTIONS, Call, RpcServer
 from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
@@ -223,19 +224,15 @@ async def test_a_drain_lets_running_calls_end_and_refuses_new_ones(fixture: Setu
 
 async def test_connections_are_renewed_and_no_call_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client looks its servers up again when a connection ends, and so finds new servers."""
-    options = dict(server_module._OPTIONS)
-    assert "grpc.max_connection_age_ms" in options
-    options["grpc.max_connection_age_ms"] = 50
-    monkeypatch.setattr(server_module, "_OPTIONS", [*options.items()])
     peers: set[str] = set()
     admit = server_module._Served.admit
 
-    def note_peer(served: Any, context: Any, metadata: Any) -> tuple[str, Call]:
-        peers.add(context.peer())
-        return admit(served, context, metadata)
+    def note_peer(served: Any, rpc: Any) -> tuple[str, Call]:
+        peers.add(rpc.peer)
+        return admit(served, rpc)
 
     monkeypatch.setattr(server_module._Served, "admit", note_peer)
-    state, server = Fixture(), RpcServer()
+    state, server = Fixture(), RpcServer(options=replace(OPTIONS, age_s=0.05))
     server.add(STORE, {"GetResponseRecord": state.get, "ReadEvents": state.read_events}, ready=state.ready)
     port = await server.start("127.0.0.1", 0)
     async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable) as client:

@@ -125,16 +125,18 @@ def test_one_role_of_a_method_suffices_and_none_is_denied(path: Path) -> None:
     assert e.value.facts == {"name": "billing", "method": "/s/m", "roles": "gateway"}
 
 
-@pytest.mark.parametrize("kind", ["x509_common_name", "peer_dns"])
-def test_a_certificate_is_found_by_its_names(path: Path, kind: str) -> None:
+def test_a_certificate_is_found_by_its_names(path: Path) -> None:
     guard = Guard(path)
-    assert guard.identify({}, {kind: [b"other.svc", b"cleaner.svc"]}).name == "cleaner"
-    with pytest.raises(Unauthenticated):
-        guard.identify({}, {kind: [b"other.svc"]})
+    names = (("DNS", "other.svc"), ("DNS", "cleaner.svc"))
+    assert guard.identify({}, {"subjectAltName": names}).name == "cleaner"
+    assert guard.identify({}, {"subject": ((("commonName", "cleaner.svc"),),)}).name == "cleaner"
+    for unknown in ({"subjectAltName": names[:1]}, {}):
+        with pytest.raises(Unauthenticated):
+            guard.identify({}, unknown)
 
 
 def test_a_token_counts_before_a_certificate(path: Path) -> None:
-    peer = {"x509_common_name": [b"cleaner.svc"]}
+    peer = {"subject": ((("commonName", "cleaner.svc"),),)}
     assert Guard(path).identify(bearer(EDGE), peer).name == "edge"
     with pytest.raises(Unauthenticated):
         Guard(path).identify(bearer("certificate:cleaner.svc"), peer)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,22 +9,9 @@ from antiphon_core.rpc import callers
 from antiphon_core.rpc.authentication import Guard
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import OPEN
+from tests.support.fake_call import FakeCall
 
 TOKEN = "token-0123456789abcdef"
-
-
-class Context:
-    def __init__(self, *metadata: tuple[str, str]) -> None:
-        self.metadata = metadata
-
-    def invocation_metadata(self) -> Any:
-        return self.metadata
-
-    def auth_context(self) -> Any:
-        return {}
-
-    def peer(self) -> str:
-        return "ipv4:10.0.0.1:4711"
 
 
 @pytest.mark.parametrize(
@@ -40,9 +26,9 @@ def test_a_caller_is_its_credential_or_its_host(tmp_path: Path) -> None:
     path = tmp_path / "credentials"
     path.write_text(f"billing {TOKEN} acme reader\n")
     path.chmod(0o600)
-    known: Any = Context(("authorization", f"Bearer {TOKEN}"))
-    stranger: Any = Context()
+    known = FakeCall(metadata=(("authorization", f"Bearer {TOKEN}"),)).call
+    stranger = FakeCall().call
     assert callers.identify(known, ServerSecurity(Guard(path))) == "credential billing"
-    assert callers.identify(stranger, OPEN) == "ipv4:10.0.0.1"
+    assert callers.identify(stranger, OPEN) == "ipv4:127.0.0.1"
     with pytest.raises(Unauthenticated):
         callers.identify(stranger, ServerSecurity(Guard(path)))

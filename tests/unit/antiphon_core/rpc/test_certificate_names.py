@@ -1,46 +1,49 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from antiphon_core.config import SettingsError
-from antiphon_core.rpc.certificate_names import CertificateName, NameType, of_peer, parse
+from antiphon_core.rpc.certificate_names import Certificate, CertificateName, NameType, of_certificate, parse
 
-ALTERNATIVE = "x509_subject_alternative_name"
-COMMON = {"x509_common_name": [b"a.svc"]}
+COMMON = {"subject": ((("countryName", "XX"),), (("commonName", "A.svc"),))}
 
 
-def matches(written: str, peer: dict[str, list[bytes]]) -> bool:
-    return parse(written, "") in set(of_peer(peer))
+def names(*alternatives: tuple[str, str]) -> dict[str, Any]:
+    return {"subjectAltName": alternatives}
+
+
+def matches(written: str, certificate: Certificate) -> bool:
+    return parse(written, "") in set(of_certificate(certificate))
 
 
 @pytest.mark.parametrize(
-    ("property_", "value", "written"),
+    ("type_", "value", "written"),
     [
-        ("peer_dns", b"A.svc", ["a.svc", "dns:a.svc", "dns:A.SVC"]),
-        ("peer_uri", b"spiffe://acme/edge", ["uri:spiffe://acme/edge"]),
-        ("peer_email", b"edge@acme.example", ["email:edge@acme.example"]),
-        ("peer_ip", b"::1", ["ip:::1", "ip:0:0::1"]),
+        ("DNS", "A.svc", ["a.svc", "dns:a.svc", "dns:A.SVC"]),
+        ("URI", "spiffe://acme/edge", ["uri:spiffe://acme/edge"]),
+        ("email", "edge@acme.example", ["email:edge@acme.example"]),
+        ("IP Address", "0:0:0:0:0:0:0:1", ["ip:::1", "ip:0:0::1"]),
+        ("IP Address", "10.0.3.9", ["ip:10.0.3.9"]),
     ],
 )
-def test_a_name_matches_alternative_names_of_its_own_type_only(
-    property_: str, value: bytes, written: list[str]
-) -> None:
-    peer = {ALTERNATIVE: [value], property_: [b"other", value]}
-    assert all(matches(each, peer) for each in written)
-    for other in {"peer_dns", "peer_uri", "peer_email", "peer_ip"} - {property_}:
-        assert not any(matches(each, {ALTERNATIVE: [value], other: [value]}) for each in written)
+def test_a_name_matches_alternative_names_of_its_own_type_only(type_: str, value: str, written: list[str]) -> None:
+    assert all(matches(each, names((type_, value), ("DNS", "other"))) for each in written)
+    for other in {"DNS", "URI", "email", "DirName"} - {type_}:
+        assert not any(matches(each, names((other, value))) for each in written)
 
 
 def test_the_common_name_counts_only_without_alternative_names() -> None:
     assert matches("a.svc", COMMON)
     assert not matches("dns:a.svc", COMMON)
-    for kind, value in (("peer_dns", b"b.svc"), ("peer_uri", b"spiffe://b"), ("", b"other types of SAN")):
-        assert not matches("a.svc", {**COMMON, ALTERNATIVE: [value], kind: [value]})
+    for alternative in (("DNS", "b.svc"), ("URI", "spiffe://b"), ("DirName", "other types of SAN")):
+        assert not matches("a.svc", {**COMMON, **names(alternative)})
 
 
-@pytest.mark.parametrize("value", [b"*.svc", b"b.svc.evil", b"", b"\xff"])
-def test_other_dns_names_do_not_match(value: bytes) -> None:
-    assert not matches("b.svc", {ALTERNATIVE: [value], "peer_dns": [value]})
+@pytest.mark.parametrize("value", ["*.svc", "b.svc.evil", ""])
+def test_other_dns_names_do_not_match(value: str) -> None:
+    assert not matches("b.svc", names(("DNS", value)))
 
 
 @pytest.mark.parametrize("written", ["", "spiffe://acme/edge", "edge@acme.example", "cn:edge", "::1"])

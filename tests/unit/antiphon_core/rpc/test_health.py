@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from antiphon_core.errors import StoreUnavailable, Unavailable
+from antiphon_core.errors import AntiphonError, StoreUnavailable, Unavailable
 from antiphon_core.rpc import health as health_module
 from antiphon_core.rpc.health import LIMITS, Health, fault_in
 from antiphon_core.rpc.intake import IntakeLimits
+from antiphon_http2.statuses import INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE
+from tests.support.fake_call import FakeCall
 
 Answer = health_pb2.HealthCheckResponse
 
@@ -23,66 +24,45 @@ ASKED = health_pb2.HealthCheckRequest(service="a").SerializeToString()
 FAULT = Unavailable("The database is lost.")
 
 
-class Context:
-    """A call of the health service, with the one message that it carries. With `reads` it receives what is sent."""
-
-    def __init__(self, data: Any, *, reads: bool = True) -> None:
-        self.data = data
-        self.reads = reads
-        self.status: grpc.Status | None = None
-        self.trailing: dict[str, str | bytes] = {}
-        self.sent: list[int] = []
-
-    def peer(self) -> str:
-        return "ipv4:127.0.0.1:4711"
-
-    async def read(self) -> Any:
-        return self.data
-
-    async def write(self, data: bytes) -> None:
-        if not self.reads:
-            await asyncio.Event().wait()
-        self.sent.append(Answer.FromString(data).status)
-
-    def set_trailing_metadata(self, metadata: tuple[tuple[str, str | bytes], ...]) -> None:
-        self.trailing = dict(metadata)
-
-    async def abort_with_status(self, status: grpc.Status) -> None:
-        self.status = status
-        raise grpc.aio.AbortError
-
-    async def abort(self, code: grpc.StatusCode) -> None:
-        raise grpc.aio.AbortError(code)
-
-
 async def settled() -> None:
     """Lets the tasks of the test run until they wait."""
     for _ in range(20):
         await asyncio.sleep(0)
 
 
-async def check(health: Health, context: Context) -> Any:
-    details: Any = type("Details", (), {"method": "/grpc.health.v1.Health/Check"})
-    handler: Any = health.handler().service(details)
-    return Answer.FromString(await handler.stream_unary(None, context)).status
+def states(call: FakeCall) -> list[int]:
+    return [Answer.FromString(data).status for data in call.sent]
 
 
-async def watch(health: Health, context: Context) -> None:
-    details: Any = type("Details", (), {"method": "/grpc.health.v1.Health/Watch"})
-    handler: Any = health.handler().service(details)
-    await handler.stream_stream(None, context)
+async def health_check(health: Health, call: FakeCall) -> None:
+    await health.methods()["/grpc.health.v1.Health/Check"](call.call)
+
+
+async def check(health: Health, call: FakeCall) -> int:
+    await health_check(health, call)
+    return states(call)[0]
+
+
+async def watch(health: Health, call: FakeCall) -> None:
+    await health.methods()["/grpc.health.v1.Health/Watch"](call.call)
+
+
+def fault_of(call: FakeCall) -> AntiphonError | None:
+    assert call.status is not None
+    return fault_in(grpc.aio.Metadata(*call.status.metadata), StoreUnavailable)
 
 
 async def test_a_health_check_answers_the_reported_health_and_its_fault() -> None:
     health = Health(unchanged)
     health.report("a", None)
-    serving = Context(ASKED)
-    assert (await check(health, serving), serving.trailing) == (Answer.SERVING, {})
+    serving = FakeCall(ASKED)
+    assert await check(health, serving) == Answer.SERVING
+    assert fault_of(serving) is None
     for fault in (StoreUnavailable("The disk is full.", full=True), StoreUnavailable("The database is lost.")):
         health.report("a", fault)
-        context = Context(ASKED)
-        assert await check(health, context) == Answer.NOT_SERVING
-        found = fault_in(grpc.aio.Metadata(*context.trailing.items()), StoreUnavailable)
+        call = FakeCall(ASKED)
+        assert await check(health, call) == Answer.NOT_SERVING
+        found = fault_of(call)
         assert isinstance(found, StoreUnavailable)
         assert (found.message, found.is_full) == (fault.message, fault.is_full)
 
@@ -93,38 +73,37 @@ async def test_a_health_check_refreshes_the_health_before_it_answers() -> None:
 
     health = Health(report)
     health.report("a", FAULT)
-    assert await check(health, Context(ASKED)) == Answer.SERVING
+    assert await check(health, FakeCall(ASKED)) == Answer.SERVING
 
 
 async def test_a_draining_server_is_not_serving_and_counts_as_away() -> None:
-    health, context = Health(unchanged), Context(b"")
+    health, call = Health(unchanged), FakeCall(b"")
     await health.drain()
-    assert await check(health, context) == Answer.NOT_SERVING
-    found = fault_in(grpc.aio.Metadata(*context.trailing.items()), StoreUnavailable)
+    assert await check(health, call) == Answer.NOT_SERVING
+    found = fault_of(call)
     assert isinstance(found, Unavailable)
     assert found.is_away
 
 
 async def test_a_watch_sends_each_change_once_and_ends_with_the_server() -> None:
-    health, context = Health(unchanged), Context(ASKED)
-    watching = asyncio.create_task(watch(health, context))
+    health, call = Health(unchanged), FakeCall(ASKED)
+    watching = asyncio.create_task(watch(health, call))
     for fault in (FAULT, FAULT, None):
         await settled()
         health.report("a", fault)
     await settled()
     await health.drain()
     await watching
-    states = [Answer.SERVICE_UNKNOWN, Answer.NOT_SERVING, Answer.SERVING, Answer.NOT_SERVING]
-    assert context.sent == states
+    assert states(call) == [Answer.SERVICE_UNKNOWN, Answer.NOT_SERVING, Answer.SERVING, Answer.NOT_SERVING]
 
 
 async def test_a_client_that_does_not_read_stops_no_other_watch() -> None:
-    health, reader, blocked = Health(unchanged), Context(ASKED), Context(ASKED, reads=False)
+    health, reader, blocked = Health(unchanged), FakeCall(ASKED), FakeCall(ASKED, reads=False)
     watching = [asyncio.create_task(watch(health, each)) for each in (blocked, reader)]
     await settled()
     health.report("a", None)
     await settled()
-    assert reader.sent == [Answer.SERVICE_UNKNOWN, Answer.SERVING]
+    assert states(reader) == [Answer.SERVICE_UNKNOWN, Answer.SERVING]
     for each in watching:
         each.cancel()
     await asyncio.wait(watching)
@@ -132,24 +111,31 @@ async def test_a_client_that_does_not_read_stops_no_other_watch() -> None:
 
 async def test_the_watches_of_one_host_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_module, "_WATCHES", IntakeLimits(caller_calls_max=1))
-    health, one_more = Health(unchanged), Context(ASKED)
-    watching = asyncio.create_task(watch(health, Context(ASKED)))
+    health, one_more, last = Health(unchanged), FakeCall(ASKED), FakeCall(ASKED)
+    watching = asyncio.create_task(watch(health, FakeCall(ASKED)))
     await settled()
-    with pytest.raises(grpc.aio.AbortError):
-        await watch(health, one_more)
+    await watch(health, one_more)
     assert one_more.status is not None
+    assert (one_more.status.code, one_more.sent) == (UNAVAILABLE, [])
     watching.cancel()
     await asyncio.wait([watching])
-    last = asyncio.create_task(watch(health, one_more))  # there is room again
+    watching = asyncio.create_task(watch(health, last))  # there is room again
     await settled()
-    assert one_more.sent
-    last.cancel()
-    await asyncio.wait([last])
+    assert states(last) == [Answer.SERVICE_UNKNOWN]
+    watching.cancel()
+    await asyncio.wait([watching])
 
 
-@pytest.mark.parametrize("data", [b"\xff", b"x" * (LIMITS.caller_bytes_max + 1), grpc.aio.EOF])
-async def test_an_invalid_health_request_is_rejected(data: Any) -> None:
-    context = Context(data)
-    with pytest.raises(grpc.aio.AbortError):
-        await check(Health(unchanged), context)
-    assert context.status is not None
+async def test_an_unknown_service_is_not_found() -> None:
+    call = FakeCall(ASKED)
+    await health_check(Health(unchanged), call)
+    assert call.status is not None
+    assert (call.status.code, call.sent) == (NOT_FOUND, [])
+
+
+@pytest.mark.parametrize("requests", [[b"\xff"], [b"x" * (LIMITS.caller_bytes_max + 1)], []])
+async def test_an_invalid_health_request_is_rejected(requests: list[bytes]) -> None:
+    call = FakeCall(*requests)
+    await health_check(Health(unchanged), call)
+    assert call.status is not None
+    assert (call.status.code in (INVALID_ARGUMENT, UNAVAILABLE), call.sent) == (True, [])

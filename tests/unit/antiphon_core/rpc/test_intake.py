@@ -1,34 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
-import grpc
 import pytest
 
-from antiphon_core.errors import Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, InvalidRequest, Timeout, TooLarge, Unavailable, Unimplemented
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX as LARGEST
 from antiphon_core.rpc.intake import Budget, Intake, IntakeLimits
-from tests.support.waiting import until
+from antiphon_http2.errors import GrpcError
+from antiphon_http2.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED
+from tests.support.fake_call import FakeCall
 
 LIMITS = IntakeLimits(bytes_max=3 * LARGEST, caller_bytes_max=2 * LARGEST, caller_calls_max=2)
-
-
-class Context:
-    """A call whose request arrives when the test says so."""
-
-    def __init__(self, data: Any = None) -> None:
-        self.arrived: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        if data is not None:
-            self.arrived.set_result(data)
-
-    async def read(self) -> Any:
-        return await self.arrived
-
-
-def receive(intake: Intake, context: Context, caller: str = "a") -> Any:
-    made: Any = context
-    return intake.receive(made, caller)
 
 
 def test_bytes_beyond_the_share_of_a_caller_or_the_total_are_rejected() -> None:
@@ -58,7 +41,9 @@ def test_calls_of_a_caller_are_counted_until_they_end() -> None:
 
 async def test_a_request_counts_with_its_own_size_until_it_is_released() -> None:
     intake = Intake(LIMITS)
-    with await receive(intake, Context(b"hello")) as data:
+    request = await intake.receive(FakeCall(b"hello").call, "a")
+    assert request is not None
+    with request as data:
         assert data == b"hello"
         intake.budget.take("a", 2 * LARGEST - len(data))
         with pytest.raises(Unavailable):
@@ -68,60 +53,44 @@ async def test_a_request_counts_with_its_own_size_until_it_is_released() -> None
 
 
 async def test_the_end_of_a_request_stream_is_none() -> None:
-    assert await receive(Intake(LIMITS), Context(grpc.aio.EOF)) is None
+    assert await Intake(LIMITS).receive(FakeCall().call, "a") is None
 
 
-async def test_a_slow_request_counts_as_the_largest_and_is_refused_without_room() -> None:
-    intake = Intake(LIMITS, grace_s=0)
-    slow = [asyncio.ensure_future(receive(intake, Context())) for _ in range(3)]
+async def test_a_request_counts_before_it_has_arrived_and_is_rejected_without_room() -> None:
+    intake, slow = Intake(LIMITS), FakeCall(bytes(LARGEST))
+    slow.arrived = asyncio.Event()
+    receiving = asyncio.ensure_future(intake.receive(slow.call, "a"))
+    await asyncio.sleep(0)
+    intake.budget.take("a", LARGEST)
     with pytest.raises(Unavailable):
-        await slow[2]
-    assert not slow[0].done()
-    for task in slow[:2]:
-        task.cancel()
-    await asyncio.wait(slow[:2])
+        await intake.receive(FakeCall(b"x").call, "a")
+    slow.arrived.set()
+    request = await receiving
+    assert request is not None
+    request.release()
+    intake.budget.give_back("a", LARGEST)
     assert intake.budget.is_unused
 
 
-async def test_a_slow_request_that_arrives_is_received() -> None:
-    intake, context = Intake(LIMITS, grace_s=0), Context()
-    receiving = asyncio.ensure_future(receive(intake, context))
-    await until(lambda: not intake.budget.is_unused, "the request's share of the budget")
-    context.arrived.set_result(b"late")
-    with await receiving as data:
-        assert data == b"late"
-    assert intake.budget.is_unused
-
-
-async def test_requests_that_arrived_while_the_loop_stood_still_are_received() -> None:
-    """The grace of all three requests ended before the event loop could read one."""
-    intake, loop = Intake(LIMITS, grace_s=1e-4), asyncio.get_running_loop()
-    contexts = [Context() for _ in range(3)]
-    receiving = [asyncio.ensure_future(receive(intake, context)) for context in contexts]
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_a_request_that_never_arrives_gives_its_room_back(*, is_cancelled: bool) -> None:
+    intake, slow = Intake(LIMITS, timeout_s=60 if is_cancelled else 0), FakeCall(b"x")
+    slow.arrived = asyncio.Event()
+    receiving = asyncio.ensure_future(intake.receive(slow.call, "a"))
     await asyncio.sleep(0)
-    for context in contexts:
-        loop.call_soon(context.arrived.set_result, b"small")
-    stands_until_s = loop.time() + 1e-3
-    while loop.time() < stands_until_s:
-        pass
-    for request in await asyncio.gather(*receiving):
-        request.release()
-    assert intake.budget.is_unused
-
-
-async def test_a_request_that_never_arrives_times_out() -> None:
-    intake = Intake(LIMITS, grace_s=0, timeout_s=0)
-    with pytest.raises(Timeout):
-        await receive(intake, Context())
-    assert intake.budget.is_unused
-
-
-async def test_cancelling_a_receive_raises_cancelled_error() -> None:
-    receiving = asyncio.ensure_future(receive(Intake(LIMITS), Context()))
-    await asyncio.sleep(0)
-    receiving.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    if is_cancelled:
+        receiving.cancel()
+    with pytest.raises(asyncio.CancelledError if is_cancelled else Timeout):
         await receiving
+    assert intake.budget.is_unused
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(RESOURCE_EXHAUSTED, TooLarge), (UNIMPLEMENTED, Unimplemented), (INTERNAL, InvalidRequest)]
+)
+async def test_a_malformed_request_is_the_callers_error(status: int, error: type[AntiphonError]) -> None:
+    with pytest.raises(error, match="what was wrong"):
+        await Intake(LIMITS).receive(FakeCall(GrpcError(status, "what was wrong")).call, "a")
 
 
 def test_the_limit_of_one_caller_is_half_of_the_bytes() -> None:
