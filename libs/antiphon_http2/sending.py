@@ -52,6 +52,11 @@ class Sender:
         self._bodies: dict[int, _Body] = {}
         self._turns: deque[_Body] = deque()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether `frames` yields something."""
+        return bool(self._turns) and self._window_bytes > 0
+
     def add(self, stream_id: int, data: bytes) -> None:
         """Adds a whole body of at least one byte. Its last byte ends the stream."""
         self.open(stream_id)

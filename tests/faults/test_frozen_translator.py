@@ -21,7 +21,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns.generation import Generation
-from antiphon_translator.client import TranslatorClient, Transport
+from antiphon_translator.client import TranslatorClient
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import FakeTriton, Raw, fake_triton, input_ids_of, token_response
 from tests.support.ports import free_ports
@@ -46,10 +46,8 @@ class Pair:
     commands: list[Command]
     engines: list[FakeTriton]
 
-    def client(self, transport: Transport) -> TranslatorClient:
-        addresses = ",".join(f"{host}:{self.port}" for host in HOSTS)
-        target = f"pair:{self.port}" if transport == "lean" else f"ipv4:{addresses}"
-        return TranslatorClient(target, transport=transport, silence_s=SILENCE_S)
+    def client(self) -> TranslatorClient:
+        return TranslatorClient(f"pair:{self.port}", silence_s=SILENCE_S)
 
     def send(self, number: int, sent: signal.Signals) -> None:
         os.kill(self.commands[number].process.pid, sent)
@@ -112,9 +110,8 @@ async def generated(client: TranslatorClient, said: str, taken: list[Batch]) -> 
         return await generation.run()
 
 
-@pytest.mark.parametrize("transport", ["lean", "grpc"])
-async def test_a_turn_of_a_frozen_translator_continues_on_another(pair: Pair, transport: Transport) -> None:
-    client, said = pair.client(transport), new_text()
+async def test_a_turn_of_a_frozen_translator_continues_on_another(pair: Pair) -> None:
+    client, said = pair.client(), new_text()
     taken: list[Batch] = []
     running = asyncio.ensure_future(generated(client, said, taken))
     await until(lambda: len(taken) > 4, "the first words")
@@ -141,11 +138,10 @@ async def test_a_turn_of_a_frozen_translator_continues_on_another(pair: Pair, tr
     await client.close()
 
 
-@pytest.mark.parametrize("transport", ["lean", "grpc"])
-async def test_a_translator_whose_engine_is_silent_is_not_lost(pair: Pair, transport: Transport) -> None:
+async def test_a_translator_whose_engine_is_silent_is_not_lost(pair: Pair) -> None:
     for engine in pair.engines:
         engine.script = [1.5 * SILENCE_S, token_response(tokenizer().encode(" word")), Ending.BY_ITSELF]
-    client = pair.client(transport)
+    client = pair.client()
 
     async def begun() -> int:
         said = new_text()

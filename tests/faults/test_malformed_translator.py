@@ -15,7 +15,7 @@ from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.rpc.codec import encode
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_translator import wire
-from antiphon_translator.client import TranslatorClient, Transport
+from antiphon_translator.client import TranslatorClient
 from tests.support.http import Http
 from tests.support.in_process import running
 from tests.support.pushed import generated
@@ -74,7 +74,7 @@ def without_events_but_with_frames(_sent: Answers) -> Iterator[bytes]:
 
 
 @asynccontextmanager
-async def edge_of(answer: Callable[[], AsyncIterator[bytes]], transport: Transport) -> AsyncIterator[Http]:
+async def edge_of(answer: Callable[[], AsyncIterator[bytes]]) -> AsyncIterator[Http]:
     """An edge whose translator answers every turn so."""
 
     async def generate(_request: bytes, context: Any) -> AsyncIterator[bytes]:
@@ -88,7 +88,7 @@ async def edge_of(answer: Callable[[], AsyncIterator[bytes]], transport: Transpo
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(GENERATE.service, handlers),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    translator = TranslatorClient(f"127.0.0.1:{port}", transport=transport)
+    translator = TranslatorClient(f"127.0.0.1:{port}")
     try:
         async with running(translator=translator) as system:
             yield system.http
@@ -110,16 +110,15 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("transport", ["lean", "grpc"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-async def test_malformed_answer_of_a_translator_is_a_bad_gateway(case: Any, transport: Transport) -> None:
+async def test_malformed_answer_of_a_translator_is_a_bad_gateway(case: Any) -> None:
     sent = await batches()
 
     async def answer() -> AsyncIterator[bytes]:
         for each in case(sent):
             yield each if isinstance(each, bytes) else wired(each)
 
-    async with edge_of(answer, transport) as http:
+    async with edge_of(answer) as http:
         whole = await http.create(model="m", input="hi")
         streamed = await http.create(model="m", input="hi", stream=True)
     assert (whole.status, whole.json["error"]["code"]) == (502, "service_fault")
@@ -131,12 +130,11 @@ async def test_malformed_answer_of_a_translator_is_a_bad_gateway(case: Any, tran
         assert (streamed.status, streamed.json["error"]["code"]) == (502, "service_fault")
 
 
-@pytest.mark.parametrize("transport", ["lean", "grpc"])
 @pytest.mark.parametrize("code", [grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED])
-async def test_bare_status_of_a_translator_is_a_bad_gateway(code: grpc.StatusCode, transport: Transport) -> None:
+async def test_bare_status_of_a_translator_is_a_bad_gateway(code: grpc.StatusCode) -> None:
     async def answer() -> AsyncIterator[Any]:
         yield code
 
-    async with edge_of(answer, transport) as http:
+    async with edge_of(answer) as http:
         answered = await http.create(model="m", input="hi")
     assert (answered.status, answered.json["error"]["code"]) == (502, "service_fault")

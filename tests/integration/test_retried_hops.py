@@ -42,7 +42,7 @@ from antiphon_store.server import handlers as store_handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.calls import CALLS, operation_of
 from antiphon_translator import wire
-from antiphon_translator.client import TranslatorClient, Transport
+from antiphon_translator.client import TranslatorClient
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.models.profiles import ModelProfile
@@ -180,9 +180,8 @@ ASKS: dict[str, Ask] = {
 }
 
 
-@pytest.mark.parametrize("transport", ["lean", "grpc"])
 @pytest.mark.parametrize("name", ASKS)
-async def test_every_call_of_a_translator_is_tried_as_often_as_its_policy_says(name: str, transport: Transport) -> None:
+async def test_every_call_of_a_translator_is_tried_as_often_as_its_policy_says(name: str) -> None:
     policy = GENERATION if name == "Generate" else TRANSLATOR_CALL
     for fault, attempts in (
         (TranslatorUnavailable("A machine is gone.", away=True), attempts_in(policy, WAIT_S)),
@@ -193,7 +192,7 @@ async def test_every_call_of_a_translator_is_tried_as_often_as_its_policy_says(n
     ):
         server, manual = Faulty(TRANSLATOR_API, fault), ManualPacing()
         async with server.serving() as endpoint:
-            client = TranslatorClient(endpoint, transport=transport, wait_s=WAIT_S, pacing=manual.pacing)
+            client = TranslatorClient(endpoint, wait_s=WAIT_S, pacing=manual.pacing)
             with pytest.raises(type(fault)):
                 await ASKS[name](client)
             await client.close()
@@ -207,9 +206,8 @@ def progress(number: int) -> Batch:
     return Batch(number, 1, events.encode({"type": kind, "sequence_number": number, "response": created}))
 
 
-@pytest.mark.parametrize("transport", ["lean", "grpc"])
 @pytest.mark.parametrize("begins", [1, 9], ids=["then lost", "each is lost in mid-stream"])
-async def test_a_takeover_does_not_multiply_the_retries_of_its_hop(transport: Transport, begins: int) -> None:
+async def test_a_takeover_does_not_multiply_the_retries_of_its_hop(begins: int) -> None:
     """The first `begins` attempts send an event. A further takeover finds the outage too old to wait for its end."""
     fault = TranslatorUnavailable("A machine is gone.", away=True)
     server, manual = Faulty(TRANSLATOR_API, fault), ManualPacing()
@@ -223,7 +221,7 @@ async def test_a_takeover_does_not_multiply_the_retries_of_its_hop(transport: Tr
 
     server.handlers["Generate"] = generate
     async with server.serving() as endpoint:
-        client = TranslatorClient(endpoint, transport=transport, wait_s=WAIT_S, pacing=manual.pacing)
+        client = TranslatorClient(endpoint, wait_s=WAIT_S, pacing=manual.pacing)
         with pytest.raises(TranslatorUnavailable):
             await Generation(client, turn("Hi"), lambda _batch: None, flow=Flow()).run()
         await client.close()
@@ -257,14 +255,13 @@ async def test_a_fault_of_an_engine_is_repeated_by_the_translator_alone(tmp_path
         assert [len(chat.requests) for chat in chats] == [1, 1]
 
 
-@pytest.mark.parametrize("transport", ["lean", "grpc"])
-async def test_calls_wait_for_services_that_start_meanwhile(transport: Transport) -> None:
+async def test_calls_wait_for_services_that_start_meanwhile() -> None:
     """On the real clock: a restart is not noticed."""
     (port,) = free_ports(1)
     async with AsyncExitStack() as life:
         client = await life.enter_async_context(StoreClient(f"127.0.0.1:{port}"))
         store = retrying(client, restart_wait_s=WAIT_MAX_S)
-        translator = TranslatorClient(f"127.0.0.1:{port}", transport=transport, wait_s=WAIT_MAX_S)
+        translator = TranslatorClient(f"127.0.0.1:{port}", wait_s=WAIT_MAX_S)
         life.push_async_callback(translator.close)
         calls = (store.get("t", RESPONSE_ID), anext(store.read_events("t", RESPONSE_ID)), ASKS["Generate"](translator))
         asking = [asyncio.ensure_future(call) for call in calls]

@@ -1,13 +1,11 @@
-"""A client of streaming RPCs over antiphon_http2, with the credentials and errors of RpcClient.
-
-It needs the libraries of antiphon_http2, which are not in the base install.
-"""
+"""A client of streaming RPCs over antiphon_http2, with the credentials and errors of RpcClient."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from antiphon_core.config import SettingsError
 from antiphon_core.errors import Unavailable
 from antiphon_core.flow import Flow
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
@@ -30,8 +28,8 @@ _OPTIONS = Options(keepalive_interval_s=30.0, keepalive_timeout_s=10.0, message_
 class LeanStreams:
     """Calls the streaming methods of one API, round robin over all addresses of `endpoint`. For one event loop.
 
-    Each call is one attempt (retrying.py). ValueError: the endpoint is neither host:port nor dns:///host:port.
-    SettingsError: a file of `credentials` is unusable.
+    Each call is one attempt (retrying.py). SettingsError: the endpoint is neither host:port nor dns:///host:port, or a
+    file of `credentials` is unusable.
     """
 
     def __init__(
@@ -45,7 +43,10 @@ class LeanStreams:
         self._api = api
         self._unavailable = unavailable
         self._token = credentials.open_token()
-        self._streams = BalancedStreams(endpoint, read_tls=credentials.open_ssl(), options=_OPTIONS)
+        try:
+            self._streams = BalancedStreams(endpoint, read_tls=credentials.open_ssl(), options=_OPTIONS)
+        except ValueError as error:
+            raise SettingsError(f"An address of a service is {error}.") from error
 
     async def close(self) -> None:
         await self._streams.close()

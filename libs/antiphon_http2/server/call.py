@@ -121,6 +121,7 @@ class ServerCall:
     async def room(self) -> None:
         """Waits until all answers so far are passed on to the socket."""
         if self._connection.unsent_bytes(self._stream):
+            self._connection.tell_when_sent(self._stream)
             self._room = self._loop.create_future()
             await self._room
 

@@ -37,7 +37,7 @@ _FAREWELL = b"farewell"  # the content of the ping behind the first GOAWAY
 class Happening(Enum):
     BEGUN = auto()  # a call; its metadata have arrived
     RECEIVED = auto()  # what the owner of a call waits for: a message, the end of the requests, or an error in them
-    SENT = auto()  # all answers of a call so far
+    SENT = auto()  # all answers of a call so far; its owner waits for that
     ENDED = auto()  # the trailers of a call are written
     CANCELLED = auto()  # a call, by the client or with the connection
 
@@ -92,6 +92,10 @@ class ServerConnection(Connection):
         if data:
             super().receive(data)
 
+    @property
+    def has_events(self) -> bool:
+        return bool(self._events)
+
     def take_events(self) -> list[Event]:
         events, self._events = self._events, []
         return events
@@ -124,12 +128,16 @@ class ServerConnection(Connection):
             stream.owed_bytes -= increment
 
     def send(self, stream: ServerStream, message: bytes) -> None:
-        """Sends an answer, the first one behind the headers."""
+        """Sends an answer. The headers go before the first one."""
         if not stream.has_headers:
             stream.has_headers = True
             self._control.earn_for_call()
             self._send_headers(stream, HEADERS)
         self._sender.append(stream.id, framed(message))
+
+    def tell_when_sent(self, stream: ServerStream) -> None:
+        """Reports SENT when all answers of a call so far are sent, of which there are some."""
+        stream.waits_for_room = True
 
     def unsent_bytes(self, stream: ServerStream) -> int:
         """The bytes of answers that wait for the client."""
@@ -302,7 +310,9 @@ class ServerConnection(Connection):
         return list(frames.headers_frames(stream_id, block, self._sender.frame_bytes_max, ends_stream=ends_stream))
 
     def _on_empty(self, stream_id: int) -> None:
-        if (stream := self._streams.get(stream_id)) is not None:
+        stream = self._streams.get(stream_id)
+        if stream is not None and stream.waits_for_room:
+            stream.waits_for_room = False
             self._events.append(Event(Happening.SENT, stream))
 
     def _last_frames(self, stream: ServerStream, fields: Fields) -> list[bytes]:

@@ -162,8 +162,8 @@ class ServerLink(SocketLink[ServerConnection]):
     # ---- events ----
 
     def _handle_events(self) -> None:
-        while events := self.connection.take_events():
-            for kind, stream in events:
+        while self.connection.has_events:
+            for kind, stream in self.connection.take_events():
                 self._on[kind](stream)
 
     def _begin(self, stream: ServerStream) -> None:

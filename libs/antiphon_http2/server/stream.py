@@ -29,6 +29,7 @@ class ServerStream:
         "owner",
         "requests",
         "waits",
+        "waits_for_room",
     )
 
     def __init__(self, stream_id: int, head: RequestHead, *, message_bytes_max: int) -> None:
@@ -37,6 +38,7 @@ class ServerStream:
         self.requests = RequestReader(message_bytes_max)
         self.owed_bytes = 0  # received, without flow control credit; negative if more was credited than came
         self.waits = False  # the owner waits for requests
+        self.waits_for_room = False  # the owner waits until its answers are sent
         self.is_read = False  # the client has sent END_STREAM
         self.has_headers = False  # those of the answer were sent
         self.is_ending = False

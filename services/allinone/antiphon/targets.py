@@ -106,7 +106,6 @@ class Process:
             return TranslatorClient(
                 settings.translator,
                 credentials=settings.credentials_for("translator"),
-                transport=settings.translator_transport,
                 silence_s=settings.translator_silence_s,
                 wait_s=settings.restart_wait_s,
             )

@@ -65,14 +65,6 @@ class TurnSettings:
     translator_tls_key_file: Path | None = field(
         default=None, metadata={"doc": "Private key (PEM) of translator_tls_cert_file."}
     )
-    translator_transport: Literal["lean", "grpc"] = field(
-        default="lean",
-        metadata={
-            "doc": "Client for generations of a translator in another process: lean (Antiphon's own HTTP/2 client, "
-            "a third of the processor time) or grpc (grpc.aio). Targets other than host:port and dns:///host:port "
-            "always use grpc."
-        },
-    )
     translator_silence_s: float = field(
         default=5.0,
         metadata={

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from antiphon_core.errors import AntiphonError, TranslatorUnavailable, Unimplemented
 from antiphon_core.flow import Flow
@@ -21,19 +19,13 @@ from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
 
-log = logging.getLogger(__name__)
-
-Transport = Literal["lean", "grpc"]
-"""The transport of generations: antiphon_http2 or grpc.aio."""
-
 
 class TranslatorClient:
-    """The port of a translator in another process. Create, use and close it inside one event loop; `endpoint` is a gRPC
-    target.
+    """The port of a translator in another process. Create, use and close it inside one event loop; `endpoint` is
+    host:port or dns:///host:port.
 
-    Generations use antiphon_http2, unless `transport` is "grpc" or the target is of another kind than host:port
-    and dns:///host:port. All other calls use grpc.aio. This class owns the retries of the hop (retrying.py): of all
-    calls but `ready`, and of generations until their first event.
+    Generations use antiphon_http2, all other calls grpc.aio. This class owns the retries of the hop (retrying.py): of
+    all calls but `ready`, and of generations until their first event.
     """
 
     def __init__(
@@ -41,23 +33,22 @@ class TranslatorClient:
         endpoint: str,
         *,
         credentials: ClientCredentials = ANONYMOUS,
-        transport: Transport = "lean",
         silence_s: float = 0.0,
         wait_s: float = RESTART_WAIT_S,
         pacing: Pacing = PACING,
     ) -> None:
         """A translator that sends nothing for `silence_s` during a generation, not even a heartbeat, is given up as
-        lost. With 0 it is lost only when its connection ends. Calls wait `wait_s` for a translator that is away."""
+        lost. With 0 it is lost only when its connection ends. Calls wait `wait_s` for a translator that is away.
+        SettingsError: the endpoint or a file of `credentials` is unusable."""
         self._silence_s = silence_s
         self._retrier = Retrier(TranslatorUnavailable, pacing)
         self._call_policy = replace(TRANSLATOR_CALL, for_s=wait_s)
         self._generation_policy = replace(GENERATION, for_s=wait_s)
         self._rpc = RpcClient(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
-        self._lean = _lean_streams(endpoint, credentials) if transport == "lean" else None
+        self._streams = LeanStreams(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
 
     async def close(self) -> None:
-        if self._lean is not None:
-            await self._lean.close()
+        await self._streams.close()
         await self._rpc.close()
 
     async def generate(
@@ -91,27 +82,15 @@ class TranslatorClient:
 
         while True:
             try:
-                await self._stream(request, take, flow, turn.tenant)
+                await self._streams.run(
+                    "Generate", request, take, flow=flow, tenant=turn.tenant, silence_s=self._silence_s
+                )
                 break
             except AntiphonError as fault:
                 if has_begun or not await attempts.paused_after(fault):
                     raise
         if not has_ended:
             raise TranslatorUnavailable("The translator ended the stream without a terminal event.")
-
-    async def _stream(
-        self, request: v1.GenerateRequest, take: Callable[[Any], None], flow: Flow | None, tenant: str
-    ) -> None:
-        """Makes one attempt at a generation. `take` gets its messages."""
-        if self._lean is not None:
-            await self._lean.run("Generate", request, take, flow=flow, tenant=tenant, silence_s=self._silence_s)
-            return
-        stream = self._rpc.stream("Generate", request, tenant=tenant, silence_s=self._silence_s, flow=flow)
-        async with aclosing(stream) as messages:
-            async for message in messages:
-                take(message)
-                if flow is not None:
-                    await flow.wait_until_open()
 
     async def _call(self, name: str, request: Any, tenant: str = DEFAULT_TENANT) -> Any:
         return await self._retrier.run(partial(self._rpc.call, name, request, tenant=tenant), self._call_policy)
@@ -134,12 +113,3 @@ class TranslatorClient:
 
     async def ready(self) -> None:
         await self._rpc.ready()
-
-
-def _lean_streams(endpoint: str, credentials: ClientCredentials) -> LeanStreams | None:
-    """The streams over antiphon_http2; None for a kind of endpoint that only grpc.aio knows."""
-    try:
-        return LeanStreams(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
-    except ValueError as error:
-        log.info("generations come over grpc.aio: %s", error)
-        return None

@@ -12,10 +12,9 @@ from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_translator import wire
-from antiphon_translator.client import TranslatorClient, Transport
+from antiphon_translator.client import TranslatorClient
 from tests.support import pushed
 
-TRANSPORTS: tuple[Transport, ...] = ("lean", "grpc")
 TURN = Turn(response_id="resp_1", created_at=7, request=b"{}")
 
 
@@ -28,11 +27,10 @@ async def half(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
     yield wire.batch_message(Batch(first_sequence=0, count=1, frames=b"event"))
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_stream_without_a_terminal_event_is_unavailable(transport: Transport) -> None:
+async def test_stream_without_a_terminal_event_is_unavailable() -> None:
     server = RpcServer()
     server.add(TRANSLATOR, {"Generate": half}, ready=always_ready)
-    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}", transport=transport)
+    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}")
     batches = pushed.generated(client, TURN)
     assert (await anext(batches)).frames == b"event"
     with pytest.raises(TranslatorUnavailable, match="without a terminal event"):
@@ -55,16 +53,14 @@ async def test_turn_for_a_translator_of_the_release_before_is_checked_by_countin
     await server.drain(0)
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_unreachable_translator_is_unavailable(transport: Transport) -> None:
-    client = TranslatorClient("127.0.0.1:1", transport=transport, wait_s=0.0)
+async def test_unreachable_translator_is_unavailable() -> None:
+    client = TranslatorClient("127.0.0.1:1", wait_s=0.0)
     with pytest.raises(TranslatorUnavailable):
         await anext(pushed.generated(client, TURN))
     await client.close()
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_nothing_is_read_while_the_flow_is_paused(transport: Transport) -> None:
+async def test_nothing_is_read_while_the_flow_is_paused() -> None:
     sent = asyncio.Semaphore(1)  # one batch at a time, because all batches of one read are received at once
 
     async def many(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
@@ -74,7 +70,7 @@ async def test_nothing_is_read_while_the_flow_is_paused(transport: Transport) ->
 
     server = RpcServer()
     server.add(TRANSLATOR, {"Generate": many}, ready=always_ready)
-    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}", transport=transport)
+    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}")
     flow, received, came = Flow(), list[Batch](), asyncio.Event()
 
     def receive(batch: Batch) -> None:

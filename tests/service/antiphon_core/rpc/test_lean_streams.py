@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_core.config import SettingsError
 from antiphon_core.errors import (
     EngineFault,
     InternalError,
@@ -175,7 +176,7 @@ async def test_a_call_sends_its_token_and_is_unauthenticated_without_one(tmp_pat
 
 
 def test_a_unix_socket_endpoint_is_rejected() -> None:
-    with pytest.raises(ValueError, match="not an endpoint"):
+    with pytest.raises(SettingsError, match="not an endpoint"):
         LeanStreams("unix:/tmp/x", STORE, unavailable=StoreUnavailable)
 
 
