@@ -10,7 +10,7 @@ COMMITS ?= origin/main..HEAD
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients engines docs lock bench bench-store bench-translator bench-gateway bench-scaling trace profile goldens fuzz schemathesis clean version dashboard-pictures screenshots console-libraries
+.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients engines docs lock bench bench-store bench-translator bench-gateway bench-hop bench-scaling trace profile goldens fuzz schemathesis clean version dashboard-pictures screenshots console-libraries
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -175,6 +175,9 @@ bench-gateway: $(VENV)/.installed-dev  ## what tokens and turns cost in the whol
 
 trace: $(VENV)/.installed-dev  ## how many files, functions and calls of Antiphon a request executes
 	$(BIN)/python -m tests.bench.trace
+
+bench-hop: $(VENV)/.installed-dev  ## what a message costs between two processes, beside grpc.aio
+	$(BIN)/python -m tests.bench.hop_bench
 
 bench-scaling: $(VENV)/.installed-dev  ## sizes and a simulation from one laptop to a million sessions, from the measured costs
 	$(BIN)/python -m tests.bench.scaling $(ARGS)

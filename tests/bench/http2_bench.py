@@ -1,4 +1,4 @@
-"""Measures the cost of reading a message of one token: the lean client (antiphon_core/http2) beside grpc.aio.
+"""Measures the cost of reading a message of one token: the lean client (antiphon_http2) beside grpc.aio.
 
 The server runs in its own process. Figures are processor time of the reading process, the best of some runs.
 
