@@ -21,14 +21,10 @@ class HeadDetector:
     """Counts the bytes of incomplete heads in the data of one connection."""
 
     def __init__(self) -> None:
-        self._lacking = 0  # bytes of the last request's body that have not arrived, by its Content-Length
+        self.body_bytes = 0
+        """How many of the next bytes belong to the body of the last request, by its Content-Length."""
         self._chunks: StreamReader | None = None  # the last request's body in chunks, while it is incomplete
         self._end = b""  # the last three bytes of an incomplete head
-
-    @property
-    def body_bytes(self) -> int:
-        """How many of the next bytes belong to a body, by its Content-Length."""
-        return self._lacking
 
     def head_bytes(self, data: bytes, requests: Sequence[Request]) -> int:
         """Returns how many bytes at the end of `data` belong to an incomplete head.
@@ -36,7 +32,7 @@ class HeadDetector:
         Call it after the parser was fed. `requests` are those whose heads `data` completed. The number is exact, but an
         upper bound behind requests that hardly any client sends: with two blank lines before them, or pipelined behind
         a body in chunks."""
-        if not requests and not self._lacking and self._chunks is None:
+        if not requests and not self.body_bytes and self._chunks is None:
             self._end = (self._end + data[-3:])[-3:]
             return len(data)
         piece = self._behind_requests(data, requests).lstrip(_NEWLINES)  # a parser skips empty lines before a head
@@ -45,16 +41,16 @@ class HeadDetector:
 
     def _behind_requests(self, data: bytes, requests: Sequence[Request]) -> bytes:
         """The bytes of `data` behind the last request; none while the body of that request is incomplete."""
-        begin = self._lacking
+        begin = self.body_bytes
         if not requests and self._chunks is None:
-            self._lacking = max(begin - len(data), 0)
+            self.body_bytes = max(begin - len(data), 0)
             return data[begin:]
         if requests:
             message, body = requests[-1]
             length = _length_of(message)
             self._chunks = body if message.chunked else None
-            self._lacking = length - body.total_raw_bytes if length else 0
-            if message.upgrade or self._lacking:
+            self.body_bytes = length - body.total_raw_bytes if length else 0
+            if message.upgrade or self.body_bytes:
                 return b""
             if length:
                 data = self._end + data

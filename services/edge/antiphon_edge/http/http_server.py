@@ -172,14 +172,13 @@ class _Connection(StreamConnection):
         return self._is_over or (self.frames is not None and self.frames.is_over)
 
     @property
-    def framed_bytes(self) -> int:
-        return FRAMED_BYTES if self.frames is None else FRAME_BYTES
-
-    @property
-    def plain_bytes(self) -> int:
-        if self._is_dropping:
+    def read_bytes(self) -> int:
+        frames = self.frames
+        if self._is_over or (frames is not None and frames.is_over):
             return PLAIN_BYTES
-        return self.frames.payload_bytes if self.frames is not None else self._detector.body_bytes
+        if frames is None:
+            return max(FRAMED_BYTES, self._detector.body_bytes)
+        return max(FRAME_BYTES, frames.payload_bytes)
 
     def shed(self) -> None:
         """Closes this idle connection to make room for a new one."""

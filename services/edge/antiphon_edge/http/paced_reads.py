@@ -31,13 +31,9 @@ class Connection(Protocol):
     """The protocol that parses what is read: asyncio.Protocol, with two members more."""
 
     @property
-    def framed_bytes(self) -> int:
-        """How many bytes to read where they may be framing."""
-        ...
-
-    @property
-    def plain_bytes(self) -> int:
-        """How many of the next bytes are content without framing."""
+    def read_bytes(self) -> int:
+        """How many bytes to read where they may be framing, or of the plain content that comes next if that is more.
+        Not more than PLAIN_BYTES are read."""
         ...
 
     def read_on(self) -> None:
@@ -84,7 +80,7 @@ class PacedReads(asyncio.BufferedProtocol):
         self._connection.resume_writing()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        self._asked_bytes = max(self._connection.framed_bytes, min(self._connection.plain_bytes, PLAIN_BYTES))
+        self._asked_bytes = min(self._connection.read_bytes, PLAIN_BYTES)
         return self._buffer[: self._asked_bytes]
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -119,6 +119,7 @@ class RateLimiter:
         self._counts = counts
         self._clock = clock
         self._ids = ids
+        self._draws = {generates: _draws_of(limits, generates=generates) for generates in (False, True)}
         self._slot_ttl_ms = round(slot_ttl_s * 1000)
         self._settling = QuotaSettler(
             counts, ttl_s=slot_ttl_s, charge_of=self._charge_of, on_answer=self._update_levels
@@ -139,8 +140,7 @@ class RateLimiter:
 
     async def admit(self, tenant: str, *, generates: bool) -> None:
         """Counts a request. One that `generates` needs tokens left. Raises RequestRateExceeded or TokenRateExceeded."""
-        draws = self._draws(generates)
-        if draws:
+        if draws := self._draws[generates]:
             self._require(tenant, await self._counts.take_quota(tenant, QuotaRequest(draws)))
 
     @asynccontextmanager
@@ -174,7 +174,7 @@ class RateLimiter:
             return None
         slot = self._ids.hex(24)
         hold = Hold((slot,), self._slot_ttl_ms, self._limits.streams)
-        request = QuotaRequest(self._draws(generates), hold, self._settling.ended(tenant))
+        request = QuotaRequest(self._draws[generates], hold, self._settling.ended(tenant))
         try:
             answer = await self._counts.take_quota(tenant, request)
         except BaseException:
@@ -205,15 +205,6 @@ class RateLimiter:
         if answer.shortage is not None:
             raise self._rejection(answer.shortage)
 
-    def _draws(self, generates: bool) -> list[Draw]:
-        """The draws of a request. Tokens come first: if both limits are exceeded, the error names the tokens."""
-        draws = []
-        if self._limits.tokens_per_minute:
-            draws.append(_draw(TOKENS, self._limits.tokens_per_minute, at_least=1 if generates else 0))
-        if self._limits.requests_per_minute:
-            draws.append(_draw(REQUESTS, self._limits.requests_per_minute, amount=1, at_least=1))
-        return draws
-
     def _charge_of(self, tokens: int) -> Draw:
         return _draw(TOKENS, self._limits.tokens_per_minute, amount=tokens)
 
@@ -238,6 +229,16 @@ class RateLimiter:
         )
         error = TokenRateExceeded if is_of_tokens else RequestRateExceeded
         return error(message, retry_after_ms=wait_ms)
+
+
+def _draws_of(limits: RateLimits, *, generates: bool) -> Sequence[Draw]:
+    """The draws of a request. Tokens come first: if both limits are exceeded, the error names the tokens."""
+    draws = []
+    if limits.tokens_per_minute:
+        draws.append(_draw(TOKENS, limits.tokens_per_minute, at_least=1 if generates else 0))
+    if limits.requests_per_minute:
+        draws.append(_draw(REQUESTS, limits.requests_per_minute, amount=1, at_least=1))
+    return draws
 
 
 def _draw(bucket: str, per_minute: int, *, amount: int = 0, at_least: int = 0) -> Draw:

@@ -8,8 +8,8 @@ import pytest
 from antiphon_edge.http.paced_reads import FRAMED_BYTES, PLAIN_BYTES, Connection, PacedReads, ReadBuffer
 
 
-def paced(plain_bytes: int = 0) -> tuple[PacedReads, Mock, Mock]:
-    connection = Mock(Connection, plain_bytes=plain_bytes, framed_bytes=FRAMED_BYTES)
+def paced(read_bytes: int = FRAMED_BYTES) -> tuple[PacedReads, Mock, Mock]:
+    connection = Mock(Connection, read_bytes=read_bytes)
     transport = Mock(asyncio.Transport)
     reads = PacedReads(connection, ReadBuffer())
     reads.connection_made(transport)
@@ -22,11 +22,11 @@ def read(reads: PacedReads, data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plain_bytes", "asked_bytes"),
-    [(0, FRAMED_BYTES), (1, FRAMED_BYTES), (FRAMED_BYTES + 1, FRAMED_BYTES + 1), (10**7, PLAIN_BYTES)],
+    ("read_bytes", "asked_bytes"),
+    [(FRAMED_BYTES, FRAMED_BYTES), (FRAMED_BYTES + 1, FRAMED_BYTES + 1), (10**7, PLAIN_BYTES)],
 )
-async def test_more_than_a_few_kilobytes_are_read_only_of_plain_content(plain_bytes: int, asked_bytes: int) -> None:
-    reads, _connection, _transport = paced(plain_bytes)
+async def test_no_more_is_read_than_the_connection_says_and_never_too_much(read_bytes: int, asked_bytes: int) -> None:
+    reads, _connection, _transport = paced(read_bytes)
     assert len(reads.get_buffer(-1)) == asked_bytes
 
 
