@@ -35,8 +35,7 @@ from antiphon_edge.http.chunk_framing import FramingBound
 from antiphon_edge.http.connection_table import ConnectionTable
 from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.cors import Cors
-from antiphon_edge.http.head_detector import HeadDetector
-from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
+from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound, HeadDetector
 from antiphon_edge.http.http_errors import MALFORMED, Handler, answer_to, rejection
 from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES, PLAIN_BYTES, PacedReads, ReadBuffer
 from antiphon_edge.http.requests_in_progress import RequestsInProgress
