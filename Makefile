@@ -49,7 +49,7 @@ unit: $(VENV)/.installed-dev  ## the fast loop: the tests of single modules, wit
 	$(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target $(UNIT_RUNS)
 
 $(UNIT_RUNS): unit-%: $(VENV)/.installed-dev
-	@$(PYTEST) -n 0 -q -p no:schemathesis --timeout-method=signal -o faulthandler_timeout=0 $(UNIT_$*) $(ARGS)
+	@$(PYTEST) -n 0 -q --timeout-method=signal -o faulthandler_timeout=0 $(UNIT_$*) $(ARGS)
 
 # The tests of a service beside those in folders of its name.
 TESTS_OF_edge := tests/faults/test_frozen_store.py tests/faults/test_lost_background.py

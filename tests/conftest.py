@@ -44,15 +44,15 @@ settings.register_profile("full", deadline=None, derandomize=True, max_examples=
 settings.register_profile("nightly", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
 settings.load_profile("quick")
 
-WORKERS_MAX = 5
+WORKERS_MAX = 6
 YOUNG_OBJECTS = 20_000
 """New objects that start a garbage collection. With Python's 700, collections took a seventh of the tests' time."""
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Returns two more workers than there are cores: tests wait a fifth of the time for servers, disks and timeouts.
-    Each process takes 14 s to collect the tests, and up to 2 GB."""
-    return min(len(os.sched_getaffinity(0)) + 2, WORKERS_MAX)
+    """Returns three more workers than there are cores: tests of integration, faults and contracts wait two thirds of
+    the time for servers, disks and timeouts. Each process takes 8 s to collect the tests, and up to 1 GB."""
+    return min(len(os.sched_getaffinity(0)) + 3, WORKERS_MAX)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTogether | None:

@@ -32,7 +32,8 @@ def test_every_instrument_is_used() -> None:
     used = {
         node.attr
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if "metrics." in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "metrics"
     }
     declared = {name for name, found in vars(metrics).items() if isinstance(found, Instrument)}
