@@ -1,8 +1,11 @@
 """The tests of a module are at its path under tests/unit, or under tests/service if they need a server, a process or
-real time. Tables list the exceptions with their reasons."""
+real time. Small modules of a folder may share `test_<folder>.py` there, which imports each of them. Tables list the
+exceptions with their reasons."""
 
 from __future__ import annotations
 
+import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -144,7 +147,35 @@ def source_modules() -> list[str]:
 
 def has_tests(module: str) -> bool:
     folder, _, name = module.rpartition("/")
-    return any((root / folder / f"test_{name}").exists() for root in MIRRORS)
+    own = any((root / folder / f"test_{name}").exists() for root in MIRRORS)
+    return own or any(module in modules_tested_by(shared_tests(root / folder)) for root in MIRRORS)
+
+
+def shared_tests(folder: Path) -> Path:
+    return folder / f"test_{folder.name}.py"
+
+
+@cache
+def modules_tested_by(path: Path) -> frozenset[str]:
+    """Returns the modules beside each other that a shared test file imports. Modules of other folders do not count."""
+    if not path.exists():
+        return frozenset()
+    return frozenset(imported_modules(path.read_text(encoding="utf-8"), path.parent.relative_to(mirror_of(path))))
+
+
+def imported_modules(text: str, folder: Path) -> set[str]:
+    package = ".".join(folder.parts)
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            found |= {f"{folder}/{each.name}.py" for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[0] == package:
+            found.add(f"{folder}/{(node.module or '').rpartition('.')[2]}.py")
+    return found
+
+
+def mirror_of(path: Path) -> Path:
+    return next(root for root in MIRRORS if path.is_relative_to(root))
 
 
 def test_every_module_has_its_own_test_module() -> None:
@@ -158,7 +189,13 @@ def test_every_test_module_mirrors_a_module() -> None:
         if relative.parts[0] in ("repo", "bench") or relative.as_posix() in FOREIGN:
             continue
         source = (relative.parent / relative.name.removeprefix("test_")).as_posix()
-        assert source in sources, f"{relative} mirrors no module"
+        is_shared = relative.name == f"test_{relative.parent.name}.py"
+        assert source in sources or is_shared, f"{relative} mirrors no module"
+
+
+def test_a_shared_test_file_covers_the_modules_that_it_imports_and_no_other() -> None:
+    text = "from a.b import c\nfrom a.b.d import run\nfrom a.e import f\nfrom a.b.g.h import i\n"
+    assert imported_modules(text, Path("a/b")) == {"a/b/c.py", "a/b/d.py"}
 
 
 def test_exceptions_name_existing_modules_and_tests() -> None:
