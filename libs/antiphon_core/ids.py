@@ -112,7 +112,12 @@ def session_tag(tenant: str, session_id: str) -> str:
     """The tree tag of a session's responses: the one in its id, or else one derived from tenant and id, so that
     concurrent first turns of a session are in one tree. A derived tag can be computed by anybody, which is harmless:
     the rest of a response's id is random."""
-    return tree_tag(session_id) or DerivedIds(f"session\n{tenant}\n{session_id}").hex(TREE_TAG_DIGITS)
+    return tree_tag(session_id) or _derived_tag(tenant, session_id)
+
+
+@lru_cache(maxsize=1024)  # as `tree_tag`
+def _derived_tag(tenant: str, session_id: str) -> str:
+    return DerivedIds(f"session\n{tenant}\n{session_id}").hex(TREE_TAG_DIGITS)
 
 
 def is_response_id(text: str) -> bool:

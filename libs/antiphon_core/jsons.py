@@ -82,12 +82,14 @@ def parse_array(
     return value
 
 
-def work_bytes(data: bytes) -> int:
-    """Estimates the work to parse, check and rewrite JSON, in bytes of JSON that is mostly text. A value counts as 32
-    bytes; commas within strings are counted as values, too."""
-    if len(data) > _COUNTED_BYTES_MAX:
-        return len(data)
-    return max(len(data), 32 * len(data.translate(None, _NO_BEGINNING)))
+def work_bytes(*texts: bytes) -> int:
+    """Estimates the work to parse, check and rewrite JSON texts, in bytes of JSON that is mostly text. A value counts
+    as 32 bytes; commas within strings are counted as values, too."""
+    work = 0
+    for data in texts:
+        counted = 32 * len(data.translate(None, _NO_BEGINNING)) if len(data) <= _COUNTED_BYTES_MAX else 0
+        work += max(len(data), counted)
+    return work
 
 
 def has_values_over(data: bytes, most: int, *, piece_bytes: int = 64 * 2**10) -> bool:
@@ -124,7 +126,7 @@ def _parse(data: bytes, field: str | None, *, is_known: bool = False, values_max
     except orjson.JSONDecodeError as error:
         message = f"{_subject(field)} could not be parsed as JSON: {error}.{_encoding_hint(data, error)}"
         raise InvalidRequest(message, field=field) from error
-    if not is_known and not _is_shallow(data) and _depth_over(value, JSON_DEPTH_MAX):
+    if len(data) > JSON_DEPTH_MAX and not (is_known or _is_shallow(data)) and _depth_over(value, JSON_DEPTH_MAX):
         raise InvalidRequest(f"{_subject(field)} is nested deeper than {JSON_DEPTH_MAX} levels.", field=field)
     return value
 

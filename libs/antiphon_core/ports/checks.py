@@ -29,6 +29,11 @@ def invalid(field: str, message: str, *, code: str = "invalid_value") -> Invalid
     return InvalidRequest(message, field=field, code=code)
 
 
+def too_large(subject: str, size_bytes: int, most: int, field: str) -> TooLarge:
+    """The error for a value of too many bytes. `subject` begins its message, such as "The items are"."""
+    return TooLarge(f"{subject} {size_bytes} bytes long; at most {most} are stored.", field=field)
+
+
 def part(field: str, name: str) -> str:
     """The name of a member of a field."""
     return f"{field}.{name}" if field else name
@@ -69,10 +74,11 @@ def count_within(least: int, most: int) -> Check:
 
 
 def bytes_up_to(most: int, subject: str) -> Check:
-    """Makes the check of a size. `subject` begins the message, such as "The items are"."""
+    """Makes the check of a size. `subject` begins the message of TooLarge."""
 
     def check_length(data: bytes, field: str) -> None:
-        check_size(subject, len(data), most, field)
+        if len(data) > most:
+            raise too_large(subject, len(data), most, field)
 
     return check_length
 
@@ -85,12 +91,6 @@ def name_up_to(most: int) -> Check:
 
 def check_range(value: int, low: int, high: int, field: str) -> None:
     within(low, high)(value, field)
-
-
-def check_size(subject: str, size_bytes: int, most: int, field: str) -> None:
-    """TooLarge. `subject` begins its message."""
-    if size_bytes > most:
-        raise TooLarge(f"{subject} {size_bytes} bytes long; at most {most} are stored.", field=field)
 
 
 def check_given(data: bytes, field: str) -> None:
@@ -194,22 +194,26 @@ def _each(check: Check | None) -> Check | None:
 
 
 def _members_of(cls: Any) -> Check | None:
-    """Makes the check of a dataclass: of each member that is not None, and then of all of them. Errors name a member
-    `FIELD.MEMBER`, or `MEMBER` if `field` is empty."""
+    """Makes the check of a dataclass: of each member that is neither None nor its default, and then of all of them.
+    Errors name a member `FIELD.MEMBER`, or `MEMBER` if `field` is empty."""
     hints = get_type_hints(cls, include_extras=True)
-    checks = [(member.name, check) for member in fields(cls) if (check := check_of(hints[member.name])) is not None]
+    checks = [
+        (member.name, check, member.default)
+        for member in fields(cls)
+        if (check := check_of(hints[member.name])) is not None
+    ]
     check_together = getattr(cls, "check", None)
     if not checks and check_together is None:
         return None
 
     @cache  # a few fields each
-    def behind(field: str) -> Sequence[tuple[str, Check, str]]:
-        return [(name, check, part(field, name)) for name, check in checks]
+    def behind(field: str) -> Sequence[tuple[str, Check, Any, str]]:
+        return [(name, check, default, part(field, name)) for name, check, default in checks]
 
     def check_members(value: Any, field: str) -> None:
-        for name, check, at in behind(field):
+        for name, check, default, at in behind(field):
             member = getattr(value, name)
-            if member is not None:
+            if member is not None and member is not default:
                 check(member, at)
         if check_together is not None:
             check_together(value, field)

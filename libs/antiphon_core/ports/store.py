@@ -29,9 +29,9 @@ from antiphon_core.ports.checks import (
     check_holder,
     check_owner,
     check_range,
-    check_size,
     invalid,
     part,
+    too_large,
     within,
 )
 
@@ -109,7 +109,8 @@ class Record:
 
     def check(self, field: str) -> None:
         """A response's parent and conversation have its tree tag. TooLarge."""
-        check_size("The response is", self.size_bytes, limits.RECORD_BYTES_MAX, field)
+        if self.size_bytes > limits.RECORD_BYTES_MAX:
+            raise too_large("The response is", self.size_bytes, limits.RECORD_BYTES_MAX, field)
         tag = tree_tag(self.id)
         for name, relative in (("parent_id", self.parent_id), ("session_id", self.session_id)):
             if relative is not None and tree_tag(relative) not in (None, tag):

@@ -16,6 +16,7 @@ from contextlib import aclosing
 from dataclasses import MISSING, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter, signature
+from operator import getitem
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from antiphon_core import offload
@@ -23,7 +24,7 @@ from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.ports.checks import check_of
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.services import Method
-from antiphon_store.shapes import PAGING, Shape, Slot, find_field, get_values, make_slot, put_fields
+from antiphon_store.shapes import PAGING, Shape, Slot, find_field, make_slot
 
 if TYPE_CHECKING:
     from antiphon_core.rpc.server import Call, Handler
@@ -60,9 +61,13 @@ class Operation:
         self._inline: dict[str, Shape] = {}
         for parameter in self._parameters[1:]:  # behind tenant
             self._place(parameter)
+        self._own = Shape(
+            list(self._slots.values()), lambda *values: dict(zip(self._slots, values, strict=True)), getitem
+        )
         self._require_all_fields()
         self._paged = {name: slot.field for name, slot in self._slots.items() if slot.field in PAGING}
         self.answer = _make_answer(self._hints["return"], method.response.strict)
+        self._has_nodes = "nodes" in getattr(self._hints["return"], "__dataclass_fields__", ())
         self.bind = self._make_bind()
 
     def _place(self, parameter: Parameter) -> None:
@@ -71,12 +76,15 @@ class Operation:
         if find_field(name, self._message.DESCRIPTOR) is not None:
             self._slots[name] = make_slot(name, hint, default, self._message.DESCRIPTOR)
         elif is_dataclass(hint) and isinstance(hint, type):
-            self._inline[name] = Shape(hint, self._message.DESCRIPTOR)
+            self._inline[name] = Shape.of(hint, self._message.DESCRIPTOR)
         elif default is MISSING:
             raise TypeError(f"{self.rpc} has no field for '{name}'.")
 
+    def _named(self, *values: Any) -> dict[str, Any]:
+        return dict(zip(self._slots, values, strict=True))
+
     def _require_all_fields(self) -> None:
-        placed = {slot.field for slot in self._slots.values()}.union(*(each.fields for each in self._inline.values()))
+        placed = self._own.fields.union(*(each.fields for each in self._inline.values()))
         if placed != set(self._message.DESCRIPTOR.fields_by_name):
             raise TypeError(f"{self.rpc} has fields without a parameter, or parameters that share one.")
 
@@ -114,7 +122,7 @@ class Operation:
     def request(self, arguments: Mapping[str, Any]) -> Any:
         """The request of a call with all arguments of the method. InvalidRequest: the wire cannot carry one of
         them."""
-        fields = put_fields(self._slots.values(), map(arguments.__getitem__, self._slots))
+        fields = self._own.put(arguments)
         for name, shape in self._inline.items():
             fields |= shape.put(arguments[name])
         try:
@@ -124,7 +132,7 @@ class Operation:
 
     def arguments(self, request: Any) -> dict[str, Any]:
         """The arguments in a request, by their names. InvalidRequest: one of them is missing or unknown."""
-        values = dict(zip(self._slots, get_values(self._slots.values(), request), strict=True))
+        values: dict[str, Any] = self._own.get(request) if self._slots else {}
         for name, shape in self._inline.items():
             values[name] = shape.get(request)
         return values
@@ -137,6 +145,8 @@ class Operation:
         async def handle(request: Any, call: Call) -> Any:
             try:
                 result = await method(call.tenant, **self.arguments(request))
+                if not self._has_nodes:  # small, or mostly bytes
+                    return self.answer.put(result)
                 return await offload.run(partial(self.answer.put, result), size_bytes=work_bytes_of(result))
             except InvalidRequest as error:
                 self.name_for_wire(error)
@@ -187,8 +197,9 @@ def _make_answer(result: Any, message: type[Any]) -> Answer:
         shape = Shape.of_all(result, message.DESCRIPTOR)
         return Answer(lambda value: message(**shape.put(value)), shape.get)
     (only,) = message.DESCRIPTOR.fields
-    slots = [make_slot(only.name, result, MISSING, message.DESCRIPTOR)]
-    return Answer(lambda value: message(**put_fields(slots, (value,))), lambda answer: get_values(slots, answer)[0])
+    slot = make_slot(only.name, result, MISSING, message.DESCRIPTOR)
+    put, shape = slot.put or (lambda value: value), Shape([slot], lambda value: value)
+    return Answer(lambda value: message(**{} if value is None else {slot.field: put(value)}), shape.get)
 
 
 def _rename(error: AntiphonError, names: Mapping[str, str]) -> None:

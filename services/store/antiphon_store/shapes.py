@@ -1,8 +1,9 @@
 """Conversion of dataclasses to messages and back, by the types of the dataclass and the descriptor of the message.
 
-A `Shape` belongs to a dataclass of the ports and a message: each member has the field of its own name, or of an alias.
-Types and defaults say what a field means: proto3 has no absence for most fields, so "" and 0 stand for None or for the
-default of the member. Shapes are built at import; a member without a field, or a field without a member, fails there.
+A `Shape` belongs to a dataclass of the ports, or to arguments, and a message: each member has the field of its own
+name, or of an alias. Types and defaults say what a field means: proto3 has no absence for most fields, so "" and 0
+stand for None or for the default of the member. Shapes are built at import; a member without a field, or a field
+without a member, fails there.
 
 Values to put were checked (`antiphon_core.ports.checks`): none of them gets lost on the wire, such as a zero that would
 arrive as the default. Getting them from a message raises InvalidRequest, with the path of the field, for a missing
@@ -11,10 +12,9 @@ message and for a number that its enum lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import StrEnum
-from itertools import repeat
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
@@ -62,59 +62,59 @@ class Slot(NamedTuple):
     at: str
 
 
-def put_fields(slots: Iterable[Slot], values: Iterable[Any]) -> dict[str, Any]:
-    """The fields of a message, as arguments for protobuf's constructor."""
-    found = {}
-    for (_, field, default, has_presence, _, put, _, _), value in zip(slots, values, strict=True):
-        if value is not None and not (has_presence and value == default):
-            found[field] = value if put is None else put(value)
-    return found
-
-
-def get_values(slots: Iterable[Slot], message: Any) -> list[Any]:
-    """The members of a value, from the fields of a message."""
-    found = []
-    for _, field, default, has_presence, is_zero_absent, _, get, at in slots:
-        value = getattr(message, field)
-        if (is_zero_absent and not value) or (has_presence and not message.HasField(field)):
-            if default is MISSING:
-                raise InvalidRequest(f"'{at}' is missing.", field=at)
-            value = default
-        elif get is not None:
-            value = get(value)
-        found.append(value)
-    return found
-
-
 class Shape:
-    """A dataclass of the ports as a message, or as a part of its fields. `path` comes before the names of fields in
-    errors."""
+    """Members as the fields of a message, or as some of them. `make` makes a value of its members in the order of the
+    slots; `read` is how a member of a value is read, by its name."""
 
-    def __init__(self, cls: type[Any], descriptor: Descriptor, path: str = "") -> None:
-        hints = get_type_hints(cls)
-        self._cls = cls
-        self._slots = [
-            _DERIVED.get((cls, member.name))
+    def __init__(
+        self, slots: Sequence[Slot], make: Callable[..., Any], read: Callable[[Any, str], Any] = getattr
+    ) -> None:
+        self._slots = slots
+        self._make = make
+        self._read = read
+        self.fields = {slot.field for slot in slots}
+
+    @classmethod
+    def of(cls, value_class: type[Any], descriptor: Descriptor, path: str = "") -> Self:
+        """The shape of a dataclass of the ports. `path` comes before the names of fields in errors."""
+        hints = get_type_hints(value_class)
+        slots = [
+            _DERIVED.get((value_class, member.name))
             or make_slot(member.name, hints[member.name], member.default, descriptor, path)
-            for member in fields(cls)
+            for member in fields(value_class)
         ]
-        self._members = [slot.member for slot in self._slots]
-        self.fields = {slot.field for slot in self._slots}
+        return cls(slots, value_class)
 
     @classmethod
     def of_all(cls, value_class: type[Any], descriptor: Descriptor, path: str = "") -> Self:
         """The shape of a dataclass that has every field of the message. TypeError: a field has no member."""
-        shape = cls(value_class, descriptor, path)
+        shape = cls.of(value_class, descriptor, path)
         if shape.fields != set(descriptor.fields_by_name):
             raise TypeError(f"{descriptor.full_name} has fields that {value_class.__name__} lacks.")
         return shape
 
     def put(self, value: Any) -> dict[str, Any]:
-        """The fields of the message."""
-        return put_fields(self._slots, map(getattr, repeat(value), self._members))
+        """The fields of the message, as arguments for protobuf's constructor."""
+        found = {}
+        for member, field, default, has_presence, _, put, _, _ in self._slots:
+            each = self._read(value, member)
+            if each is not None and not (has_presence and each == default):
+                found[field] = each if put is None else put(each)
+        return found
 
     def get(self, message: Any) -> Any:
-        return self._cls(*get_values(self._slots, message))
+        """The value, from the fields of a message."""
+        found = []
+        for _, field, default, has_presence, is_zero_absent, _, get, at in self._slots:
+            each = getattr(message, field)
+            if (is_zero_absent and not each) or (has_presence and not message.HasField(field)):
+                if default is MISSING:
+                    raise InvalidRequest(f"'{at}' is missing.", field=at)
+                each = default
+            elif get is not None:
+                each = get(each)
+            found.append(each)
+        return self._make(*found)
 
 
 def make_slot(name: str, hint: Any, default: Any, descriptor: Descriptor, path: str = "") -> Slot:

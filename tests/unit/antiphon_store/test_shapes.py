@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import MISSING
 from enum import StrEnum
+from operator import getitem
 
 import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.store import Fence, ItemPage, Order, Precondition, Record, Stamp, Status, TurnRequest
 from antiphon_core.rpc.methods import STORE
-from antiphon_store.shapes import Shape, find_field, get_values, make_slot, put_fields
+from antiphon_store.shapes import Shape, Slot, find_field, make_slot
 
 PUT = STORE.methods["PutResponseRecord"].request.strict
 LIST = STORE.methods["ListInputItems"].request.strict
 RECORD = PUT.DESCRIPTOR.fields_by_name["record"].message_type
 PRECONDITION = PUT.DESCRIPTOR.fields_by_name["precondition"].message_type
+
+
+def only(slot: Slot) -> Shape:
+    return Shape([slot], lambda value: value, getitem)
 
 
 def test_members_have_the_fields_of_their_names_or_aliases() -> None:
@@ -43,17 +48,17 @@ def test_an_enum_with_other_members_raises_a_type_error() -> None:
 
 
 def test_an_absent_field_becomes_none_or_its_default() -> None:
-    shape = Shape(TurnRequest, STORE.methods["BeginTurn"].request.strict.DESCRIPTOR)
+    shape = Shape.of(TurnRequest, STORE.methods["BeginTurn"].request.strict.DESCRIPTOR)
     assert shape.get(STORE.methods["BeginTurn"].request.strict()) == TurnRequest()
     order = make_slot("order", Order, Order.DESCENDING, LIST.DESCRIPTOR)
-    assert get_values([order], LIST()) == [Order.DESCENDING]
+    assert only(order).get(LIST()) is Order.DESCENDING
     slot = make_slot("precondition", Precondition, Precondition(), PUT.DESCRIPTOR)
-    assert get_values([slot], PUT()) == [Precondition()]
-    assert put_fields([slot], [Precondition()]) == {}
+    assert only(slot).get(PUT()) == Precondition()
+    assert only(slot).put({"precondition": Precondition()}) == {}
 
 
 def test_version_zero_differs_from_no_version_on_the_wire() -> None:
-    shape = Shape(Precondition, PRECONDITION)
+    shape = Shape.of(Precondition, PRECONDITION)
     for version in (None, 0, 7):
         request = PUT(precondition=shape.put(Precondition(version=version, fence=Fence("s", 1))))
         assert shape.get(request.precondition).version == version
@@ -61,7 +66,7 @@ def test_version_zero_differs_from_no_version_on_the_wire() -> None:
 
 def test_a_message_that_is_missing_is_named() -> None:
     with pytest.raises(InvalidRequest, match="'record' is missing") as caught:
-        get_values([make_slot("record", Record, MISSING, PUT.DESCRIPTOR)], PUT())
+        only(make_slot("record", Record, MISSING, PUT.DESCRIPTOR)).get(PUT())
     assert caught.value.field == "record"
 
 
@@ -70,28 +75,28 @@ def test_a_message_that_is_missing_is_named() -> None:
 )
 def test_a_number_that_its_enum_lacks_is_refused(number: int, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words) as caught:
-        Shape(Record, RECORD, "record.").get(PUT(record={"status": number}).record)
+        Shape.of(Record, RECORD, "record.").get(PUT(record={"status": number}).record)
     assert caught.value.field == "record.status"
 
 
 def test_unknown_numbers_in_a_list_are_refused() -> None:
     for field in ("statuses", "unless_statuses"):
         with pytest.raises(InvalidRequest) as caught:
-            Shape(Precondition, PRECONDITION, "precondition.").get(PUT(precondition={field: [3, 42]}).precondition)
+            Shape.of(Precondition, PRECONDITION, "precondition.").get(PUT(precondition={field: [3, 42]}).precondition)
         assert caught.value.field == f"precondition.{field}"
 
 
 def test_sets_are_sent_in_order() -> None:
-    statuses = Shape(Precondition, PRECONDITION).put(Precondition(statuses=frozenset(Status)))["statuses"]
+    statuses = Shape.of(Precondition, PRECONDITION).put(Precondition(statuses=frozenset(Status)))["statuses"]
     assert len(statuses) == len(Status)
     assert (
         statuses
-        == Shape(Precondition, PRECONDITION).put(Precondition(statuses=frozenset(reversed(Status))))["statuses"]
+        == Shape.of(Precondition, PRECONDITION).put(Precondition(statuses=frozenset(reversed(Status))))["statuses"]
     )
 
 
 def test_a_page_of_items_has_a_next_page_token_only_if_more_follow() -> None:
     answer = STORE.methods["ListInputItems"].response.strict
-    shape = Shape(ItemPage, answer.DESCRIPTOR)
+    shape = Shape.of(ItemPage, answer.DESCRIPTOR)
     assert shape.put(ItemPage(b"[]", "a", "b", has_more=True))["next_page_token"] == "b"
     assert "next_page_token" not in shape.put(ItemPage(b"[]", "a", "b", has_more=False))

@@ -117,16 +117,16 @@ class MemoryRows(LocalBackend):
 class _TreeRows(LocalRows):
     """The rows of one tree during a step. A tree is kept while it has rows or index entries."""
 
-    __slots__ = ("_backend", "_partition", "_tree")
+    __slots__ = ("_backend", "_partition", "_tree", "row")
+
+    row: Callable[[Ref], Row | None]
 
     def __init__(self, backend: MemoryRows, partition: Partition, now_ms: int) -> None:
         super().__init__(now_ms)
         self._backend = backend
         self._partition = partition
         self._tree = backend.trees.get(partition) or Tree()
-
-    def row(self, ref: Ref) -> Row | None:
-        return self._tree.rows.get(ref)
+        self.row = self._tree.rows.get
 
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
         ids = sorted(ref.id for ref in self._tree.rows if ref.kind is kind and ref.id.startswith(prefix))
@@ -138,6 +138,11 @@ class _TreeRows(LocalRows):
         self._tree.rows[ref] = Row(
             fields, former.items if items is None else items, former.body if body is None else body
         )
+
+    def add_node(
+        self, node_id: str, _parent: str | None, fields: Mapping[str, Value], items: bytes, body: bytes
+    ) -> None:
+        self._tree.rows[Ref(Kind.NODE, node_id)] = Row(fields, items, body)
 
     def remove(self, ref: Ref) -> None:
         self._tree.rows.pop(ref, None)
@@ -154,8 +159,11 @@ class _TreeRows(LocalRows):
         return [Entry(entry_id, at) for at, entry_id in islice(lines, span.limit)]
 
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
-        indexes, name = self._indexes(index, key)
-        indexes[name].file(entry_id, at_ms, is_new=is_new)
+        if index in TENANT_WIDE:
+            found = self._backend.tenant_wide[self._partition.tenant, index, key]
+        else:
+            found = self._tree.indexes[index, key]
+        found.file(entry_id, at_ms, is_new=is_new)
 
     def unfile(self, index: Index, key: str, entry_id: str) -> None:
         indexes, name = self._indexes(index, key)

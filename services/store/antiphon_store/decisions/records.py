@@ -70,9 +70,9 @@ class CrowdedSession(Exception):
 
 def get(view: View, response_id: str) -> Finish[Record]:
     """Reads a readable record. ResponseNotFound."""
-    finish = view.answer_from(partial(nodes.to_record, response_id), Get(Ref(Kind.NODE, response_id), Payload.ALL))
+    view.plan_read(Kind.NODE, response_id)
     require_readable(view, response_id)
-    return finish
+    return view.answer_from(partial(nodes.to_record, response_id), Get(Ref(Kind.NODE, response_id), Payload.ALL))
 
 
 def is_readable(view: View, response_id: str) -> bool:
@@ -96,21 +96,26 @@ def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp
     ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence.
     PositionMismatch, LogClosed: of the end of the log. OccupiedId, CrowdedSession: the caller clears up and retries."""
     record, condition = write.record, write.precondition
-    fences = [each for each in (fence, condition.fence) if each is not None]
-    is_new = not _names_a_state(condition) and view.test(Kind.NODE, record.id, Condition.ABSENT)
+    fences = list(filter(None, (fence, condition.fence)))
+    must_exist = _names_a_state(condition)
+    is_new = not must_exist and view.test(Kind.NODE, record.id, Condition.ABSENT)
     row = None if is_new else view.need(Kind.NODE, record.id)
-    if row is not None and _is_replay(view, row, write):
+    is_replay = row is not None and _is_replay(view, row, write)
+    if row is not None and is_replay:
         finish = answer(nodes.stamp_of(row))
     else:
         for each in fences:
             leases.require_fence(view, each)
-        if row is None:
-            require_precondition(record.id, None, condition)
+        if row is not None:
+            finish = _replace(view, write, row)
+        else:
+            if must_exist:
+                require_precondition(record.id, None, condition)
             if record.parent_id is not None and not is_readable(view, record.parent_id):
                 _require_kept_head(view, record.parent_id, fences)
-        finish = _insert(view, write) if row is None else _replace(view, write, row)
+            finish = _insert(view, write)
     if fence is not None:
-        _end_turn(view, fence, record)
+        _end_turn(view, fence, record, is_replay=is_replay)
     return finish
 
 
@@ -171,8 +176,10 @@ def _names_a_state(condition: Precondition) -> bool:
 
 def _insert(view: View, write: Write) -> Finish[Stamp]:
     record = write.record
-    _write_beside(view, write)
-    _require_room(view, write)
+    if write.log_end is not None or write.job is not None:
+        _write_beside(view, write)
+    if record.session_id is not None and write.session_responses_max is not None:
+        _require_room(view, record.session_id, write.session_responses_max)
     fields, items, body = nodes.written(record, write.ttl_ms)
     view.grow(Grow(record.id, record.parent_id, {**fields, "version": 1}, items, body))
     _file(view, write)
@@ -189,10 +196,10 @@ def _replace(view: View, write: Write, row: Row) -> Finish[Stamp]:
     return _overwrite(view, write, row)
 
 
-def _end_turn(view: View, fence: Fence, record: Record) -> None:
+def _end_turn(view: View, fence: Fence, record: Record, *, is_replay: bool) -> None:
     """Makes the record the head of the fence's session, and releases the lease."""
     session_id = fence.session_id
-    if not view.has_effects:  # a repetition: of a commit, which released the lease, or of a put, which did not
+    if is_replay:  # of a commit, which released the lease, or of a put, which did not
         view.need(Kind.SESSION, session_id)
         if not leases.tests_held(view, fence):
             return
@@ -273,11 +280,8 @@ def _heads(view: View, fences: Sequence[Fence]) -> list[str | None]:
     return [session.fields.get("head") for session in sessions if session is not None]
 
 
-def _require_room(view: View, write: Write) -> None:
+def _require_room(view: View, session_id: str, most: int) -> None:
     """CrowdedSession: the session may have too many responses."""
-    session_id, most = write.record.session_id, write.session_responses_max
-    if session_id is None or most is None:
-        return
     if view.is_crowded:
         raise CrowdedSession
     view.fewer(Index.MADE, session_id, most)

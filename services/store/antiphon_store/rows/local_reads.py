@@ -52,7 +52,7 @@ class LocalReads(ABC):
     # ---- Implemented by a backend ----
 
     @abstractmethod
-    def row(self, ref: Ref) -> Row | None:
+    def row(self, ref: Ref, /) -> Row | None:
         """A row with the changes so far, perhaps without its payloads."""
 
     def whole_row(self, ref: Ref) -> Row | None:

@@ -14,6 +14,7 @@ from antiphon_store.rows.model import (
     Add,
     Applied,
     Chain,
+    ChainRows,
     Condition,
     Delete,
     DeleteBelow,
@@ -30,7 +31,6 @@ from antiphon_store.rows.model import (
     Program,
     Put,
     Range,
-    Read,
     Ref,
     Refused,
     Row,
@@ -41,7 +41,7 @@ from antiphon_store.rows.model import (
     level_id,
     made_id,
 )
-from antiphon_store.rows.view import Decision, Finish, View, holds, meets, require_whole_chains
+from antiphon_store.rows.view import Decision, View, holds, meets, require_whole
 
 _Answer = TypeVar("_Answer")
 
@@ -118,7 +118,9 @@ class LocalRows(LocalReads):
                 continue
             try:
                 answers = self.apply(program)
-                require_whole_chains(answers)
+                for each in answers:
+                    if isinstance(each, ChainRows):
+                        require_whole(each)
                 return finish(answers)
             except TooLong as bound:
                 refused = Refused(self.now_ms, {}, too_long=str(bound))
@@ -219,11 +221,8 @@ class _LocalView(View):
     def peek(self, kind: Kind, row_id: str) -> Row | None:
         return self._rows.row(Ref(kind, row_id))
 
-    def answer_from(self, make: Callable[..., _Answer], *reads: Read) -> Finish[_Answer]:
-        for read in reads:
-            if type(read) is Get and read.payload:
-                self._rows.whole_row(read.ref)  # so that a later test of it does not read it without payloads first
-        return super().answer_from(make, *reads)
+    def plan_read(self, kind: Kind, row_id: str) -> None:
+        self._rows.whole_row(Ref(kind, row_id))
 
 
 # ---- What a change does to a row ----
@@ -251,16 +250,11 @@ def made(fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
 def changed(row: Row | None, fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
     """The fields of a row after `Set`."""
     stored = dict(row.fields) if row is not None else {}
+    version: int = stored["v"] if "v" in stored else fields.get("v", 0)
     for name, value in fields.items():
         stored[name] = resolved(value, stored.get(name), now_ms) if type(value) in _COMPUTED else value
-    stored["v"] = next_version(row, fields)
+    stored["v"] = version + 1
     return stored
-
-
-def next_version(row: Row | None, fields: Mapping[str, Value]) -> int:
-    """The `v` of a row after a change that writes these fields."""
-    former = row.fields.get("v") if row is not None else None
-    return int(fields.get("v", 0) if former is None else former) + 1
 
 
 def listed(node_id: str, fields: Mapping[str, Value]) -> tuple[tuple[Index, str, int], ...]:

@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from antiphon_core import offload
 from antiphon_core.errors import AntiphonError, StoreUnavailable
-from antiphon_store.rows.model import Applied, Get, Outcome, Partition, Payload, Program, Ref, Refused, Row, size_of
-from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View, require_whole_chains
+from antiphon_store.rows.model import (
+    Applied,
+    ChainRows,
+    Get,
+    Outcome,
+    Partition,
+    Payload,
+    Program,
+    Ref,
+    Refused,
+    Row,
+    size_of,
+)
+from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View, require_whole
 
 if TYPE_CHECKING:
     from antiphon_store.rows.backend import RowBackend
@@ -64,7 +76,9 @@ class RemoteBackend(ABC):
                 return finish(())
             outcome = await self.transact(partition, view.program())
             if isinstance(outcome, Applied):
-                require_whole_chains(outcome.answers)
+                for each in outcome.answers:
+                    if isinstance(each, ChainRows):
+                        require_whole(each)
                 return finish(outcome.answers)
             refused = outcome
             of_one_moment = known.keys() <= view.pinned | outcome.rows.keys()  # pinned rows not returned are unchanged

@@ -14,6 +14,7 @@ import logging
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any, TypeVar
 
 from antiphon_core.errors import InternalError
@@ -115,6 +116,9 @@ class View:
         """Returns a row and does not pin it; None also if it is not known."""
         return self._known.get(Ref(kind, row_id))
 
+    def plan_read(self, kind: Kind, row_id: str) -> None:
+        """Notes that the program will read this row with its payloads, so that tests of it need not read it before."""
+
     def fewer(self, index: Index, key: str, count: int) -> None:
         """Requires fewer than `count` entries of a key in an index. `is_crowded`: the last attempt failed on that."""
         self._guards.append(Fewer(index, key, count))
@@ -196,10 +200,9 @@ def _has(row: Row | None, field: str) -> bool:
     return row is not None and row.fields.get(field) is not None
 
 
-def _first_version() -> int:
-    """A random first `v`. A row that was deleted and made again must not look unchanged to a decision that knows the
-    former row."""
-    return random.getrandbits(40)
+_first_version = partial(random.getrandbits, 40)
+"""Makes a random first `v`. A row that was deleted and made again must not look unchanged to a decision that knows the
+former row."""
 
 
 Finish = Callable[[Sequence[Any]], _Answer]
@@ -209,14 +212,12 @@ Decision = Callable[[View], Finish[_Answer]]
 """Adds guards, changes and reads to a view, or raises. It may run several times."""
 
 
-def require_whole_chains(answers: Sequence[Any]) -> None:
-    """Checks the chains among the answers of a program. InternalError: a response of one is missing, so the answer
-    would be a part of the history."""
-    for each in answers:
-        if isinstance(each, ChainRows) and each.ids and len(each.ids) != each.fields[-1]["depth"] + 1:
-            last_id = each.ids[-1]
-            log.error("the chain that ends with %s is not whole", last_id, extra=remedies.RESTORE_DATA)
-            raise InternalError(f"The history of '{last_id}' is damaged: a response is missing.", id=last_id)
+def require_whole(chain: ChainRows) -> None:
+    """InternalError: a response of a chain is missing, so the answer would be a part of the history."""
+    if chain.ids and len(chain.ids) != chain.fields[-1]["depth"] + 1:
+        last_id = chain.ids[-1]
+        log.error("the chain that ends with %s is not whole", last_id, extra=remedies.RESTORE_DATA)
+        raise InternalError(f"The history of '{last_id}' is damaged: a response is missing.", id=last_id)
 
 
 def answer(value: _Answer) -> Finish[_Answer]:

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from antiphon_core import limits
 from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, dumps, kind, parse_array, parse_object
-from antiphon_core.ports.checks import check_size, invalid
+from antiphon_core.ports.checks import invalid, too_large
 from antiphon_core.ports.store import Record
 
 
-def check_content(record: Record) -> tuple[str, ...]:
-    """Checks the JSON of a record, so that histories can join it without parsing, and returns the distinct ids of its
-    items."""
+def checked(record: Record) -> tuple[Record, tuple[str, ...]]:
+    """Checks the JSON of a record, so that histories can join it without parsing. Returns the record without white
+    space around and right inside the brackets of its item arrays, where histories join them, and the distinct ids of
+    its items."""
     if "output" in parse_object(record.body, field="record.body"):
         text = "'record.body' must not have the member 'output': it belongs in 'record.output_items'."
         raise invalid("record.body", text)
     item_ids: dict[str, None] = {}
+    tight: dict[str, Any] = {}
     for name in ("input_items", "output_items"):
-        for index, item in enumerate(_parse_objects(getattr(record, name), f"record.{name}")):
+        array = getattr(record, name)
+        for index, item in enumerate(_parse_objects(array, f"record.{name}")):
             _check_id(item.get("id"), f"record.{name}[{index}].id")
             item_ids[item["id"]] = None
-    return tuple(item_ids)
-
-
-def tight(record: Record) -> Record:
-    """The record without white space around and right inside the brackets of its item arrays, where histories join
-    them."""
-    input_items, output_items = _tight(record.input_items), _tight(record.output_items)
-    if input_items is record.input_items and output_items is record.output_items:
-        return record
-    return replace(record, input_items=input_items, output_items=output_items)
-
-
-def _tight(array: bytes) -> bytes:
-    ends = array[:1] + array[-1:]
-    if ends == b"[]" and not array[1:2].isspace() and not array[-2:-1].isspace():
-        return array
-    return b"[" + array.strip()[1:-1].strip() + b"]"
+        if array[:1] + array[-1:] != b"[]" or array[1:2].isspace() or array[-2:-1].isspace():
+            tight[name] = b"[%b]" % array.strip()[1:-1].strip()
+    return replace(record, **tight) if tight else record, tuple(item_ids)
 
 
 def parse_metadata(metadata: bytes) -> bytes:
@@ -62,7 +52,8 @@ def parse_metadata(metadata: bytes) -> bytes:
 
 def parse_items(items: bytes) -> list[Object]:
     """Parses and checks items: at most CONVERSATION_ITEMS_MAX objects, without a repeated id."""
-    check_size("The items are", len(items), limits.RECORD_BYTES_MAX, "items")
+    if len(items) > limits.RECORD_BYTES_MAX:
+        raise too_large("The items are", len(items), limits.RECORD_BYTES_MAX, "items")
     entries = _parse_objects(items, "items")
     if len(entries) > limits.CONVERSATION_ITEMS_MAX:
         raise invalid("items", f"At most {limits.CONVERSATION_ITEMS_MAX} items are added at once.")

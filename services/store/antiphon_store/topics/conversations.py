@@ -16,9 +16,9 @@ from antiphon_store.calls import implements
 from antiphon_store.decisions import conversations
 from antiphon_store.decisions.conversations import Addition, Items, find
 from antiphon_store.rules import contents
-from antiphon_store.rules.lifetimes import lifetime_ms
 from antiphon_store.topics.records import item_page
 from antiphon_store.topics.topic import Topic, of_id, one_step
+from antiphon_store.topics.writes import lifetime_ms
 
 OF_CONVERSATION = of_id("conversation_id")
 _FIRST = "first"  # the salt of the items that a conversation is created with

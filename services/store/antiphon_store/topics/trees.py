@@ -93,14 +93,15 @@ class Trees:
                         needs = f"the ids of its responses must begin with 'resp_{place.tree}'"
                         raise invalid(field, f"Session '{session_id}' is in another tree: {needs}.")
             try:
-                return await self.run(partition, self._at_home(tenant, sessions, decision))
+                at_home = self._at_home(tenant, sessions, decision)
+                return await self._rows.decide(partition, at_home, payload=self._payload)
             except _Moved as moved:
                 self._remember(tenant, moved)
 
     async def at_home(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
         """Runs a decision at the home of a session. AlreadyExists: a pointer there names another tree."""
         try:
-            return await self.run(tree_of(tenant, session_id), _unless_moved([session_id], decision))
+            return await self.run(tree_of(tenant, session_id), _unless_moved(session_id, decision))
         except _Moved:
             raise AlreadyExists.of(session_id) from None
 
@@ -115,7 +116,7 @@ class Trees:
         home = tree_of(tenant, session_id)
         try:
             if tree_tag(session_id) is None:
-                await self.run(home, _unless_moved([session_id], lambda _view: nothing), only_reads=True)
+                await self.run(home, _unless_moved(session_id, lambda _view: nothing), only_reads=True)
         except _Moved as moved:
             self._remember(tenant, moved)
         return self._place(tenant, session_id)
@@ -142,14 +143,17 @@ class Trees:
         await self.locate(tenant, session_id)
 
     def _at_home(self, tenant: str, session_ids: Iterable[str], decision: Decision[_Answer]) -> Decision[_Answer]:
-        """Makes the decision raise _Moved if one of the sessions has a pointer that is not cached. Sessions whose
-        pointer is cached are not at home."""
-        return _unless_moved([each for each in session_ids if (tenant, each) not in self._pointers], decision)
+        """Makes a decision in the tree of sessions raise _Moved if one of them has a pointer that is not cached. A
+        session whose pointer is cached is not at home."""
+        for each in session_ids:
+            if tree_tag(each) is None and (tenant, each) not in self._pointers:
+                decision = _unless_moved(each, decision)
+        return decision
 
     def _place(self, tenant: str, session_id: str) -> Partition:
         """The partition of a session by the cached pointers, which may lack the session's pointer."""
         tree = self._pointers.get((tenant, session_id))
-        return tree_of(tenant, session_id) if tree is None else Partition(tenant, tree)
+        return Partition(tenant, session_tag(tenant, session_id) if tree is None else tree)
 
     def _remember(self, tenant: str, moved: _Moved) -> None:
         if len(self._pointers) >= POINTERS_MAX:
@@ -158,16 +162,14 @@ class Trees:
         self._pointers[tenant, session_id] = tree
 
 
-def _unless_moved(session_ids: Iterable[str], decision: Decision[_Answer]) -> Decision[_Answer]:
-    """Makes a decision at the home of sessions raise _Moved if a pointer names another tree for one of them."""
-    untagged = [each for each in session_ids if tree_tag(each) is None]
+def _unless_moved(session_id: str, decision: Decision[_Answer]) -> Decision[_Answer]:
+    """Makes a decision at the home of a session raise _Moved if a pointer there names another tree."""
 
     def decide_at_home(view: View) -> Finish[_Answer]:
-        for each in untagged:
-            if not view.test(Kind.POINTER, each, Condition.ABSENT):
-                row = view.need(Kind.POINTER, each)
-                if row is not None:
-                    raise _Moved(each, row.fields["tree"])
+        if not view.test(Kind.POINTER, session_id, Condition.ABSENT):
+            row = view.need(Kind.POINTER, session_id)
+            if row is not None:
+                raise _Moved(session_id, row.fields["tree"])
         return decision(view)
 
-    return decide_at_home if untagged else decision
+    return decide_at_home

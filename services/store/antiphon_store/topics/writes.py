@@ -9,14 +9,14 @@ from antiphon_core import offload
 from antiphon_core.errors import AlreadyExists
 from antiphon_core.ids import is_conversation_id
 from antiphon_core.jsons import work_bytes
+from antiphon_core.ports.checks import check_range
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Precondition, Record, ResponseStore, Stamp, TurnCommit
 from antiphon_store.calls import implements
 from antiphon_store.decisions import nodes, records
 from antiphon_store.decisions.records import CrowdedSession, OccupiedId, Write
 from antiphon_store.rows.model import Index, Partition, Payload
-from antiphon_store.rules.contents import check_content, tight
-from antiphon_store.rules.lifetimes import lifetime_ms
+from antiphon_store.rules.contents import checked
 from antiphon_store.topics.jobs import JobOperations
 from antiphon_store.topics.sweeping import SweepOperations
 from antiphon_store.topics.trees import tree_of
@@ -66,19 +66,15 @@ class WriteOperations(SweepOperations, JobOperations):
     async def _write(self, commit: TurnCommit) -> Write:
         """Makes the write of a commit, with the lifetimes and limits of the settings."""
         record, settings = commit.record, self._settings
-        ttl_ms = self._lifetime_ms(record, commit.ttl_ms)
-        size_bytes = work_bytes(record.body) + work_bytes(record.input_items) + work_bytes(record.output_items)
-        item_ids, record = await offload.run(lambda: (check_content(record), tight(record)), size_bytes=size_bytes)
+        # by default, a conversation keeps its responses for as long as the policy allows, and so its beginning
+        is_in_conversation = is_conversation_id(record.session_id or "")
+        default_s = settings.max_ttl_s if is_in_conversation else settings.default_ttl_s
+        ttl_ms = lifetime_ms(commit.ttl_ms, default_s, settings.max_ttl_s)
+        size_bytes = work_bytes(record.body, record.input_items, record.output_items)
+        record, item_ids = await offload.run(partial(checked, record), size_bytes=size_bytes)
         condition, log_end, job, most = commit.precondition, commit.log_end, commit.job, settings.max_session_responses
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
         return Write(record, condition, ttl_ms, item_ids, log_end, log_ttl_ms, job, job_ttl_ms, most)
-
-    def _lifetime_ms(self, record: Record, ttl_ms: int | None) -> int | None:
-        """The lifetime of a record: what its writer asked for, within the policy. By default, responses of a
-        conversation live as long as the policy allows, so that it keeps its beginning."""
-        most_s = self._settings.max_ttl_s
-        is_in_conversation = is_conversation_id(record.session_id or "")
-        return lifetime_ms(ttl_ms, most_s if is_in_conversation else self._settings.default_ttl_s, most_s)
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
         record, bounded, sessions = write.record, write, _sessions_of(write, fence)
@@ -116,3 +112,13 @@ def _sessions_of(write: Write, fence: Fence | None) -> dict[str, str]:
     if other is not None:
         sessions[other.session_id] = "precondition.fence.session_id"
     return sessions
+
+
+def lifetime_ms(ttl_ms: int | None, default_s: int | None, most_s: int | None) -> int | None:
+    """A lifetime from now: `ttl_ms` if it is given, else the default. None: for ever. InvalidRequest: it is over the
+    policy's limit."""
+    if ttl_ms is None:
+        return None if default_s is None else default_s * 1000
+    if most_s is not None:
+        check_range(ttl_ms, 1, most_s * 1000, "ttl_ms")
+    return ttl_ms

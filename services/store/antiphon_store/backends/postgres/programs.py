@@ -12,7 +12,6 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
-from antiphon_store.rows.local_rows import next_version
 from antiphon_store.rows.model import (
     TENANT_WIDE,
     VOLATILE_TREES,
@@ -269,7 +268,7 @@ def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, int
 
 def _first_version(fields: Mapping[str, Value]) -> dict[str, Value]:
     """The `v` of a new row."""
-    return {"v": next_version(None, fields)}
+    return {"v": fields.get("v", 0) + 1}
 
 
 def _entry(tree: str, change: File | Unfile) -> list[Value]:
