@@ -25,6 +25,7 @@ from functools import cache
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
 
 from tests.support.children import as_user, start_child
 from tests.support.debian import found_or_installed
@@ -162,6 +163,14 @@ def shared_postgres() -> PostgresServer:
 def new_schema() -> str:
     """Returns an unused name for a schema: an empty store in a shared server."""
     return f"store_{secrets.token_hex(6)}"
+
+
+def new_database() -> str:
+    """Returns the URL of a new, empty database in the shared server."""
+    server, name = shared_postgres(), f"store_{secrets.token_hex(6)}"
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return server.url.removesuffix("postgres") + name
 
 
 def programs() -> Path:

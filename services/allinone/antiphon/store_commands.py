@@ -24,7 +24,7 @@ from antiphon_store.settings import StoreSettings
 
 if TYPE_CHECKING:
     from antiphon_store.rows.backend import RowBackend
-    from antiphon_store.rows.maintenance import BackupMaintenance, Maintenance
+    from antiphon_store.rows.maintenance import Maintenance
 
 _USED = ("--store-url", "--store-durability", "--store-encryption-keys-file")
 _ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -50,7 +50,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     """Runs a command and returns its exit status. An error is printed as one line."""
-    from antiphon_store.operations.files import OperationError
+    from antiphon.operations.files import OperationError
 
     store = load(options).store
     if store.url.startswith("memory:"):
@@ -77,22 +77,26 @@ async def _migrate(_options: argparse.Namespace, store: StoreSettings) -> int:
 
 
 async def _backup(options: argparse.Namespace, store: StoreSettings) -> int:
+    from antiphon.operations.backups import backups_of
+
     with _progress("blocks") as progress:
-        await _backup_maintenance(store).backup(options.file, progress)
+        await backups_of(store.url).backup(options.file, progress)
     print(f"{options.file} is a backup of the store, as it was when the command began.")
     return 0
 
 
 async def _restore(options: argparse.Namespace, store: StoreSettings) -> int:
+    from antiphon.operations.backups import backups_of
+
     with _progress("blocks") as progress:
-        await _backup_maintenance(store).restore(options.file, progress)
+        await backups_of(store.url).restore(options.file, progress)
     print(f"The store is what {options.file} was.")
     return 0
 
 
 async def _export(options: argparse.Namespace, store: StoreSettings) -> int:
-    from antiphon_store.operations.exporting import export
-    from antiphon_store.operations.files import new_file
+    from antiphon.operations.exporting import export
+    from antiphon.operations.files import new_file
 
     async with _opened(store) as (rows, maintenance):
         with _progress("rows") as progress, new_file(options.file) as draft, draft.open("wb") as file:
@@ -102,7 +106,7 @@ async def _export(options: argparse.Namespace, store: StoreSettings) -> int:
 
 
 async def _import(options: argparse.Namespace, store: StoreSettings) -> int:
-    from antiphon_store.operations.importing import import_lines
+    from antiphon.operations.importing import import_lines
 
     async with _opened(store, writes=True) as (rows, maintenance):
         with _progress("rows") as progress, options.file.open("rb") as lines:
@@ -112,7 +116,7 @@ async def _import(options: argparse.Namespace, store: StoreSettings) -> int:
 
 
 async def _erase(options: argparse.Namespace, store: StoreSettings) -> int:
-    from antiphon_store.operations.statistics import statistics
+    from antiphon.operations.statistics import statistics
 
     async with _opened(store) as (_rows, maintenance):
         with _progress("rows") as progress:
@@ -129,7 +133,7 @@ async def _erase(options: argparse.Namespace, store: StoreSettings) -> int:
 
 
 async def _verify(options: argparse.Namespace, store: StoreSettings) -> int:
-    from antiphon_store.operations.verifying import verify
+    from antiphon.operations.verifying import verify
 
     damaged = hints = 0
     async with _opened(store) as (rows, maintenance):
@@ -143,7 +147,7 @@ async def _verify(options: argparse.Namespace, store: StoreSettings) -> int:
 
 
 async def _stats(options: argparse.Namespace, store: StoreSettings) -> int:
-    from antiphon_store.operations.statistics import statistics
+    from antiphon.operations.statistics import statistics
 
     async with _opened(store) as (_rows, maintenance):
         with _progress("rows") as progress:
@@ -188,18 +192,6 @@ async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterato
         yield rows, rows.maintenance
     finally:
         await rows.close()
-
-
-def _backup_maintenance(store: StoreSettings) -> BackupMaintenance:
-    from antiphon_store.backends.registry import row_backend
-    from antiphon_store.rows.maintenance import BackupMaintenance
-
-    maintenance = getattr(row_backend(store.url, durability=store.durability), "maintenance", None)
-    if not isinstance(maintenance, BackupMaintenance):
-        raise SettingsError(
-            "Back up this database with its own tools. To move a tenant to another database, use export and import."
-        )
-    return maintenance
 
 
 @contextmanager

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from antiphon.operations.exporting import export
+from antiphon.operations.files import OperationError
+from antiphon.operations.importing import import_lines
+from antiphon.operations.statistics import statistics
+from antiphon.operations.verifying import verify
 from antiphon_core.clock import ManualClock
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.jsons import canonical, loads
 from antiphon_store.backends.sql_maintenance import LINES
-from antiphon_store.operations.exporting import export
-from antiphon_store.operations.files import OperationError
-from antiphon_store.operations.importing import import_lines
-from antiphon_store.operations.statistics import statistics
-from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.model import Change, Delete, File, Index, Kind, Partition, Program, Put, Ref, Set
 from antiphon_store.service import StoreService
 from tests.contract.store.row_backends import ROW_BACKENDS

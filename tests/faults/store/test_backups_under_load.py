@@ -14,15 +14,16 @@ from typing import Any
 
 import pytest
 
+from antiphon.operations import postgres_backup, sqlite_backup
+from antiphon.operations.verifying import verify
 from antiphon_core.ports.store import Record, TurnCommit
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.maintenance import Progress
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import content, draft, new_session_id, turn_in
-from tests.support.postgres_server import new_schema, shared_postgres
+from tests.support.postgres_server import new_database
 
 TENANT = "acme"
 SESSIONS = 8
@@ -103,19 +104,21 @@ class Database:
     source: Any
     target: Any
     backup: Callable[[Path, Progress], Any]
+    restore: Callable[[Path, Progress], Any]
 
 
 def sqlite(folder: Path) -> Database:
     paths = folder / "store.db", folder / "restored.db"
     source, target = (SqliteRows(each, durability=Durability.PROCESS) for each in paths)
-    source.maintenance.pages_at_once = 1
-    return Database(source, target, source.maintenance.backup)
+    backup = partial(sqlite_backup.backup, paths[0], pages_at_once=1)
+    return Database(source, target, backup, partial(sqlite_backup.restore, paths[1]))
 
 
 def postgres(_folder: Path) -> Database:
-    make = partial(PostgresRows, shared_postgres().url, durability=Durability.PROCESS)
-    source = make(database_schema=new_schema())
-    return Database(source, make(database_schema=new_schema()), source.maintenance.backup)
+    urls = new_database(), new_database()
+    source, target = (PostgresRows(each, durability=Durability.PROCESS) for each in urls)
+    backup = partial(postgres_backup.backup, urls[0], piece_bytes=2048)
+    return Database(source, target, backup, partial(postgres_backup.restore, urls[1]))
 
 
 @pytest.fixture(params=[sqlite, postgres])
@@ -133,7 +136,7 @@ async def test_a_backup_under_load_has_all_that_was_acknowledged_before(database
     attempted = {record.id: record for _, record in writers.acknowledged}
     assert len(attempted) >= len(before) + STEPS_WITH_WRITES * TURNS_IN_A_STEP, "nobody wrote during the backup"
 
-    await database.target.maintenance.restore(file, lambda _count: None)
+    await database.restore(file, lambda _count: None)
     restored = StoreService(database.target)
     await restored.open()
     try:

@@ -1,4 +1,4 @@
-"""Maintenance of rows in SQL databases, except backups. Each database has its own statements of the same names."""
+"""Maintenance of rows in SQL databases. Each database has its own statements of the same names."""
 
 from __future__ import annotations
 

@@ -1,14 +1,12 @@
 """The `Maintenance` protocol: how an operator's commands find what a database holds.
 
 It lists names only: the commands read rows with `RowBackend.transact` and entries with `RowBackend.page`. A backend
-has it as its attribute `maintenance`. If the database can be copied as a whole while it is in use, the attribute is
-also a `BackupMaintenance`.
+has it as its attribute `maintenance`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from antiphon_store.rows.model import Index, Partition, Ref
@@ -55,16 +53,3 @@ class MaintainedRows(Protocol):
 
     @property
     def maintenance(self) -> Maintenance: ...
-
-
-@runtime_checkable
-class BackupMaintenance(Protocol):
-    """Copies a database into a file, and back. The backend need not be open."""
-
-    async def backup(self, file: Path, on_progress: Progress) -> None:
-        """Writes a snapshot of everything that was committed before the call, while clients read and write. Raises
-        OSError, OperationError, StoreUnavailable."""
-
-    async def restore(self, file: Path, on_progress: Progress) -> None:
-        """Fills an empty database. OperationError: the database is not empty, or the file is not a backup of this kind.
-        Raises OSError and StoreUnavailable, too."""

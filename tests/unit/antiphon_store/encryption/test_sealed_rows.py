@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.operations.verifying import verify
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import AntiphonError, IdempotencyMismatch, InternalError
 from antiphon_core.ids import SequentialIds
@@ -23,7 +24,6 @@ from antiphon_store.encryption import sealed_rows
 from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC, PayloadCipher
 from antiphon_store.encryption.sealed_rows import SEALED_FIELDS, SealedRows
-from antiphon_store.operations.verifying import verify
 from antiphon_store.rows import view
 from antiphon_store.rows.maintenance import MaintainedRows
 from antiphon_store.rows.model import Condition, Guard, Kind, Partition, Program, Put, Ref, Refused, Row

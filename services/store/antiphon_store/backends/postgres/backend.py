@@ -78,7 +78,7 @@ class PostgresRows(RemoteBackend):
         self._schema = database_schema
         self._clock = clock
         self._connections = Connections(server.conninfo_of(url), configure=self._configure)
-        self.maintenance = PostgresMaintenance(server.conninfo_of(url), database_schema, self._connections)
+        self.maintenance = PostgresMaintenance(self._connections)
         self._room_connection = Connections(server.conninfo_of(url), configure=self._configure, most=1)
         self._room = Room(self._room_connection)
         self._writing: JointCalls[Call, Outcome] = JointCalls(isolated(self._transact), TOGETHER, size_bytes=size_of)

@@ -30,17 +30,3 @@ WITH gone AS (
     )) RETURNING 1
 )
 SELECT count(*) FROM gone;
-
--- name: tables
--- The store's tables in this schema, with their columns in order. COPY rejects generated columns.
-SELECT relname, array_agg(attname::text ORDER BY attnum)
-FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-    AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND relname <> 'schema_version'
-GROUP BY relname ORDER BY relname;
-
--- name: snapshot
-BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
-
--- name: without_timeouts
-SELECT set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false);

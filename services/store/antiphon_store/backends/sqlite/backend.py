@@ -45,7 +45,7 @@ class SqliteRows(LocalBackend):
         self._volatile = MemoryRows(self._clock)
         self._writing: Transactions | None = None
         self._reading: Transactions | None = None
-        self.maintenance = SqliteMaintenance(path, self._read, self._write)
+        self.maintenance = SqliteMaintenance(self._read, self._write)
 
     async def open(self) -> None:
         try:

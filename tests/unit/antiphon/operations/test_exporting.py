@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from antiphon.operations.exporting import export
+from antiphon.operations.importing import import_lines
+from antiphon.operations.verifying import verify
 from antiphon_core.errors import InternalError, JobNotFound
 from antiphon_core.jsons import loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.encryption.configured_rows import sealed
-from antiphon_store.operations.exporting import export
-from antiphon_store.operations.importing import import_lines
-from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.model import Kind, Outcome, Partition, Program, Ref
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_store.operations.verifying import verify
+from antiphon.operations.verifying import verify
 from antiphon_store.rows.model import (
     Applied,
     Chain,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_store.operations.files import OperationError, new_file
+from antiphon.operations.files import OperationError, new_file
 
 
 def test_a_new_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from antiphon.operations.entries import entries_of
+from antiphon.operations.exporting import FORMAT
+from antiphon.operations.files import OperationError
+from antiphon.operations.rows_by_name import BATCH_BYTES
 from antiphon_core.ids import is_tenant
 from antiphon_core.jsons import loads
 from antiphon_store.decisions import prompts
-from antiphon_store.operations.entries import entries_of
-from antiphon_store.operations.exporting import FORMAT
-from antiphon_store.operations.files import OperationError
-from antiphon_store.operations.rows_by_name import BATCH_BYTES
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import Maintenance, Progress
 from antiphon_store.rows.model import Condition, File, Grow, Kind, Partition, Ref, Row

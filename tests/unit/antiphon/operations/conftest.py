@@ -11,6 +11,11 @@ from tests.support.stored_tenant import StoredTenant
 
 
 @pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
 async def empty(clock: ManualClock) -> MaintainedMemory:
     rows = MaintainedMemory(clock)
     await rows.open()

@@ -16,9 +16,9 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
+from antiphon.operations.rows_by_name import rows_of, whole_rows_of
 from antiphon_core.jsons import dumps
 from antiphon_store.decisions import prompts
-from antiphon_store.operations.rows_by_name import rows_of, whole_rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import Maintenance, Name, Progress
 from antiphon_store.rows.model import VOLATILE_TREES, Kind, Partition, Payload, Ref, Row

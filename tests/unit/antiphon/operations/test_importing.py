@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon.operations.exporting import FORMAT, export
+from antiphon.operations.files import OperationError
+from antiphon.operations.importing import ROWS_AT_ONCE, import_lines
+from antiphon.operations.rows_by_name import BATCH_BYTES
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps, loads
-from antiphon_store.operations.exporting import FORMAT, export
-from antiphon_store.operations.files import OperationError
-from antiphon_store.operations.importing import ROWS_AT_ONCE, import_lines
-from antiphon_store.operations.rows_by_name import BATCH_BYTES
 from antiphon_store.service import StoreService
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import PROMPT, StoredTenant

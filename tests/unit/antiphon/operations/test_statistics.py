@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from antiphon.operations.statistics import statistics
 from antiphon_core.jsons import dumps
-from antiphon_store.operations.statistics import statistics
 from antiphon_store.rows.model import Kind, Partition, Program, Put, Ref
 from tests.support.memory_maintenance import MaintainedMemory
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from antiphon.operations.entries import entries_of
+from antiphon.operations.exporting import export
+from antiphon.operations.importing import import_lines
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.store import Fence
-from antiphon_store.operations.entries import entries_of
-from antiphon_store.operations.exporting import export
-from antiphon_store.operations.importing import import_lines
 from antiphon_store.rows.model import Index, Kind, Partition, Ref, Row, Span, Unfile, made_id
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft

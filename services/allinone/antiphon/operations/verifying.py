@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antiphon.operations.rows_by_name import batches, read_each, rows_of
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_store.decisions import logs, nodes, tenant_line
-from antiphon_store.operations.rows_by_name import batches, read_each, rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import IndexKey, Maintenance, Name, Progress
 from antiphon_store.rows.model import (

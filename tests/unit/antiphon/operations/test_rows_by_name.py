@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from antiphon_store.operations.rows_by_name import BATCH_BYTES, BATCH_ROWS, rows_of
+from antiphon.operations.rows_by_name import BATCH_BYTES, BATCH_ROWS, rows_of
 from antiphon_store.rows.maintenance import Name
 from antiphon_store.rows.model import Kind, Partition, Payload, Program, Put, Ref
 from tests.support.rows import SpiedRows

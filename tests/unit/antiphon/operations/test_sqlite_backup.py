@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from antiphon_store.backends.sqlite.backend import SqliteRows
+from antiphon.operations import sqlite_backup
+from antiphon.operations.files import OperationError
 from antiphon_store.backends.sqlite.connection import connect
-from antiphon_store.backends.sqlite.maintenance import SqliteMaintenance
 from antiphon_store.backends.sqlite.schema import prepare
-from antiphon_store.operations.files import OperationError
 from antiphon_store.rows.backend import Durability
 
 
@@ -19,10 +18,12 @@ def ignore_progress(_count: int) -> None:
     """Ignores the progress."""
 
 
-def maintenance_of(path: Path, *, pages_at_once: int = 1024) -> SqliteMaintenance:
-    maintenance = SqliteRows(path).maintenance
-    maintenance.pages_at_once = pages_at_once
-    return maintenance
+def backup(path: Path, file: Path) -> None:
+    asyncio.run(sqlite_backup.backup(path, file, ignore_progress))
+
+
+def restore(path: Path, file: Path) -> None:
+    asyncio.run(sqlite_backup.restore(path, file, ignore_progress))
 
 
 def rows_of(path: Path) -> list[bytes]:
@@ -35,6 +36,19 @@ def rows_of(path: Path) -> list[bytes]:
 
 def write(connection: sqlite3.Connection, body: bytes) -> None:
     connection.execute("INSERT INTO filler VALUES (?)", (body,))
+
+
+@pytest.fixture
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("store") / "store.db"
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = connect(path, Durability.PROCESS)
+    prepare(connection)
+    yield connection
+    connection.close()
 
 
 @pytest.fixture
@@ -58,7 +72,7 @@ def test_a_backup_during_writes_is_a_snapshot_and_does_not_restart(
         assert steps <= pages, "it began again"
         write(store, b"later")
 
-    asyncio.run(maintenance_of(path, pages_at_once=1).backup(tmp_path / "backup", write_meanwhile))
+    asyncio.run(sqlite_backup.backup(path, tmp_path / "backup", write_meanwhile, pages_at_once=1))
     assert steps == pages
     assert rows_of(tmp_path / "backup") == before
     assert rows_of(path) == [*before, *[b"later"] * pages]
@@ -67,11 +81,11 @@ def test_a_backup_during_writes_is_a_snapshot_and_does_not_restart(
 def test_a_backup_is_one_private_file_and_is_unchanged_by_a_restore(
     store: sqlite3.Connection, path: Path, tmp_path: Path
 ) -> None:
-    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
+    backup(path, tmp_path / "backup")
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     content = (tmp_path / "backup").read_bytes()
-    asyncio.run(maintenance_of(tmp_path / "folder" / "restored").restore(tmp_path / "backup", ignore_progress))
+    restore(tmp_path / "folder" / "restored", tmp_path / "backup")
     assert (tmp_path / "backup").read_bytes() == content
     assert [each.name for each in (tmp_path / "folder").iterdir()] == ["restored"]
     assert rows_of(tmp_path / "folder" / "restored") == rows_of(path)
@@ -80,27 +94,27 @@ def test_a_backup_is_one_private_file_and_is_unchanged_by_a_restore(
 def test_existing_data_is_not_overwritten_by_backup_or_restore(
     store: sqlite3.Connection, path: Path, tmp_path: Path
 ) -> None:
-    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
+    backup(path, tmp_path / "backup")
     content = path.read_bytes()
     with pytest.raises(OperationError, match="exists already"):
-        asyncio.run(maintenance_of(path).restore(tmp_path / "backup", ignore_progress))
+        restore(path, tmp_path / "backup")
     with pytest.raises(OperationError, match="exists already"):
-        asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
+        backup(path, tmp_path / "backup")
     assert path.read_bytes() == content
 
 
 def test_a_backup_is_not_restored_beside_the_log_of_a_former_file(
     store: sqlite3.Connection, path: Path, tmp_path: Path
 ) -> None:
-    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
+    backup(path, tmp_path / "backup")
     for suffix in ("-wal", "-journal"):
         log = tmp_path / f"restored{suffix}"
         log.write_bytes(b"changes of the former file")
         with pytest.raises(OperationError, match=f"{log.name} is left of a former file"):
-            asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", ignore_progress))
+            restore(tmp_path / "restored", tmp_path / "backup")
         assert not (tmp_path / "restored").exists()
         log.unlink()
-    asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", ignore_progress))
+    restore(tmp_path / "restored", tmp_path / "backup")
     assert rows_of(tmp_path / "restored") == rows_of(path)
 
 
@@ -129,16 +143,16 @@ def newer(path: Path) -> None:
 def test_an_invalid_backup_is_not_restored(
     connection: sqlite3.Connection, path: Path, tmp_path: Path, spoil: Callable[[Path], object], says: str
 ) -> None:
-    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
+    backup(path, tmp_path / "backup")
     spoil(tmp_path / "backup")
     with pytest.raises(OperationError, match=says):
-        asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", ignore_progress))
+        restore(tmp_path / "restored", tmp_path / "backup")
     assert not (tmp_path / "restored").exists()
 
 
 def test_a_store_that_is_not_there_has_no_backup(tmp_path: Path) -> None:
     with pytest.raises(OperationError, match="does not exist"):
-        asyncio.run(maintenance_of(tmp_path / "none.db").backup(tmp_path / "backup", ignore_progress))
+        backup(tmp_path / "none.db", tmp_path / "backup")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -146,8 +160,8 @@ def test_a_restored_file_is_a_store(path: Path, tmp_path: Path) -> None:
     made = connect(path, Durability.PROCESS)
     prepare(made)
     made.close()
-    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
-    asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", ignore_progress))
+    backup(path, tmp_path / "backup")
+    restore(tmp_path / "restored", tmp_path / "backup")
     restored = connect(tmp_path / "restored", Durability.PROCESS)
     prepare(restored)
     restored.close()
