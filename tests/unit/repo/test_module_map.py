@@ -30,6 +30,7 @@ ELSEWHERE = {
         "tests/contract/store/test_operations.py",
         "a protocol: every row backend runs it",
     ),
+    "antiphon_store/backends/sql_views.py": ("tests/contract/store/test_sql_views.py", "equal on every database"),
     "antiphon_store/backends/sql_maintenance.py": (
         "tests/contract/store/test_operations.py",
         "equal on every database",

@@ -12,6 +12,7 @@ from importlib.resources import files
 from psycopg import errors, sql
 
 from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends import sql_views
 from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
 
@@ -50,8 +51,9 @@ BEGIN
 END
 $$;
     """,
+    sql_views.script(sql_views.POSTGRESQL),
 )
-"""One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql."""
+"""One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql with the views."""
 VERSION = FIRST_VERSION + len(MIGRATIONS)
 LOCK_KEY = 0x416E7469  # "Anti"
 
@@ -67,7 +69,7 @@ async def migrate(connection: Connection, schema: str = SCHEMA, migrations: Sequ
         version = await version_of(connection, newest)
         if version == 0:
             script = (files("antiphon_store.backends.postgres") / "schema.sql").read_text(encoding="utf-8")
-            await connection.execute(script, prepare=False)
+            await connection.execute(script + sql_views.script(sql_views.POSTGRESQL), prepare=False)
             version = await _note(connection, VERSION, "schema")
         for script in migrations[version - FIRST_VERSION :]:
             await connection.execute(script, prepare=False)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends import sql_views
 from antiphon_store.backends.sqlite.connection import APPLICATION_ID, statements
 
 FIRST_VERSION = 11
@@ -22,8 +23,9 @@ MIGRATIONS: Sequence[str] = (
     CREATE INDEX node_by_level ON node (tree, depth, created, id);
     CREATE INDEX node_by_time ON node (tree, created, id);
     """,
+    sql_views.script(sql_views.SQLITE),
 )
-"""One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql."""
+"""One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql with the views."""
 SCHEMA_VERSION = FIRST_VERSION + len(MIGRATIONS)
 
 
@@ -35,7 +37,7 @@ def prepare(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIO
         version = require_ours(connection, newest=FIRST_VERSION + len(migrations))
         if version is None:
             script = files("antiphon_store.backends.sqlite") / "schema.sql"
-            _run(connection, script.read_text(encoding="utf-8"))
+            _run(connection, script.read_text(encoding="utf-8") + sql_views.script(sql_views.SQLITE))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             version = SCHEMA_VERSION
         for each in migrations[version - FIRST_VERSION :]:
