@@ -86,6 +86,10 @@ ELSEWHERE = {
         "tests/contract/store/test_rows.py",
         "random programs have the same outcomes on every backend",
     ),
+    "antiphon_store/decisions/records.py": (
+        "tests/contract/store/test_suites.py",
+        "the kit finds every mutant of it, and the transactions are counted in topics/test_round_trips.py",
+    ),
     "antiphon_core/ports/event_logs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
