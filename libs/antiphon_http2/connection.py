@@ -99,16 +99,13 @@ class Connection:
     def data_to_send(self, *, with_bodies: bool = True) -> bytes:
         """Returns bytes to write now. Bodies come in bursts, so that they can be stopped when the socket is full: then
         pass `with_bodies` = False for control frames and headers only."""
-        has_bodies = with_bodies and self._sender.is_ready and not self.is_closed
-        if not self._out and not has_bodies:
-            return b""
-        out: list[bytes | memoryview] = [*self._out]
+        out = b"".join(self._out)
         self._out.clear()
-        if has_bodies:
-            bodies = list(self._sender.frames(BURST_BYTES))
-            self._control.earn_for_bytes(sum(map(len, bodies)))
-            out += bodies
-        return b"".join(out)
+        if with_bodies and self._sender.is_ready and not self.is_closed:
+            bodies = b"".join(self._sender.frames(BURST_BYTES))
+            self._control.earn_for_bytes(len(bodies))
+            return out + bodies if out else bodies
+        return out
 
     def ping(self) -> None:
         self._out.append(frames.ping_frame(b"antiphon"))

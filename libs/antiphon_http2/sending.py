@@ -8,7 +8,7 @@ the peer gives it credit. Messages of one body that wait together leave in one f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from antiphon_http2.frames import (
     FRAME_BYTES_MAX,
@@ -96,8 +96,9 @@ class Sender:
             self._turns.remove(body)
         return body is not None
 
-    def frames(self, bytes_max: int) -> Iterator[bytes | memoryview]:
-        """Yields the frames that may be sent now, up to about `bytes_max`."""
+    def frames(self, bytes_max: int) -> list[bytes | memoryview]:
+        """The frames that may be sent now, up to about `bytes_max`."""
+        out: list[bytes | memoryview] = []
         while self._turns and self._window_bytes > 0 and bytes_max > 0:
             body = self._turns.popleft()
             body.has_turn = False
@@ -105,8 +106,8 @@ class Sender:
             size = min(len(rest), self.frame_bytes_max, self._window_bytes, body.window_bytes)
             body.waiting_bytes -= size
             is_last = body.is_ended and not body.waiting_bytes
-            yield data_frame_header(body.stream_id, size, is_last=is_last and body.trailers is None)
-            yield rest[:size]
+            out.append(data_frame_header(body.stream_id, size, is_last=is_last and body.trailers is None))
+            out.append(rest[:size])
             bytes_max -= size
             self._window_bytes -= size
             body.window_bytes -= size
@@ -114,7 +115,8 @@ class Sender:
             if body.waiting_bytes:
                 self._give_turn(body)
             else:
-                yield from self._emptied(body)
+                out += self._emptied(body)
+        return out
 
     def _emptied(self, body: _Body) -> list[bytes]:
         """Handles a body without waiting bytes, and returns the frames of its trailers."""

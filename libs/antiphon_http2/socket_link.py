@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar, cast
 
 from antiphon_http2.keepalive import Keepalive, Step
-from antiphon_http2.limits import UNREAD_ANSWERS_BYTES_MAX
+from antiphon_http2.limits import BURST_BYTES, UNREAD_ANSWERS_BYTES_MAX
 
 _CLOSE_GRACE_S = 1.0  # to write the last bytes, before the connection is aborted
 # For idle connections TCP keepalive is used: servers limit HTTP/2 pings and close connections that send too many.
@@ -75,6 +75,8 @@ class SocketLink(asyncio.Protocol, Generic[ConnectionT]):
             return
         while data := self.connection.data_to_send(with_bodies=self._full_bytes is None):
             self._write(transport, data)
+            if len(data) < BURST_BYTES:  # nothing is left that may leave now
+                break
         if self.connection.is_finished:
             transport.close()
             self._arm(self._loop.time() + _CLOSE_GRACE_S, transport.abort)

@@ -12,7 +12,6 @@ import grpc
 from grpc_health.v1 import health_pb2
 
 from antiphon_core.errors import AntiphonError, Unavailable
-from antiphon_core.flow import Flow
 from antiphon_core.rpc.addresses import stays_here
 from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
@@ -22,7 +21,6 @@ from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.health import fault_in
 from antiphon_core.rpc.observed import MadeCall
 from antiphon_core.rpc.services import Api, Method
-from antiphon_core.rpc.silence import SilenceWatch
 from antiphon_core.rpc.status import from_rpc_error
 from antiphon_core.telemetry import correlation
 
@@ -102,16 +100,13 @@ class RpcClient:
         *,
         tenant: str = DEFAULT_TENANT,
         timeout_s: float | None = None,
-        silence_s: float = 0.0,
-        flow: Flow | None = None,
     ) -> AsyncGenerator[Any, None]:
-        """The answers of a streaming RPC. Closing the generator cancels the RPC. Raises as `call`, and `unavailable` if
-        nothing came for `silence_s`, while `flow` was open."""
+        """The answers of a streaming RPC. Closing the generator cancels the RPC. Raises as `call`."""
         method = self._api.methods[name]
         with MadeCall(method) as made:
             rpc = self._start(method, request, tenant, timeout_s)
             try:
-                async with aclosing(self._read(rpc, silence_s, flow)) as answers:
+                async with aclosing(self._read(rpc)) as answers:
                     async for data in answers:
                         made.step_out()
                         yield decode_answer(method.response, data)
@@ -119,23 +114,16 @@ class RpcClient:
                 made.failed(fault)
                 raise
 
-    async def _read(self, rpc: Any, silence_s: float, flow: Flow | None) -> AsyncGenerator[bytes, None]:
+    async def _read(self, rpc: Any) -> AsyncGenerator[bytes, None]:
         """Reads a streaming RPC. Raises like `stream`."""
-        watch = SilenceWatch(silence_s, rpc.cancel)
         try:
-            with watch.running(flow):
-                while (data := await rpc.read()) is not grpc.aio.EOF:
-                    watch.heard()
-                    yield data
+            while (data := await rpc.read()) is not grpc.aio.EOF:
+                yield data
         except grpc.aio.AioRpcError as error:
-            if watch.has_expired:
-                raise self._silent(silence_s) from error
             raise from_rpc_error(error, self._unavailable) from error
         except asyncio.CancelledError:
             if _is_task_cancelled():
                 raise
-            if watch.has_expired:
-                raise self._silent(silence_s) from None
             raise self._closed() from None
         finally:
             rpc.cancel()
@@ -174,9 +162,6 @@ class RpcClient:
             return call(encode_request(method.request, request), timeout=timeout, metadata=metadata)
         except grpc.aio.UsageError as error:
             raise self._closed() from error
-
-    def _silent(self, silence_s: float) -> Unavailable:
-        return self._unavailable(f"Nothing came for {silence_s:g} s.", away=True)
 
     def _closed(self) -> Unavailable:
         return self._unavailable("The call was cancelled because its channel was closed.")

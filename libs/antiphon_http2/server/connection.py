@@ -63,7 +63,7 @@ class ServerConnection(Connection):
         )
         self._options = options
         self._streams: dict[int, ServerStream] = {}
-        self._events: list[Event] = []
+        self.events: list[Event] = []
         self._greeting = bytearray()  # the beginning of an incomplete preface
         self._has_preface = False
         self._begun_id = 0  # the last stream that the client began
@@ -92,12 +92,8 @@ class ServerConnection(Connection):
         if data:
             super().receive(data)
 
-    @property
-    def has_events(self) -> bool:
-        return bool(self._events)
-
     def take_events(self) -> list[Event]:
-        events, self._events = self._events, []
+        events, self.events = self.events, []
         return events
 
     def size(self, stream: ServerStream) -> int | None:
@@ -218,7 +214,7 @@ class ServerConnection(Connection):
     def _tell(self, stream: ServerStream) -> None:
         if stream.waits:
             stream.waits = False
-            self._events.append(Event(Happening.RECEIVED, stream))
+            self.events.append(Event(Happening.RECEIVED, stream))
 
     def _on_end_of_data(self, stream: ServerStream) -> None:
         stream.is_read = True
@@ -261,7 +257,7 @@ class ServerConnection(Connection):
     def _open(self, stream: ServerStream) -> None:
         self._streams[stream.id] = self._reading[stream.id] = stream
         self._sender.open(stream.id)
-        self._events.append(Event(Happening.BEGUN, stream))
+        self.events.append(Event(Happening.BEGUN, stream))
 
     def _refuse(self, block: HeaderBlock, code: ErrorCode) -> None:
         self._control.charge(len(block.content))
@@ -285,7 +281,7 @@ class ServerConnection(Connection):
 
     def _cancelled(self, stream: ServerStream) -> None:
         self._forget(stream)
-        self._events.append(Event(Happening.CANCELLED, stream))
+        self.events.append(Event(Happening.CANCELLED, stream))
 
     def _on_goaway(self, frame: GoAwayFrame) -> None:
         """The client begins no more calls; those that run continue."""
@@ -313,7 +309,7 @@ class ServerConnection(Connection):
         stream = self._streams.get(stream_id)
         if stream is not None and stream.waits_for_room:
             stream.waits_for_room = False
-            self._events.append(Event(Happening.SENT, stream))
+            self.events.append(Event(Happening.SENT, stream))
 
     def _last_frames(self, stream: ServerStream, fields: Fields) -> list[bytes]:
         """The trailers, and the end of a request that the server does not need."""
@@ -322,7 +318,7 @@ class ServerConnection(Connection):
             out.append(frames.reset_frame(stream.id, ErrorCode.NO_ERROR))
         self._control.earn_for_call()
         self._forget(stream)
-        self._events.append(Event(Happening.ENDED, stream))
+        self.events.append(Event(Happening.ENDED, stream))
         return out
 
     def _forget(self, stream: ServerStream) -> None:

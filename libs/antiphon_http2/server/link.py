@@ -162,7 +162,7 @@ class ServerLink(SocketLink[ServerConnection]):
     # ---- events ----
 
     def _handle_events(self) -> None:
-        while self.connection.has_events:
+        while self.connection.events:
             for kind, stream in self.connection.take_events():
                 self._on[kind](stream)
 
