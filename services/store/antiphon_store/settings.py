@@ -76,8 +76,8 @@ class StoreSettings(RpcServerSettings):
     )
     event_poll_ms: int = setting(
         100,
-        "Milliseconds between two polls of a call that follows events. Events from the same process wake the call at "
-        "once.",
+        "Milliseconds between two polls of a followed event log, and one for each log if that is more. Events from the "
+        "same process are passed on at once.",
         least=1,
     )
     job_ttl_s: int = setting(_DAY_S, "Seconds that a job is kept after its end.", least=1)

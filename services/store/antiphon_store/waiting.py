@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from antiphon_core.errors import SessionLocked, StoreUnavailable
 
+LINE_POLL_S = 0.001
 _Answer = TypeVar("_Answer")
 Line = tuple[str, str]  # a tenant, and the id or queue that is waited for
 
@@ -31,7 +32,7 @@ class Waiter:
             raise StoreUnavailable("The store is shutting down.", away=True)
         remaining_s = max(0.0, until_s - asyncio.get_running_loop().time())
         with suppress(TimeoutError):
-            async with asyncio.timeout(min(self._lines.poll_s, remaining_s)):
+            async with asyncio.timeout(min(self._lines.pace_s, remaining_s)):
                 await self.woken.wait()
         self.woken.clear()
 
@@ -43,6 +44,12 @@ class WaitingLines:
         self.poll_s = poll_s
         self.are_over = False  # this process is stopping
         self._lines: dict[Line, list[Waiter]] = {}
+
+    @property
+    def pace_s(self) -> float:
+        """The time between two polls of a line: `poll_s`, or a millisecond for each line if that is more. With 2,000
+        lines at the pace of a few, polling took the process all of its time."""
+        return max(self.poll_s, LINE_POLL_S * len(self._lines))
 
     async def until_free(self, line: Line, attempt: Callable[[], Awaitable[_Answer]], *, wait_ms: int) -> _Answer:
         """Repeats `attempt` until it does not raise SessionLocked, and returns its answer. SessionLocked: after

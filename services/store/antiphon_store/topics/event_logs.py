@@ -6,11 +6,15 @@ from collections.abc import AsyncGenerator
 from functools import partial
 
 from antiphon_core import limits
+from antiphon_core.ids import Ids
 from antiphon_core.ports.event_logs import EventAppend, EventBatch, EventLogs
 from antiphon_core.ports.store import Fence
 from antiphon_store.calls import OPERATION_OF, implements
 from antiphon_store.decisions import logs
 from antiphon_store.frames import joined
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.settings import StoreSettings
+from antiphon_store.topics.log_tails import LogTails
 from antiphon_store.topics.topic import Topic
 from antiphon_store.topics.trees import session_of
 
@@ -19,6 +23,10 @@ _BIND_READ = OPERATION_OF[EventLogs.read_events].bind
 
 class EventLogOperations(Topic):
     """The operations of `antiphon_core.ports.event_logs.EventLogs`."""
+
+    def __init__(self, rows: RowBackend, settings: StoreSettings | None = None, *, ids: Ids | None = None) -> None:
+        super().__init__(rows, settings, ids=ids)
+        self._tails = LogTails(self._read_log, self._followers)
 
     @implements(EventLogs.append_events)
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None) -> int:
@@ -33,9 +41,9 @@ class EventLogOperations(Topic):
     ) -> AsyncGenerator[EventBatch, None]:
         _BIND_READ((tenant, response_id), {"after": after})
         position = 0 if after is None else after + 1
-        with self._followers.waiter([(tenant, response_id)]) as waiter:
-            page = await self._read_log(tenant, response_id, position)
-            end = page.next_position  # the end of the log when the read began
+        page = await self._read_log(tenant, response_id, position)
+        end = page.next_position  # the end of the log when the read began
+        with self._tails.followed(tenant, response_id) as tail:
             while True:
                 if page.batches:
                     batch = joined(page.batches, position)
@@ -45,8 +53,9 @@ class EventLogOperations(Topic):
                 if (caught_up and page.closed) or (not follow and position >= end):
                     return
                 if caught_up:
-                    await waiter.wait()
-                page = await self._read_log(tenant, response_id, position)
+                    page = await tail.beyond(position, page.next_position)
+                else:
+                    page = await self._read_log(tenant, response_id, position)
 
     async def _read_log(self, tenant: str, response_id: str, position: int) -> logs.LogPage:
         read = partial(logs.read, log_id=response_id, position=position, max_bytes=limits.EVENT_PAGE_BYTES)
