@@ -34,5 +34,21 @@ async def test_readers_of_a_response_beyond_the_limit_are_rejected_with_the_sett
                     break
 
 
+async def test_requests_that_repeat_a_key_count_as_readers_of_its_response() -> None:
+    """Each of them followed the event log, without a limit."""
+    async with running_edge(readers_per_response=MOST) as edge:
+        edge.translator.hang = True
+        url, headers = f"{edge.http.url}/v1/responses", {"idempotency-key": "k"}
+        body = {"model": "m", "input": "x", "stream": True}
+        async with AsyncExitStack() as readers, asyncio.timeout(WAIT_MAX_S):
+            for _ in range(1 + MOST):  # the first one runs the turn
+                answer = await readers.enter_async_context(edge.http.session.post(url, json=body, headers=headers))
+                assert answer.status == 200
+                assert await answer.content.readline()
+            refused = await edge.http.ask("POST", "/v1/responses", body, headers=headers)
+            assert (refused.status, refused.error["code"]) == (429, "rate_limit_exceeded")
+            assert "edge.readers_per_response" in refused.error["message"]
+
+
 def test_readers_of_a_response_are_limited_by_default() -> None:
     assert EdgeSettings().readers_per_response == READERS_PER_RESPONSE > 0

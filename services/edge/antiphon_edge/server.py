@@ -101,6 +101,7 @@ class EdgeServer:
         self._limiter = _limiter(settings, store, clock=clock, ids=ids)
         meter = _meter(self._limiter)
         self._long_work = LongWork(settings.long_bytes_per_tenant)
+        self._readers = ResponseReaders(settings.readers_per_response)
         translator = CompactingTranslator(translator, clock=clock)
         self._turns = self._turn_service(store, translator, sealer or _sealer(settings, clock), meter)
         readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
@@ -122,6 +123,7 @@ class EdgeServer:
             meter=meter,
             timing=self._timing,
             long_work=self._long_work,
+            readers=self._readers,
         )
 
     def _socket_routes(self, store: FullStore, translator: Translator) -> SocketRoutes:
@@ -145,7 +147,7 @@ class EdgeServer:
             translator,
             turns.starter,
             timing=self._timing,
-            readers=ResponseReaders(self._settings.readers_per_response),
+            readers=self._readers,
         )
         owners: list[object] = [
             ResponseRoutes(

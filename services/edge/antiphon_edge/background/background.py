@@ -129,7 +129,9 @@ class Background:
         """Yields the events of a response as its log grows. Ends the response when its job is over."""
 
         async def look() -> bool:
-            return (await self.current(tenant, response_id)).status in UNFINISHED
+            with suppress(ResponseNotFound):  # deleted, and its log has its end
+                return (await self.current(tenant, response_id)).status in UNFINISHED
+            return False
 
         following = self._follower.follow(
             tenant, response_id, look, after=after, silence_s=self._timing.watch_s, retry=self._timing.follow_retry

@@ -21,6 +21,7 @@ from antiphon_core.ports.store import Record
 from antiphon_core.ports.translator import Batch, Receive
 from antiphon_core.telemetry import metrics, remedies
 from antiphon_edge.quotas import stream_slots
+from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.cleanup import Cleanup
@@ -85,7 +86,9 @@ class KeyedTurns:
         policy: CallerTurn,
         cleanup: Cleanup,
         timing: TurnTiming = DEFAULT_TIMING,
+        readers: ResponseReaders | None = None,
     ) -> None:
+        self._readers = readers or ResponseReaders()
         self._store = store
         self._runner = runner
         self._jobs = jobs
@@ -131,10 +134,11 @@ class KeyedTurns:
                 await self.run(held, reader.take, reader.flow)
             return
         metrics.REPLAYS.of("idempotent").add()
-        if begun.record is not None:
-            await self._replay(begun.tenant, begun.record, reader)
-        else:
-            await self._follow_or_fail(begun, reader)
+        with self._readers.one_more(begun.tenant, begun.response_id):
+            if begun.record is not None:
+                await self._replay(begun.tenant, begun.record, reader)
+            else:
+                await self._follow_or_fail(begun, reader)
 
     # ---- The first request ----
 

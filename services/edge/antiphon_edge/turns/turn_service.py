@@ -27,6 +27,7 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_core.telemetry import metrics
 from antiphon_edge.quotas.long_work import LongWork
+from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
@@ -56,6 +57,7 @@ class TurnService:
         meter: Meter | None = None,
         timing: TurnTiming = DEFAULT_TIMING,
         long_work: LongWork | None = None,
+        readers: ResponseReaders | None = None,
     ) -> None:
         """Without a `sealer`, content is sealed with keys that only this process has. `wait_ms` goes to TurnStarter."""
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
@@ -67,7 +69,7 @@ class TurnService:
         finisher = TurnFinisher(store)
         self._policy = CallerTurn(self.starter, finisher, self._jobs, meter or Meter(), cleanup=cleanup)
         self._keyed_turns = KeyedTurns(
-            store, self._runner, self._jobs, policy=self._policy, cleanup=cleanup, timing=timing
+            store, self._runner, self._jobs, policy=self._policy, cleanup=cleanup, timing=timing, readers=readers
         )
         self._attached = AttachedTurns()
 
