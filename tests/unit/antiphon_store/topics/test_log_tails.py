@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -49,8 +48,8 @@ class Log:
 
 
 @pytest.fixture
-async def log() -> AsyncIterator[Log]:
-    yield Log()
+def log() -> Log:
+    return Log()
 
 
 async def follow(tail: LogTail, position: int, end: int, until: int) -> bytes:
