@@ -168,15 +168,16 @@ class Retrier:
 
     async def run(self, call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
         """Returns the result of `call`, or raises its error after the last attempt that `policy` allows."""
-        attempts = Attempts(self, policy)
+        attempts: Attempts | None = None
         while True:
             try:
-                answer = await (_hedged(call, policy) if policy.hedges and not attempts.failed else call())
+                answer = await (_hedged(call, policy) if policy.hedges and attempts is None else call())
             except AntiphonError as fault:
+                attempts = attempts or Attempts(self, policy)
                 if not await attempts.paused_after(fault):
                     raise
             else:
-                attempts.answered()
+                self.outage_since_s = None
                 return answer
 
     def note_failure(self, fault: AntiphonError) -> float | None:

@@ -27,6 +27,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import loads
+from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_core.ports.translator import Batch
 from antiphon_core.retrying import CALL, GENERATION, ONCE, STORE, TAKEOVER, TRANSLATOR_CALL, Retry, RetryPolicy
@@ -35,8 +36,10 @@ from antiphon_core.rpc.methods import TRANSLATOR as TRANSLATOR_API
 from antiphon_core.rpc.server import Call, Handler, RpcServer
 from antiphon_core.rpc.services import Api
 from antiphon_edge.turns.generation import Generation
+from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.retrying_store import retrying
 from antiphon_store.backends.registry import row_backend
+from antiphon_store.calls import OPERATIONS
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers as store_handlers
 from antiphon_store.service import StoreService
@@ -58,7 +61,7 @@ from tests.support.waiting import WAIT_MAX_S
 WAIT_S = 1.0  # the setting `restart_wait_s` of these tests
 REPORTED_ATTEMPTS = 3
 KEPT = {"append_events", "commit_turn"}
-OPERATIONS = {method.row.port.__name__ for method in STORE_API.methods.values()}
+METHODS = {method.row.port.__name__ for method in STORE_API.methods.values()}
 MADE_ONCE = {"heartbeat_job", "renew_session", "take_quota"}
 
 
@@ -130,7 +133,7 @@ async def test_every_call_of_the_store_is_tried_as_often_as_its_policy_says(faul
     async with server.serving() as endpoint, StoreClient(endpoint) as client:
         for name, call in CALLS.items():
             operation, manual = operation_of(name), ManualPacing()
-            if operation not in OPERATIONS:
+            if operation not in METHODS:
                 continue
             store = retrying(client, restart_wait_s=WAIT_S, pacing=manual.pacing)
             server.calls.clear()
@@ -171,6 +174,40 @@ async def test_an_addition_whose_answer_is_lost_is_made_once() -> None:
     assert len(loads((await service.list_conversation_items("t", made.id)).items)) == 1
 
 
+def progress(number: int) -> Batch:
+    """A batch without output, behind which a translator can continue."""
+    created = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+    kind = events.IN_PROGRESS if number else events.CREATED
+    return Batch(number, 1, events.encode({"type": kind, "sequence_number": number, "response": created}))
+
+
+async def test_a_follower_does_not_multiply_the_retries_of_its_hop() -> None:
+    """The first reading sends an event, the second waits for the store, and the rest find the outage too old."""
+    server, manual = Faulty(STORE_API, StoreUnavailable("A machine is gone.", away=True)), ManualPacing()
+    fails = server.handlers["ReadEvents"]
+
+    async def read(request: Any, call: Call) -> AsyncGenerator[Any, None]:
+        if not server.calls["ReadEvents"]:
+            begun = progress(0)
+            yield OPERATIONS["ReadEvents"].answer.put(EventBatch(0, begun.count, begun.frames))
+        async for message in fails(request, call):  # type: ignore[union-attr]
+            yield message
+
+    server.handlers["ReadEvents"] = read
+    retry = RetryPolicy(attempts_max=4, first_s=0.001)
+    async with server.serving() as endpoint, StoreClient(endpoint) as client:
+        follower = LogFollower(retrying(client, restart_wait_s=WAIT_S, pacing=manual.pacing))
+        following = follower.follow("t", RESPONSE_ID, never, silence_s=WAIT_MAX_S, retry=retry)
+        assert (await anext(following)).first_sequence == 0
+        with pytest.raises(StoreUnavailable):
+            await anext(following)
+    assert server.calls == {"ReadEvents": 1 + attempts_in(CALL, WAIT_S) + 2}
+
+
+async def never() -> bool:
+    raise AssertionError("the log was silent")
+
+
 Ask = Callable[[TranslatorClient], Any]
 ASKS: dict[str, Ask] = {
     "CheckTurn": lambda client: client.check(turn("Hi")),
@@ -197,13 +234,6 @@ async def test_every_call_of_a_translator_is_tried_as_often_as_its_policy_says(n
                 await ASKS[name](client)
             await client.close()
         assert server.calls == {name: attempts}, fault
-
-
-def progress(number: int) -> Batch:
-    """A batch without output, behind which a translator can continue."""
-    created = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
-    kind = events.IN_PROGRESS if number else events.CREATED
-    return Batch(number, 1, events.encode({"type": kind, "sequence_number": number, "response": created}))
 
 
 @pytest.mark.parametrize("begins", [1, 9], ids=["then lost", "each is lost in mid-stream"])

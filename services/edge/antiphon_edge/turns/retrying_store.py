@@ -17,7 +17,7 @@ from antiphon_core.ids import RandomIds, new_fork_id
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import Fork, ForkSource
-from antiphon_core.retrying import PACING, RESTART_WAIT_S, STORE, Attempts, Pacing, Retrier, Retry, RetryPolicy
+from antiphon_core.retrying import ONCE, PACING, RESTART_WAIT_S, STORE, Attempts, Pacing, Retrier, Retry, RetryPolicy
 from antiphon_core.rpc.methods import STORE as METHODS
 from antiphon_core.rpc.services import Row
 
@@ -36,7 +36,7 @@ def retrying(
 
 
 class RetryingStore:
-    """Has the methods of a store. Those that are repeated are attributes of the instance."""
+    """Has the methods of a store. Those of the table are attributes of the instance."""
 
     def __init__(
         self, store: FullStore, *, restart_wait_s: float, policies: Mapping[Retry, RetryPolicy], pacing: Pacing
@@ -45,22 +45,19 @@ class RetryingStore:
         self._retrier = Retrier(StoreUnavailable, pacing)
         self._policies = {**policies, Retry.CALL: replace(policies[Retry.CALL], for_s=restart_wait_s)}
         for method in METHODS.methods.values():
-            row, name = method.row, method.row.port.__name__
-            if row.retry is not Retry.ONCE and row.is_sent_again("") and not hasattr(type(self), name):
-                setattr(self, name, partial(self._call, row))
+            if not hasattr(type(self), method.row.port.__name__):
+                setattr(self, method.row.port.__name__, partial(self._call, method.row))
 
     def __getattr__(self, name: str) -> Any:
-        """A method that is not repeated."""
+        """A method that is not in the table: `ready`."""
         return getattr(self._store, name)
 
-    async def _call(self, row: Row, tenant: str, *arguments: Any, **options: Any) -> Any:
+    def _call(self, row: Row, tenant: str, *arguments: Any, **options: Any) -> Awaitable[Any]:
         def attempt() -> Awaitable[Any]:
             answer: Awaitable[Any] = getattr(self._store, row.port.__name__)(tenant, *arguments, **options)
             return answer
 
-        if not row.is_sent_again(tenant):
-            return await attempt()
-        return await self._retrier.run(attempt, self._policies[row.retry])
+        return self._retrier.run(attempt, self._policies[row.retry] if row.is_sent_again(tenant) else ONCE)
 
     async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
         """Chooses the id of the new session, so that a repeated call makes no second one."""
