@@ -8,7 +8,6 @@ lost.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
@@ -19,8 +18,6 @@ from antiphon_http2.server.connection import ServerConnection
 from antiphon_http2.server.requests import Metadata
 from antiphon_http2.server.stream import ServerStream
 from antiphon_http2.statuses import CANCELLED, DEADLINE_EXCEEDED, UNKNOWN
-
-log = logging.getLogger(__name__)
 
 Serve = Callable[["ServerCall"], Awaitable[None]]
 
@@ -177,8 +174,9 @@ class ServerCall:
         except asyncio.CancelledError:
             self.finish(Status(CANCELLED, "The call was cancelled."))
             raise
-        except Exception:
-            log.exception("the handler of %s failed", self.path)
+        except Exception as error:  # noqa: BLE001 - a bug of the handler, which the loop logs
+            context = {"message": f"the handler of {self.path} failed", "exception": error, "task": self._task}
+            self._loop.call_exception_handler(context)
             self.finish(Status(UNKNOWN, "The handler failed."))
         else:
             self.finish()
