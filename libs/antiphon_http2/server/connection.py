@@ -158,9 +158,15 @@ class ServerConnection(Connection):
 
     def shut_down(self) -> None:
         """Takes no more calls, and lets those end that run. The client may have begun some that have not arrived: they
-        are processed if they come before the answer to a ping (RFC 9113, section 6.8)."""
+        are processed if they come before the answer to a ping (RFC 9113, section 6.8), or before `refuse_calls`."""
         self._out.append(frames.goaway_frame(ErrorCode.NO_ERROR, last_id=frames.STREAM_ID_MAX))
         self._out.append(frames.ping_frame(_FAREWELL))
+
+    def refuse_calls(self) -> None:
+        """Processes no call from now on that has not begun."""
+        if self._final_id is None:
+            self._final_id = self._begun_id
+            self._out.append(frames.goaway_frame(ErrorCode.NO_ERROR, last_id=self._begun_id))
 
     # ---- frames ----
 
@@ -288,9 +294,8 @@ class ServerConnection(Connection):
         self._final_id = self._begun_id
 
     def _on_ping_answer(self, content: bytes) -> None:
-        if content == _FAREWELL and self._final_id is None:
-            self._final_id = self._begun_id
-            self._out.append(frames.goaway_frame(ErrorCode.NO_ERROR, last_id=self._begun_id))
+        if content == _FAREWELL:
+            self.refuse_calls()
 
     def _on_lost(self, reason: str) -> None:
         for stream in list(self._streams.values()):

@@ -20,6 +20,7 @@ from antiphon_http2.statuses import UNIMPLEMENTED
 Route = Callable[[str], Serve | None]
 """The handler of a method's path; None if there is none."""
 _PATH_CHARS_MAX = 200  # in messages
+_FAREWELL_S = 1.0  # for calls that are on their way when the connection is shut down
 
 
 class ServerLink(SocketLink[ServerConnection]):
@@ -32,10 +33,12 @@ class ServerLink(SocketLink[ServerConnection]):
         route: Route,
         *,
         read_tls: Callable[[], ssl.SSLContext] | None,
+        tasks: set[asyncio.Task[None]],
         has_room: Callable[[ServerLink], bool],
         on_closed: Callable[[ServerLink], None],
     ) -> None:
-        """`has_room` is asked when the client has connected; `on_closed` is called for each that had room."""
+        """`tasks` gets the tasks of handlers, until they end. `has_room` is asked when the client has connected;
+        `on_closed` is called for each that had room."""
         super().__init__(
             loop,
             ServerConnection(options, loop.time),
@@ -47,10 +50,12 @@ class ServerLink(SocketLink[ServerConnection]):
         self._options = options
         self._route = route
         self._read_tls = read_tls
+        self._tasks = tasks
         self._has_room = has_room
         self._on_closed = on_closed
         self._tls: TlsSession | None = None
         self._flush_handle: asyncio.Handle | None = None
+        self._farewell: asyncio.TimerHandle | None = None  # of the wait for calls on their way, after a shut-down
         self._ages: tuple[asyncio.TimerHandle, ...] = ()
         self._on: Mapping[Happening, Callable[[ServerStream], None]] = {
             Happening.BEGUN: self._begin,
@@ -66,11 +71,18 @@ class ServerLink(SocketLink[ServerConnection]):
         if self.connection.is_ready:
             self.connection.shut_down()
             self.flush()
+            self._farewell = self._loop.call_later(_FAREWELL_S, self._refuse_calls)
         else:
             self.abort()
 
+    def _refuse_calls(self) -> None:
+        """Ends the wait for a client that does not answer."""
+        self.connection.refuse_calls()
+        self.flush()
+
     def end_calls(self, status: Status) -> None:
-        """Ends all calls at once."""
+        """Ends all calls at once, and takes no more."""
+        self.connection.refuse_calls()
         for stream in self.connection.streams():
             stream.owner.abort(status)
         self.flush()
@@ -152,7 +164,7 @@ class ServerLink(SocketLink[ServerConnection]):
         return plain
 
     def connection_lost(self, error: Exception | None) -> None:
-        for timer in (self._timer, self._flush_handle, *self._ages):
+        for timer in (self._timer, self._flush_handle, self._farewell, *self._ages):
             if timer is not None:
                 timer.cancel()
         self.connection.lose(f"The connection was lost: {error}" if error else "The client closed the connection.")
@@ -172,7 +184,9 @@ class ServerLink(SocketLink[ServerConnection]):
         if serve is None:
             call.finish(Status(UNIMPLEMENTED, f"There is no method {call.path[:_PATH_CHARS_MAX]}."))
         else:
-            call.begin(serve)
+            task = call.begin(serve)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
 
 def _ignore(_link: ServerLink) -> None:

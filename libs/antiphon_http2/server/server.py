@@ -22,6 +22,7 @@ from antiphon_http2.statuses import UNAVAILABLE
 
 DEFAULT_OPTIONS = ServerOptions()
 _STOPPING = Status(UNAVAILABLE, "The server is stopping.")
+_CLEANUP_S = 1.0  # for handlers that were cancelled
 _LAST_BYTES_S = 1.0  # for clients to read the ends of their calls, after the grace of a drain
 
 
@@ -41,6 +42,7 @@ class GrpcServer:
         self._options = options
         self._listener: asyncio.Server | None = None
         self._links: set[ServerLink] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # of handlers; the loop itself would not keep them
         self._closed = asyncio.Event()  # set and replaced when a connection has ended
 
     async def listen(self, host: str, port: int, *, shares_port: bool = False) -> int:
@@ -70,7 +72,8 @@ class GrpcServer:
             await self._wait_until_closed(_LAST_BYTES_S)
         for link in tuple(self._links):
             link.abort()
-        await self._wait_until_closed(_LAST_BYTES_S)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLEANUP_S)
 
     def _link(self, loop: asyncio.AbstractEventLoop) -> ServerLink:
         return ServerLink(
@@ -78,6 +81,7 @@ class GrpcServer:
             self._options,
             self._route,
             read_tls=self._read_tls,
+            tasks=self._tasks,
             has_room=self._take,
             on_closed=self._drop,
         )

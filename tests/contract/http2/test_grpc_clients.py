@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 import pytest
+from hyperframe.frame import Frame
 
 from antiphon_http2.client.client import GrpcStreams
 from antiphon_http2.errors import GrpcError
@@ -22,6 +23,7 @@ from antiphon_http2.server.options import ServerOptions
 from antiphon_http2.server.server import GrpcServer
 from antiphon_http2.statuses import INVALID_ARGUMENT
 from tests.support.certificates import Certificate, authority, signed_by
+from tests.support.http2_peer import Http2Peer
 from tests.support.waiting import WAIT_MAX_S, until
 
 HOST = "127.0.0.1"
@@ -77,6 +79,14 @@ class Methods:
     async def wait(self, call: ServerCall) -> None:
         call.send(b"begun")
         await asyncio.Event().wait()
+
+    async def clean_up(self, call: ServerCall) -> None:
+        call.send(b"begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            self.sent += 1
 
     async def pour(self, call: ServerCall) -> None:
         while True:
@@ -285,6 +295,26 @@ async def test_drain_ends_calls_after_its_grace() -> None:
         await server.drain(0)
         assert (await failure(call)).code() is grpc.StatusCode.UNAVAILABLE
         assert methods.cancelled == ["/test.Server/wait"]
+
+
+async def test_drain_waits_for_no_client_that_is_silent_and_calls_nothing() -> None:
+    async with serving() as (_methods, server, port):
+        reader, writer = await asyncio.open_connection(HOST, port)
+        client, frames = Http2Peer(is_client=True), list[Frame]()
+        writer.write(client.hello())
+        while not any("ACK" in frame.flags for frame in frames):  # the answer to the client's settings
+            frames += client.read(await reader.read(2**16))
+        await server.drain(2 * WAIT_MAX_S)
+        assert not server._links
+        writer.close()
+
+
+async def test_drain_returns_after_the_cleanup_of_cancelled_handlers() -> None:
+    async with serving() as (methods, server, port), channel_to(port) as channel:
+        call = streamed(channel, "clean_up")
+        assert await call.read() == b"begun"
+        await server.drain(0)
+        assert methods.sent == 1
 
 
 async def test_old_connections_are_renewed_and_no_call_notices() -> None:
