@@ -5,7 +5,9 @@
     link.py            one connection on an event loop: socket, timers
     tls.py             TLS between two buffers
     connection.py      the protocol: bytes in, events; calls, bytes out; no I/O
+    events.py          what happens to its calls
     stream.py          one call of a connection, with the messages that wait for its handler
+    preface.py         how a client begins
     requests.py        reads the headers of a call
     request_reader.py  reads the messages of a call, when they are asked for
     answers.py         the headers and trailers of an answer

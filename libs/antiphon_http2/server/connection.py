@@ -7,15 +7,13 @@ asked for: a call may send the window of its stream, 64 KiB, and no more until `
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum, auto
-from typing import NamedTuple
 
 from hyperframe.frame import GoAwayFrame, RstStreamFrame
 
 from antiphon_http2 import frames
 from antiphon_http2.connection import Connection, first_credit
 from antiphon_http2.errors import GrpcError
-from antiphon_http2.frames import PREFACE, ConnectionFault
+from antiphon_http2.frames import ConnectionFault
 from antiphon_http2.header_codec import HeaderBlock, Headers
 from antiphon_http2.limits import (
     REQUEST_BLOCK_BYTES_MAX,
@@ -25,26 +23,15 @@ from antiphon_http2.limits import (
 )
 from antiphon_http2.messages import framed
 from antiphon_http2.server.answers import HEADERS, Fields, Status, http_answer, trailers
+from antiphon_http2.server.events import Event, Happening
 from antiphon_http2.server.options import ServerOptions
+from antiphon_http2.server.preface import PrefaceReader, WrongPreface
 from antiphon_http2.server.requests import MalformedRequest, NotGrpc, read_head
 from antiphon_http2.server.stream import ServerStream
 from antiphon_http2.settings import server_settings
 from antiphon_http2.statuses import INTERNAL, ErrorCode
 
 _FAREWELL = b"farewell"  # the content of the ping behind the first GOAWAY
-
-
-class Happening(Enum):
-    BEGUN = auto()  # a call; its metadata have arrived
-    RECEIVED = auto()  # what the owner of a call waits for: a message, the end of the requests, or an error in them
-    SENT = auto()  # all answers of a call so far; its owner waits for that
-    ENDED = auto()  # the trailers of a call are written
-    CANCELLED = auto()  # a call, by the client or with the connection
-
-
-class Event(NamedTuple):
-    kind: Happening
-    stream: ServerStream
 
 
 class ServerConnection(Connection):
@@ -64,8 +51,7 @@ class ServerConnection(Connection):
         self._options = options
         self._streams: dict[int, ServerStream] = {}
         self.events: list[Event] = []
-        self._greeting = bytearray()  # the beginning of an incomplete preface
-        self._has_preface = False
+        self._preface = PrefaceReader()
         self._begun_id = 0  # the last stream that the client began
         self._final_id: int | None = None  # the last stream that is processed
         self._out += [frames.settings_frame(server_settings(options.streams_max)), first_credit()]
@@ -87,9 +73,12 @@ class ServerConnection(Connection):
         return self.is_closed or (self._final_id is not None and not self._streams)
 
     def receive(self, data: bytes) -> None:
-        if not self._has_preface and not self.is_closed:
-            data = self._without_preface(data)
-        if data:
+        if not self._preface.is_complete and not self.is_closed:
+            try:
+                data = self._preface.receive(data)
+            except WrongPreface:
+                self.lose("The client does not speak HTTP/2.")
+        if self._preface.is_complete:
             super().receive(data)
 
     def take_events(self) -> list[Event]:
@@ -169,18 +158,6 @@ class ServerConnection(Connection):
             self._out.append(frames.goaway_frame(ErrorCode.NO_ERROR, last_id=self._begun_id))
 
     # ---- frames ----
-
-    def _without_preface(self, data: bytes) -> bytes:
-        self._greeting += data[: len(PREFACE)]
-        if not PREFACE.startswith(self._greeting[: len(PREFACE)]):
-            self.lose("The client does not speak HTTP/2.")
-            return b""
-        if len(self._greeting) < len(PREFACE):
-            return b""
-        self._has_preface = True
-        rest = bytes(self._greeting[len(PREFACE) :]) + data[len(PREFACE) :]
-        self._greeting.clear()
-        return rest
 
     @property
     def _last_id(self) -> int:

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from antiphon_http2.server.answers import Status
 from antiphon_http2.server.call import Serve, ServerCall
-from antiphon_http2.server.connection import Happening, ServerConnection
+from antiphon_http2.server.connection import ServerConnection
+from antiphon_http2.server.events import Happening
 from antiphon_http2.server.options import ServerOptions
 from antiphon_http2.server.stream import ServerStream
 from antiphon_http2.server.tls import TlsFault, TlsSession
@@ -61,8 +62,8 @@ class ServerLink(SocketLink[ServerConnection]):
             Happening.BEGUN: self._begin,
             Happening.RECEIVED: lambda stream: stream.owner.on_received(),
             Happening.SENT: lambda stream: stream.owner.on_sent(),
-            Happening.ENDED: lambda stream: stream.owner.on_ended(),
-            Happening.CANCELLED: lambda stream: stream.owner.on_cancelled(),
+            Happening.ENDED: lambda stream: _released(stream).on_ended(),
+            Happening.CANCELLED: lambda stream: _released(stream).on_cancelled(),
         }
 
     def shut_down(self) -> None:
@@ -187,6 +188,13 @@ class ServerLink(SocketLink[ServerConnection]):
             task = call.begin(serve)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+
+def _released(stream: ServerStream) -> ServerCall:
+    """The call of a stream that has ended, without the cycle of references that would keep both for the collector."""
+    call: ServerCall = stream.owner
+    stream.owner = None
+    return call
 
 
 def _ignore(_link: ServerLink) -> None:

@@ -153,7 +153,7 @@ async def test_metadata_and_deadline_reach_the_handler(served: Served) -> None:
     assert [each for each in call.metadata if each[0] != "user-agent"] == list(METADATA[:-1])
     remaining_s = call.time_remaining_s()
     assert remaining_s is not None
-    assert 0 < remaining_s <= WAIT_MAX_S
+    assert 0 < remaining_s <= WAIT_MAX_S + 1  # gRPC rounds what it sends
     assert call.peer.startswith(f"ipv4:{HOST}:")
 
 

@@ -50,6 +50,10 @@ ELSEWHERE = {
     ),
     "antiphon_http2/socket_link.py": ("tests/unit/antiphon_http2/client/test_link.py", "what both ends share"),
     "antiphon_http2/server/call.py": ("tests/contract/http2/test_grpc_clients.py", "its other end is a client"),
+    "antiphon_http2/server/events.py": (
+        "tests/unit/antiphon_http2/server/test_connection.py",
+        "values without behaviour",
+    ),
     "antiphon_http2/server/link.py": ("tests/contract/http2/test_grpc_clients.py", "its other end is a client"),
     "antiphon_http2/server/server.py": ("tests/contract/http2/test_grpc_clients.py", "its other end is a client"),
     "antiphon_http2/server/stream.py": (

@@ -24,7 +24,8 @@ from antiphon_core.clock import ManualClock
 from antiphon_http2.errors import GrpcError
 from antiphon_http2.limits import REQUEST_METADATA_BYTES_MAX, REQUEST_WINDOW_BYTES
 from antiphon_http2.server.answers import SUCCESS, Status
-from antiphon_http2.server.connection import Happening, ServerConnection
+from antiphon_http2.server.connection import ServerConnection
+from antiphon_http2.server.events import Happening
 from antiphon_http2.server.options import ServerOptions
 from antiphon_http2.server.stream import ServerStream
 from antiphon_http2.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED, ErrorCode
@@ -370,14 +371,11 @@ def test_client_that_leaves_keeps_its_calls() -> None:
     assert session.connection.is_finished
 
 
-@pytest.mark.parametrize("cut", range(24))
-def test_preface_is_recognized_at_its_first_wrong_byte(cut: int) -> None:
+def test_client_of_another_protocol_is_not_answered() -> None:
     connection = ServerConnection(OPTIONS, ManualClock().monotonic)
-    good = Http2Peer(is_client=True).hello()[:cut]
-    connection.receive(good)
-    assert not connection.is_closed
-    connection.receive(b"\xff")
-    assert connection.is_finished
+    connection.data_to_send()
+    connection.receive(b"GET / HTTP/1.1\r\n\r\n")
+    assert (connection.is_finished, connection.data_to_send()) == (True, b"")
 
 
 # ---- any bytes ----

@@ -11,7 +11,7 @@ from hyperframe.frame import ContinuationFrame, HeadersFrame, SettingsFrame
 
 from antiphon_http2.limits import CONTROL_ITEMS_MAX, REQUEST_BLOCK_BYTES_MAX, REQUEST_LIST_BYTES_MAX, STREAMS_ITEMS_MAX
 from antiphon_http2.server.answers import SUCCESS
-from antiphon_http2.server.connection import Happening
+from antiphon_http2.server.events import Happening
 from antiphon_http2.server.options import ServerOptions
 from antiphon_http2.statuses import ErrorCode
 from tests.support.http2_peer import GRPC, REQUEST, Http2Peer, message

@@ -18,7 +18,8 @@ from hyperframe.frame import (
 
 from antiphon_core.clock import ManualClock
 from antiphon_http2.server.answers import SUCCESS
-from antiphon_http2.server.connection import Happening, ServerConnection
+from antiphon_http2.server.connection import ServerConnection
+from antiphon_http2.server.events import Happening
 from antiphon_http2.statuses import ErrorCode
 from tests.support.http2_peer import GRPC, REQUEST, Http2Peer, message
 from tests.unit.antiphon_http2.server.test_connection import OPTIONS, Session, end_code, kinds
