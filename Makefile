@@ -146,6 +146,7 @@ docs: $(VENV)/.installed-dev    ## write what is generated: pages of docs/refere
 	$(BIN)/python -m antiphon_core.telemetry.reference_page > docs/reference/metrics.md
 	PYTHONPATH=examples/lmdb_store $(BIN)/python -m tests.contract.store.table > docs/reference/store-engines.md
 	$(BIN)/python -m antiphon_store.backends.sql_views > docs/reference/store-views.md
+	$(BIN)/python -m tests.unit.antiphon_store.topics.test_round_trips
 	$(BIN)/python -m antiphon_edge.console.event_table
 	$(BIN)/python -m k8s.components.grafana.panels
 	$(BIN)/python -m k8s.components.prometheus.plain_rules

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,3 +219,27 @@ async def test_an_operation_takes_its_number_of_transactions(case: str, rows: Sp
     rows.forget_calls()
     await step(scene)
     assert rows.calls == ["transact"] * transactions
+
+
+README = Path(__file__).parents[4] / "services/store/README.md"
+PART = re.compile(r"(<!-- round trips: .*? -->\n\n).*?(<!-- end of round trips -->)", re.DOTALL)
+
+
+def with_table(readme: str) -> str:
+    """The README of the store with the table of these cases."""
+    names: dict[int, list[str]] = {}
+    for name, (_before, _step, transactions) in CASES.items():
+        names.setdefault(transactions, []).append(name)
+    lines = ["| round trips | operations |", "|---|---|"]
+    lines += [f"| {count} | {'; '.join(names[count])} |" for count in sorted(names)]
+    return PART.sub(lambda found: f"{found[1]}{chr(10).join(lines)}\n\n{found[2]}", readme)
+
+
+def test_the_readme_has_these_round_trips() -> None:
+    readme = README.read_text(encoding="utf-8")
+    assert PART.search(readme)
+    assert readme == with_table(readme), "run `make docs`"
+
+
+if __name__ == "__main__":
+    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
