@@ -42,6 +42,7 @@
     ├── ServiceFault                   a service of Antiphon answered what its protocol excludes
     ├── Unimplemented
     └── InternalError                  a bug of Antiphon; the cause is logged, never sent
+        └── DataDamaged                stored data cannot be read: only an operator can restore it
 
 An error has *facts*, short strings such as ids and counts, so that no program has to parse its message. `TABLE` maps a
 class to its gRPC status, its HTTP status and OpenAI's `type` and `code`. Exceptions of libraries are caught in the
@@ -344,6 +345,13 @@ class InternalError(AntiphonError):
     pass
 
 
+class DataDamaged(InternalError):
+    @classmethod
+    def of(cls, what: str) -> Self:
+        """`what` names a row or its content, such as "the history of 'resp_1'"."""
+        return cls(f"{what[:1].upper()}{what[1:]} is damaged in the database.", what=what)
+
+
 class GrpcStatus(IntEnum):
     """The gRPC status codes of Antiphon's errors. `grpc` has them, too, but settings and commands import this module,
     and importing `grpc` takes as long as importing everything else that they need."""
@@ -360,6 +368,7 @@ class GrpcStatus(IntEnum):
     UNIMPLEMENTED = 12
     INTERNAL = 13
     UNAVAILABLE = 14
+    DATA_LOSS = 15
     UNAUTHENTICATED = 16
 
 
@@ -457,6 +466,7 @@ TABLE: tuple[Row, ...] = (
     Row(ServiceFault, "SERVICE_FAULT", _Code.UNKNOWN, 502, _SERVER, "service_fault"),
     Row(Unimplemented, "UNIMPLEMENTED", _Code.UNIMPLEMENTED, 501, _SERVER, "unimplemented"),
     Row(InternalError, "INTERNAL", _Code.INTERNAL, 500, _SERVER, "server_error"),
+    Row(DataDamaged, "DATA_DAMAGED", _Code.DATA_LOSS, 500, _SERVER, "data_damaged"),
 )
 
 _ROW_BY_CLASS = {row.error: row for row in TABLE}

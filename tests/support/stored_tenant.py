@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.limits import LEASE_TTL_MS_MAX
-from antiphon_core.ports.event_logs import Checkpoint, EventAppend
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.quotas import Draw, QuotaRequest
@@ -74,29 +75,39 @@ class StoredTenant:
         for version in (1, 2):
             await store.put_prompt(self.tenant, PROMPT, version, b"%d" % version)
 
+    def queries(self, store: StoreService) -> dict[str, Callable[[], Awaitable[Any]]]:
+        """Every query about the tenant, by name."""
+        tenant, newest = self.tenant, self.line[-1].id
+        items = ["added-1", "added-2", "later", *(each["id"] for each in loads(self.line[1].output_items))]
+
+        async def log() -> list[EventBatch]:
+            return [batch async for batch in store.read_events(tenant, self.running.id)]
+
+        return {
+            "chain": lambda: store.chain(tenant, newest),
+            "branch": lambda: store.chain(tenant, self.branch.id),
+            "session": lambda: store.describe_session(tenant, self.session),
+            "fork": lambda: store.describe_session(tenant, self.fork),
+            "list": lambda: store.list_responses(tenant, self.session, limit=2, order=Order.DESCENDING),
+            "tree": lambda: store.tree(tenant, newest, from_root=True, max_nodes=99),
+            "leaves": lambda: store.leaves(tenant, newest, limit=9),
+            "children": lambda: store.children(tenant, self.line[0].id, limit=9),
+            "siblings": lambda: store.siblings(tenant, self.branch.id, limit=9),
+            "items": lambda: store.resolve_items(tenant, items),
+            "log": log,
+            "held job": lambda: store.describe_job(tenant, self.running.id),
+            "waiting job": lambda: store.describe_job(tenant, self.line[0].id),
+            "prompt": lambda: store.get_prompt(tenant, PROMPT, version=None),
+            "first prompt": lambda: store.get_prompt(tenant, PROMPT, version=1),
+            "list of prompts": lambda: store.list_prompts(tenant),
+            "conversation": lambda: store.get_conversation(tenant, self.talk),
+            "context": lambda: store.list_conversation_items(tenant, self.talk),
+            "key": lambda: store.begin_turn(tenant, keyed(draft(), key=KEY)),
+        }
+
     async def answers(self, store: StoreService) -> dict[str, Any]:
         """Queries the store about everything without changes."""
-        tenant, newest = self.tenant, self.line[-1].id
-        listed = await store.list_responses(tenant, self.session, limit=2, order=Order.DESCENDING)
-        items = ["added-1", "added-2", "later", *(each["id"] for each in loads(self.line[1].output_items))]
-        return {
-            "chain": await store.chain(tenant, newest),
-            "branch": await store.chain(tenant, self.branch.id),
-            "session": await store.describe_session(tenant, self.session),
-            "fork": await store.describe_session(tenant, self.fork),
-            "list": listed,
-            "tree": (await store.tree(tenant, newest, from_root=True, max_nodes=99)).nodes,
-            "children": await store.children(tenant, self.line[0].id, limit=9),
-            "siblings": await store.siblings(tenant, self.branch.id, limit=9),
-            "items": await store.resolve_items(tenant, items),
-            "log": [batch async for batch in store.read_events(tenant, self.running.id)],
-            "jobs": [await store.describe_job(tenant, each) for each in (self.running.id, self.line[0].id)],
-            "prompts": [await store.get_prompt(tenant, PROMPT, version=version) for version in (None, 1)],
-            "list of prompts": await store.list_prompts(tenant),
-            "conversation": await store.get_conversation(tenant, self.talk),
-            "context": await store.list_conversation_items(tenant, self.talk),
-            "key": await store.begin_turn(tenant, keyed(draft(), key=KEY)),
-        }
+        return {name: await query() for name, query in self.queries(store).items()}
 
     async def next_steps(self, store: StoreService) -> list[Any]:
         """Continues the session and the jobs, and sweeps. Returns the outcomes."""

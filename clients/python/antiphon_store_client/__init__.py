@@ -12,6 +12,7 @@ from antiphon_store_client.client import StoreClient
 from antiphon_store_client.errors import (
     Aborted,
     AlreadyExists,
+    DataLoss,
     DeadlineExceeded,
     FailedPrecondition,
     InvalidArgument,
@@ -28,6 +29,7 @@ __all__ = [
     "Aborted",
     "AlreadyExists",
     "AsyncStoreClient",
+    "DataLoss",
     "DeadlineExceeded",
     "FailedPrecondition",
     "InvalidArgument",

@@ -10,7 +10,8 @@ StoreError               the root, and every other code
 ├── Unauthenticated      no token or certificate that the store knows
 ├── PermissionDenied     the token lacks the tenant or the role
 ├── Unavailable          the store cannot be reached; a write may have happened
-└── DeadlineExceeded     no answer in time; a write may have happened
+├── DeadlineExceeded     no answer in time; a write may have happened
+└── DataLoss             the stored row is damaged
 """
 
 from __future__ import annotations
@@ -98,6 +99,10 @@ class Unavailable(StoreError, code=grpc.StatusCode.UNAVAILABLE):
 
 class DeadlineExceeded(StoreError, code=grpc.StatusCode.DEADLINE_EXCEEDED):
     """The answer did not come in time. A write may have happened and can be sent again."""
+
+
+class DataLoss(StoreError, code=grpc.StatusCode.DATA_LOSS):
+    """The stored row is damaged. Its operator can restore it from a backup; sending the call again does not help."""
 
 
 def store_error(error: grpc.RpcError) -> StoreError:

@@ -13,9 +13,11 @@ from antiphon_lmdb.keys import Transaction, entry_keys, row_key, scan, scan_back
 from antiphon_store.rows.local_reads import NamedRow
 from antiphon_store.rows.local_rows import LocalRows
 from antiphon_store.rows.model import NO_ROW, Entry, Index, Kind, Partition, Ref, Row, Span, Value
+from antiphon_store.rows.stored_rows import RowReader
 
 _LENGTHS = Struct(">II")  # of the fields and the items, which follow; the rest of a stored row is the body
 _TIME = 8  # bytes of a time in a key
+_READER = RowReader[bytes](loads, lambda texts: loads(b"[%b]" % b",".join(texts)))
 _OFFSET = 2**63  # makes times positive: as bytes they are in the order of the numbers then
 
 
@@ -36,7 +38,7 @@ class TreeRows(LocalRows):
         fields_bytes, items_bytes = _LENGTHS.unpack_from(stored)
         items_at = _LENGTHS.size + fields_bytes
         items, body = stored[items_at : items_at + items_bytes], stored[items_at + items_bytes :]
-        return Row(loads(stored[_LENGTHS.size : items_at]), items, body)
+        return _READER.row(ref, stored[_LENGTHS.size : items_at], items, body)
 
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
         key = row_key(self._partition, Ref(kind, prefix))

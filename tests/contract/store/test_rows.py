@@ -49,7 +49,19 @@ from tests.support.volume import volume
 
 SEEDS = range(volume(6, 24))
 PROGRAMS = 80
-KINDS = (Kind.SESSION, Kind.LOG, Kind.JOB)
+KINDS = (Kind.SESSION, Kind.QUOTA, Kind.PROMPT)  # no field of theirs has to be there
+NODE = {
+    "parent": None,
+    "session": None,
+    "expires": None,
+    "status": "completed",
+    "version": 1,
+    "deleted": 0,
+    "size": 0,
+    "input_bytes": 0,
+    "items_crc": 0,
+    "body_crc": 0,
+}
 NODES = [f"resp_{number}" for number in range(12)]
 IDS = ["a", "b", "ü/ %"]
 ENTRIES = [*NODES[:4], "x/1", "ü %"]
@@ -98,7 +110,8 @@ class Programs:
                     return DeleteBelow(Kind.BATCH, prefix)
                 row_id = f"{prefix}{self.random.randint(0, 5):012d}"
                 first = {"v": self.random.choice([0, 7])}
-                return Put(Ref(Kind.BATCH, row_id), {"count": 1, **first}, b"f" * self.random.randint(0, 40))
+                fields = {"count": 1, "terminal": 0, "checkpoint": None, "crc": 0, **first}
+                return Put(Ref(Kind.BATCH, row_id), fields, b"f" * self.random.randint(0, 40))
             case 5:
                 index = pick([Index.ITEM, Index.FOREIGN, Index.QUEUE, Index.ENDS, Index.CHILDREN])
                 times: list[int | Now] = [Now(), Now(100), 5, 2**41]
@@ -128,6 +141,7 @@ class Programs:
         node, parent = free[0], self.random.choice([None, *self.grown])
         self.grown.append(node)
         fields = {
+            **NODE,
             "parent": parent,
             "session": self.random.choice([None, "s"]),
             "expires": self.random.choice([None, Now(200)]),
@@ -300,18 +314,17 @@ async def listed(backend: RowBackend, partition: Partition, index: Index, *, des
 
 async def test_a_subtree_is_cut_off_at_max_nodes(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
-    fields = {"parent": None, "session": None, "expires": None, "size": 0}
-    await backend.transact(partition, Program(changes=[Grow("root", None, fields)]))
+    await backend.transact(partition, Program(changes=[Grow("root", None, NODE)]))
     for number in range(5):
         await backend.transact(
-            partition, Program(changes=[Grow(f"child {number}", "root", {**fields, "parent": "root"})])
+            partition, Program(changes=[Grow(f"child {number}", "root", {**NODE, "parent": "root"})])
         )
     _, found = await backend.subtree(partition, ["root"], max_nodes=3)
     assert len(found) == 3
 
 
 def grown(node: str, parent: str | None, **fields: Any) -> Grow:
-    return Grow(node, parent, {"parent": parent, "session": None, "expires": None, "size": 1, **fields}, node.encode())
+    return Grow(node, parent, {**NODE, "parent": parent, "size": 1, **fields}, node.encode())
 
 
 async def chain_of(backend: RowBackend, partition: Partition, node: str, max_bytes: int = 2**20) -> Any:

@@ -35,6 +35,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_TIMEOUT: _ClassVar[ErrorReason]
     ERROR_REASON_UNIMPLEMENTED: _ClassVar[ErrorReason]
     ERROR_REASON_INTERNAL: _ClassVar[ErrorReason]
+    ERROR_REASON_DATA_DAMAGED: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_INVALID_REQUEST: ErrorReason
 ERROR_REASON_PREVIOUS_RESPONSE_NOT_FOUND: ErrorReason
@@ -64,3 +65,4 @@ ERROR_REASON_STORE_UNAVAILABLE: ErrorReason
 ERROR_REASON_TIMEOUT: ErrorReason
 ERROR_REASON_UNIMPLEMENTED: ErrorReason
 ERROR_REASON_INTERNAL: ErrorReason
+ERROR_REASON_DATA_DAMAGED: ErrorReason

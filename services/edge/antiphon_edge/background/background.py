@@ -16,9 +16,10 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from antiphon_core import events, offload, response
+from antiphon_core import damage, events, offload, response
 from antiphon_core.errors import (
     Conflict,
+    DataDamaged,
     InternalError,
     InvalidRequest,
     JobNotFound,
@@ -26,6 +27,7 @@ from antiphon_core.errors import (
     ResponseNotFound,
     for_log,
 )
+from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
@@ -39,6 +41,7 @@ from antiphon_edge.turns import job_payload, log_state, lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.durable_turns import Step, next_step
 from antiphon_edge.turns.log_follower import LogFollower
+from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
 from antiphon_edge.turns.turn_jobs import StaleKey
 from antiphon_edge.turns.turn_starter import TurnStarter
@@ -243,11 +246,7 @@ class Background:
         return record
 
     async def _end(self, tenant: str, record: Record, step: Step, reason: str) -> None:
-        fold = (await log_state.read(self._store, tenant, record.id)).fold
-        is_logged = fold.next_sequence > 0
-        if not is_logged:  # the log has expired
-            created: Object = loads(response.join(record.body, record.output_items))
-            fold.feed(first_sequence=0, count=1, frames=events.encode({"type": events.CREATED, "response": created}))
+        fold, is_logged = await self._so_far(tenant, record)
         if step is Step.END_AS_CANCELLED:
             batch = await cancellation(fold)
         else:
@@ -259,6 +258,23 @@ class Background:
                 rejected = await unstorable(fold)
                 await self._store.commit_turn(tenant, _ended(record, rejected, is_logged=is_logged))
             await self._free_session(tenant, record)
+
+    async def _so_far(self, tenant: str, record: Record) -> tuple[Fold, bool]:
+        """The response by its event log, or by its record if the log has expired or is damaged; and whether there is a
+        log to end. DataDamaged: neither can be read."""
+        state = LogState()
+        with suppress(DataDamaged):
+            state = await log_state.read_unparsed(self._store, tenant, record.id)
+            await log_state.parse(state, record.id)
+            if state.next_sequence:
+                return state.fold, True
+        fold = Fold()
+        with damage.reading(f"response '{record.id}'"):
+            created: Object = loads(response.join(record.body, record.output_items))
+            opening = events.encode({"type": events.CREATED, "response": created})
+            fold.feed(first_sequence=max(0, state.next_sequence - 1), count=1, frames=opening)
+            fold.response()
+        return fold, state.next_sequence > 0
 
     async def _free_session(self, tenant: str, record: Record) -> None:
         """Releases the lease of a session if this response still has it."""

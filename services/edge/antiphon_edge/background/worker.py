@@ -13,10 +13,10 @@ from contextlib import suppress
 
 from antiphon_core.clock import Clock
 from antiphon_core.drain_time import DrainTime
-from antiphon_core.errors import AntiphonError, Conflict, JobNotFound, ResponseNotFound
+from antiphon_core.errors import AntiphonError, Conflict, DataDamaged, JobNotFound, ResponseNotFound
 from antiphon_core.ids import Ids
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import Job, JobOutcome, JobPulse, JobState
+from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, Job, JobOutcome, JobPulse, JobState
 from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
 from antiphon_core.telemetry import correlation, metrics, remedies, spans, tracing
@@ -219,13 +219,15 @@ class Worker:
 
     async def _run(self, tenant: str, job: Job) -> JobOutcome:
         """Makes one attempt at a job, and settles the job with the outcome."""
-        lease, outcome, pause_s = JobLease(self._store, tenant, job), JobOutcome.RETRY, 0.0
+        lease, outcome, pause_s, reason = JobLease(self._store, tenant, job), JobOutcome.RETRY, 0.0, ""
         try:
             outcome, pause_s = await self._attempt(tenant, job, lease)
+        except DataDamaged:  # each further attempt would read the same
+            outcome, reason = JobOutcome.FAILED, PAYLOAD_DAMAGED
         finally:
             metrics.JOB_ATTEMPTS.of(outcome).add()
             with suppress(Conflict, JobNotFound):
-                await lease.settle(outcome, after_ms=round(pause_s * 1000))
+                await lease.settle(outcome, reason=reason, after_ms=round(pause_s * 1000))
         return outcome
 
     async def _attempt(self, tenant: str, job: Job, lease: JobLease) -> tuple[JobOutcome, float]:

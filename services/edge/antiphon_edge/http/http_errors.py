@@ -18,6 +18,7 @@ from antiphon_core.errors import (
     AlreadyExists,
     AntiphonError,
     Conflict,
+    DataDamaged,
     EngineFault,
     EngineMisconfigured,
     EngineOverloaded,
@@ -91,6 +92,7 @@ SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
     ServiceFault: True,  # another replica may answer
     Unimplemented: False,
     InternalError: True,
+    DataDamaged: False,  # an operator has to restore it
 }
 """The header `x-should-retry`: whether a retry of the same request may succeed. Without it SDKs retry 408, 409, 429 and
 5xx, so every error with one of these statuses is listed."""

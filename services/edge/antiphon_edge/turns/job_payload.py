@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from antiphon_core import offload
+from antiphon_core import damage, offload
 from antiphon_core.errors import TooLarge
 from antiphon_core.jsons import Object, dumps, loads, with_member
 from antiphon_core.limits import JOB_PAYLOAD_BYTES_MAX
@@ -55,23 +55,24 @@ async def accepted_of(tenant: str, job: Job, lease: JobLease) -> AcceptedTurn:
     lease. A background response has a record, which is unfinished.
 
     Raises:
-        KeyError: the payload is not that of a turn.
+        DataDamaged: the payload is not that of a turn.
     """
-    facts, turn = await offload.run(partial(_turn_of, job), size_bytes=len(job.payload))
-    session_id = facts["session_id"]
-    return AcceptedTurn(
-        tenant,
-        replace(turn, tenant=tenant),
-        parent_id=facts["parent_id"],
-        lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
-        logged=True,
-        precondition=Precondition(statuses=UNFINISHED) if job.queue == DISPATCH_QUEUE else NO_PRECONDITION,
-        job_lease=lease,
-        is_from_job=True,
-        model=facts["request"].get("model", ""),
-        made_for=_made_for(job, facts),
-        accepted_at_ms=facts.get("accepted_at_ms", 0),
-    )
+    with damage.reading(f"the payload of job '{job.id}'"):
+        facts, turn = await offload.run(partial(_turn_of, job), size_bytes=len(job.payload))
+        session_id = facts["session_id"]
+        return AcceptedTurn(
+            tenant,
+            replace(turn, tenant=tenant),
+            parent_id=facts["parent_id"],
+            lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
+            logged=True,
+            precondition=Precondition(statuses=UNFINISHED) if job.queue == DISPATCH_QUEUE else NO_PRECONDITION,
+            job_lease=lease,
+            is_from_job=True,
+            model=facts["request"].get("model", ""),
+            made_for=_made_for(job, facts),
+            accepted_at_ms=facts.get("accepted_at_ms", 0),
+        )
 
 
 def _made_for(job: Job, facts: Object) -> Correlation:

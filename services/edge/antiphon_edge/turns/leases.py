@@ -102,11 +102,13 @@ class JobLease:
         finally:
             await self._renewals.aclose()
 
-    async def settle(self, outcome: JobOutcome, *, after_ms: int = 0) -> None:
+    async def settle(self, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0) -> None:
         """Ends the attempt, after its renewals: a renewal of a job that waits again would claim it again. StaleFence:
         another holder has the job, or had it. JobNotFound."""
         await self._renewals.aclose()
-        await self.under_fence(lambda fence: self._jobs.settle_job(self._tenant, fence, outcome, after_ms=after_ms))
+        await self.under_fence(
+            lambda fence: self._jobs.settle_job(self._tenant, fence, outcome, reason=reason, after_ms=after_ms)
+        )
 
     async def _claim_again(self) -> bool:
         """Claims the job again. Returns whether this holder has it, and no other holder had it meanwhile."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 
-from antiphon_core import events, offload, replay, response
+from antiphon_core import damage, events, offload, replay, response
 from antiphon_core.errors import AntiphonError, LogNotFound, StoreUnavailable
 from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.event_logs import EventBatch
@@ -89,13 +89,15 @@ class LogFollower:
         """Yields a finished response as one batch, made from its record. Its events are numbered anew, so a number of
         the original stream does not tell where to resume."""
         size_bytes = work_bytes(record.body) + work_bytes(record.output_items)
-        frames = await offload.run(partial(replay.frames_of, record), size_bytes=size_bytes)
+        with damage.reading(f"response '{record.id}'"):
+            frames = await offload.run(partial(replay.frames_of, record), size_bytes=size_bytes)
         yield Batch(0, len(frames), b"".join(frames), final_of(record))
 
     async def end_of(self, record: Record, first_sequence: int) -> Batch:
         """The end of a finished response as one batch, made from its record, for a reader whose log has no end."""
         size_bytes = work_bytes(record.body) + work_bytes(record.output_items)
-        frames = await offload.run(partial(replay.end_of, record, first_sequence), size_bytes=size_bytes)
+        with damage.reading(f"response '{record.id}'"):
+            frames = await offload.run(partial(replay.end_of, record, first_sequence), size_bytes=size_bytes)
         return Batch(first_sequence, len(frames), b"".join(frames), final_of(record))
 
     async def _read(self, tenant: str, response_id: str, after: int | None) -> list[EventBatch]:
@@ -121,7 +123,8 @@ class LogFollower:
 async def _as_sent(batch: EventBatch) -> Batch:
     final = None
     if batch.terminal:
-        final = await offload.run(partial(_final_in, batch.frames), size_bytes=work_bytes(batch.frames))
+        with damage.reading("the last event of an event log"):
+            final = await offload.run(partial(_final_in, batch.frames), size_bytes=work_bytes(batch.frames))
     return Batch(batch.first_sequence, batch.count, batch.frames, final)
 
 

@@ -6,8 +6,9 @@ from array import array
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
-from antiphon_core import offload
+from antiphon_core import damage, offload
 from antiphon_core.errors import LogNotFound
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object
@@ -49,14 +50,37 @@ class LogState:
 
 async def read(logs: EventLogs, tenant: str, response_id: str) -> LogState:
     """Reads the state of a log; an empty one if there is no log. Its events are parsed off the event loop if they are
-    large."""
+    large.
+
+    Raises:
+        DataDamaged: they are not the events of a response.
+    """
+    state = await read_unparsed(logs, tenant, response_id)
+    await parse(state, response_id)
+    return state
+
+
+async def read_unparsed(logs: EventLogs, tenant: str, response_id: str) -> LogState:
+    """Does what `read` does, but does not parse the last events yet. DataDamaged."""
     state = LogState()
-    with suppress(LogNotFound):
+    with damage.reading(f"the event log of '{response_id}'"), suppress(LogNotFound):
         async with aclosing(logs.read_events(tenant, response_id)) as batches:
             async for batch in batches:
                 state.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
                 state.is_over = batch.terminal
                 for checkpoint in batch.checkpoints:
                     state.token_ids[checkpoint.offset :] = array(_ID_TYPE, checkpoint.token_ids)
-    await offload.run(state.fold.response, size_bytes=state.fold.size_bytes)
     return state
+
+
+async def parse(state: LogState, response_id: str) -> None:
+    """Parses the events of a state that `read_unparsed` has read. DataDamaged."""
+    with damage.reading(f"the event log of '{response_id}'"):
+        await offload.run(partial(_require_response, state.fold), size_bytes=state.fold.size_bytes)
+
+
+def _require_response(fold: Fold) -> None:
+    """TypeError: the events do not add up to a response."""
+    made = fold.response()
+    if made and not (type(made) is dict and all(type(each) is dict for each in made.get("output") or ())):
+        raise TypeError

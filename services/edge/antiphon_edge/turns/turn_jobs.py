@@ -11,11 +11,11 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from time import perf_counter
 
-from antiphon_core.errors import AlreadyExists, AntiphonError, IdempotencyMismatch, StaleFence
+from antiphon_core.errors import AlreadyExists, AntiphonError, DataDamaged, IdempotencyMismatch, StaleFence
 from antiphon_core.ids import Ids
 from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
+from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, Job, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import ResponseStore
 from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
@@ -62,7 +62,11 @@ class TurnJobs:
         claimed = await self._claim(repeated.tenant, repeated.response_id)
         if claimed is None:
             return None
-        accepted = await job_payload.accepted_of(repeated.tenant, *claimed)
+        try:
+            accepted = await job_payload.accepted_of(repeated.tenant, *claimed)
+        except DataDamaged:  # no edge can run it
+            await claimed[1].settle(JobOutcome.FAILED, reason=PAYLOAD_DAMAGED)
+            raise
         return await self._with_key(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint))
 
     async def is_open(self, tenant: str, response_id: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
+from antiphon_core.errors import AntiphonError, DataDamaged, InternalError, StoreUnavailable
 from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
@@ -25,3 +25,9 @@ def report(database: str, error: Exception, kind: str, reason: str | None, *, is
     if reason is None:
         return InternalError("The store failed. Its log says why.")
     return StoreUnavailable(f"The store cannot be used: {reason}.", full=is_full or None)
+
+
+def damaged(database: str, error: Exception, kind: str) -> DataDamaged:
+    """Logs that a database could not evaluate a stored row, and returns the error for the caller."""
+    log.error("%s: a stored row is damaged: %s (%s)", database, error, kind, extra=remedies.RESTORE_DATA)
+    return DataDamaged.of("a row")

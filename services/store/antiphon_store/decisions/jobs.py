@@ -98,6 +98,17 @@ def look_later(view: View, job_id: str, queue: str) -> Finish[None]:
     return nothing
 
 
+def end_unreadable(view: View, job_id: str, *, queue: str, due_at: int, retention_ms: int) -> Finish[Job]:
+    """Replaces a job whose row cannot be read by one that failed when its ticket was due, and returns it without a
+    lease. Does not need the row, so its entry in HOLDER stays: a hint that names no lease."""
+    fields = {**_NEW, "queue": queue, "max_attempts": 1, "retention": retention_ms, "available": Now(), "stamp": Now()}
+    failed = _ended(fields, JobState.FAILED, PAYLOAD_DAMAGED, due_at)
+    view.put(Kind.JOB, job_id, failed)
+    view.unfile(Index.QUEUE, queue, job_id)
+    view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", due_at + retention_ms)
+    return answer(_granted(job_id, Row(failed)))
+
+
 def _lease(
     view: View, job_id: str, former: Fields, fields: Fields, *, holder: str, lease_ttl_ms: int
 ) -> Finish[Job | None]:
@@ -214,6 +225,7 @@ def held_key(queue: str, holder: str) -> str:
     return f"{queue} {holder}"
 
 
+_NEW = {"attempts": 0, "holder": NOBODY, "lease_until": 0, "cancel": 0, "settled": None, "ended": None}
 _ENDS = {
     JobOutcome.SUCCEEDED: JobState.SUCCEEDED,
     JobOutcome.FAILED: JobState.FAILED,
@@ -232,13 +244,8 @@ def _add(view: View, draft: JobDraft, retention_ms: int) -> None:
         "max_attempts": draft.max_attempts,
         "retention": retention_ms,
         "available": Now(draft.run_after_ms),
-        "attempts": 0,
-        "holder": NOBODY,
-        "lease_until": 0,
         "stamp": Now(),
-        "cancel": 0,
-        "settled": None,
-        "ended": None,
+        **_NEW,
     }
     view.put(Kind.JOB, draft.id, fields, body=draft.payload)
     view.file(Index.QUEUE, draft.queue, draft.id, Now(min(draft.run_after_ms, LOOK_MS)))

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from antiphon_core.errors import InternalError, LogClosed, LogNotFound, PositionMismatch
+from antiphon_core import damage
+from antiphon_core.errors import LogClosed, LogNotFound, PositionMismatch
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import leases
@@ -125,9 +126,9 @@ def _written(append: EventAppend) -> dict[str, Any]:
 def _to_batch(row_id: str, row: Row) -> EventBatch:
     log_id, _, number = row_id.rpartition("/")
     fields = row.fields
-    if fields["crc"] != checksum(log_id, int(number), row.items):
-        raise InternalError(f"The stored events of '{log_id}' are damaged.", id=log_id)
     checkpoint = fields["checkpoint"]
+    if fields["crc"] != checksum(log_id, int(number), row.items) or isinstance(checkpoint, str):
+        raise damage.found(f"the event log of '{log_id}'", "their checksum differs")
     checkpoints = () if checkpoint is None else (Checkpoint(checkpoint[0], tuple(checkpoint[1])),)
     return EventBatch(int(number), fields["count"], row.items, bool(fields["terminal"]), checkpoints)
 

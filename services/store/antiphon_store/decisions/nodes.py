@@ -19,22 +19,21 @@ The arrays are tight: the service has removed white space inside their brackets 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import fields as fields_of
 from dataclasses import make_dataclass
 from typing import Any
 from zlib import crc32
 
+from antiphon_core import damage
 from antiphon_core.abandoned_calls import as_history
-from antiphon_core.errors import InternalError
+from antiphon_core.errors import DataDamaged
 from antiphon_core.ids import item_tag, tree_tag
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Record, Stamp, Status
-from antiphon_core.telemetry import remedies
 from antiphon_store.rows.model import ChainRows, Index, Now, Row
-
-log = logging.getLogger(__name__)
+from antiphon_store.rows.stored_rows import require_sound_nodes
 
 _Draft = make_dataclass("_Draft", [each.name for each in fields_of(Record)], slots=True)
 """A mutable twin of Record: making a frozen dataclass takes five times as long, a quarter of the time of a chain."""
@@ -70,13 +69,15 @@ def written(record: Record, ttl_ms: int | None = None) -> tuple[dict[str, Any], 
 
 
 def to_record(response_id: str, row: Row) -> Record:
-    """The record of a node with all payloads. InternalError: its bytes are not those that were written."""
+    """The record of a node with all payloads. DataDamaged: its bytes are not those that were written."""
     return _record(response_id, *row)
 
 
 def to_records(chain: ChainRows) -> list[Record]:
-    """The records of a chain with all payloads. InternalError: bytes are not those that were written."""
-    return list(map(_record, *chain))
+    """The records of a chain with all payloads. DataDamaged: they are not those that were written."""
+    require_sound_nodes(chain.ids, chain.fields)
+    with _reading(chain):
+        return list(map(_record, *chain))
 
 
 def _record(response_id: str, fields: Mapping[str, Any], items: bytes, body: bytes) -> Record:
@@ -117,17 +118,18 @@ def item_ids(row: Row) -> list[str]:
     """The distinct ids of a node's items; none if the items are damaged."""
     try:
         return list(dict.fromkeys(item["id"] for item in loads(join([row.items]))))
-    except (ValueError, LookupError, TypeError):
+    except damage.UNREADABLE:
         return []
 
 
 def joined_items(chain: ChainRows) -> bytes:
     """All items of a chain as one JSON array, with the calls of each response as later turns read them
-    (antiphon_core.abandoned_calls). InternalError: bytes are not those that were written."""
-    for response_id, fields, items in zip(chain.ids, chain.fields, chain.items, strict=True):
-        if fields["items_crc"] != checksum(response_id, fields["input_bytes"], items):
-            raise _damaged(response_id)
-    return join(list(map(_history_of, chain.fields, chain.items)))
+    (antiphon_core.abandoned_calls). DataDamaged: they are not those that were written."""
+    with _reading(chain):
+        for response_id, fields, items in zip(chain.ids, chain.fields, chain.items, strict=True):
+            if fields["items_crc"] != checksum(response_id, fields["input_bytes"], items):
+                raise _damaged(response_id)
+        return join(list(map(_history_of, chain.fields, chain.items)))
 
 
 def _history_of(fields: Mapping[str, Any], items: bytes) -> bytes:
@@ -173,6 +175,9 @@ def body_checksum(items_checksum: int, body: bytes) -> int:
     return crc32(body, items_checksum)
 
 
-def _damaged(response_id: str) -> InternalError:
-    log.error("the stored bytes of %s are damaged: their checksum differs", response_id, extra=remedies.RESTORE_DATA)
-    return InternalError(f"The stored bytes of '{response_id}' are damaged.", id=response_id)
+def _reading(chain: ChainRows) -> AbstractContextManager[None]:
+    return damage.reading(f"the history of '{chain.ids[-1] if chain.ids else None}'")
+
+
+def _damaged(response_id: str) -> DataDamaged:
+    return damage.found(f"response '{response_id}'", "their checksum differs")

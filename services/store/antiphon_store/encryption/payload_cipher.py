@@ -21,7 +21,8 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_core import damage
+from antiphon_core.errors import DataDamaged, InternalError, StoreUnavailable
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.sealing_keys import KeySource
 from antiphon_core.telemetry import remedies
@@ -54,8 +55,9 @@ class PayloadCipher:
         return b"".join((MAGIC, bytes([len(key_id)]), key_id, nonce, sealed))
 
     def open(self, stored: bytes, bound_to: bytes) -> bytes:
-        """Decrypts a payload. StoreUnavailable: its key is not in the file. InternalError: the payload is damaged, or
-        belongs to another row, or the file has another key under that id. Unavailable: see `seal`."""
+        """Decrypts a payload. StoreUnavailable: its key is not in the file. DataDamaged: the payload is
+        damaged, or belongs to another row. InternalError: perhaps the file has another key under that id.
+        Unavailable: see `seal`."""
         if not stored.startswith(MAGIC):
             return stored
         start = len(MAGIC) + 1
@@ -116,8 +118,6 @@ def _not_opened(bound_to: bytes, key_id: str) -> InternalError:
     return InternalError(text, missing_key=True)
 
 
-def _damaged(bound_to: bytes) -> InternalError:
+def _damaged(bound_to: bytes) -> DataDamaged:
     """Logs which payload cannot be decrypted, and returns the error for the caller."""
-    log.error("a row cannot be decrypted: %s", describe(bound_to), extra=remedies.RESTORE_DATA)
-    text = "Stored data cannot be decrypted: it is damaged, or belongs to another row."
-    return InternalError(text, damaged=True)
+    return damage.found(describe(bound_to), "they cannot be decrypted, or belong to another row")

@@ -11,6 +11,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+from antiphon_core import damage
 from antiphon_store.rows.model import (
     NO_ROW,
     Chain,
@@ -142,15 +143,19 @@ class LocalReads(ABC):
         if node.fields["depth"] + 1 > read.max_depth:
             raise TooLong("depth")
         with_bodies = read.payload is Payload.ALL
-        parts, used = [], 0 if with_bodies else 1
-        for part in self.ancestors(start, read.payload):
-            if with_bodies:
-                used += sum(map(_SIZE, part.fields))
-            else:
-                used += sum(map(len, part.items)) + len(part.items) - part.items.count(b"")
-            if used > read.max_bytes:
-                raise TooLong("bytes")
-            parts.append(part)
+        parts, used, count = [], 0 if with_bodies else 1, 0
+        with damage.reading(f"the history of '{start}'"):
+            for part in self.ancestors(start, read.payload):
+                count += len(part.ids)
+                if count > node.fields["depth"] + 1:  # one names a descendant as its parent, without an end
+                    raise LookupError
+                if with_bodies:
+                    used += sum(map(_SIZE, part.fields))
+                else:
+                    used += sum(map(len, part.items)) + len(part.items) - part.items.count(b"")
+                if used > read.max_bytes:
+                    raise TooLong("bytes")
+                parts.append(part)
         return ChainRows(*([*chain.from_iterable(columns)][::-1] for columns in zip(*parts, strict=True)))
 
     def range(self, read: Range) -> list[NamedRow]:

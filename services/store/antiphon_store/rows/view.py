@@ -10,15 +10,13 @@ decision starts again.
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, TypeVar
 
-from antiphon_core.errors import InternalError
-from antiphon_core.telemetry import remedies
+from antiphon_core import damage
 from antiphon_store.rows.model import (
     ChainRows,
     Change,
@@ -42,8 +40,6 @@ from antiphon_store.rows.model import (
     Unfile,
     Value,
 )
-
-log = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
 
@@ -213,11 +209,9 @@ Decision = Callable[[View], Finish[_Answer]]
 
 
 def require_whole(chain: ChainRows) -> None:
-    """InternalError: a response of a chain is missing, so the answer would be a part of the history."""
-    if chain.ids and len(chain.ids) != chain.fields[-1]["depth"] + 1:
-        last_id = chain.ids[-1]
-        log.error("the chain that ends with %s is not whole", last_id, extra=remedies.RESTORE_DATA)
-        raise InternalError(f"The history of '{last_id}' is damaged: a response is missing.", id=last_id)
+    """DataDamaged: a response of a chain is missing, so the answer would be a part of the history."""
+    if chain.ids and chain.fields[-1].get("depth") != len(chain.ids) - 1:
+        raise damage.found(f"the history of '{chain.ids[-1]}'", "a response is missing")
 
 
 def answer(value: _Answer) -> Finish[_Answer]:

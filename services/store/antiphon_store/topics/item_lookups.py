@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 
-from antiphon_core import offload
+from antiphon_core import damage, offload
 from antiphon_core.abandoned_calls import as_history
 from antiphon_core.ids import item_tag
 from antiphon_core.jsons import dumps, loads
@@ -82,6 +82,8 @@ class ItemLookups(RecordOperations):
         if row is None or not row.fields.get("added") or nodes.is_expired(row.fields, now_ms):
             return frozenset() if nodes.is_readable(row, now_ms) else None
         conversation_id = row.fields["session"]
+        if conversation_id is None:
+            raise damage.found(f"the addition '{response_id}'", "it names no conversation")
         context = partial(lineage.context_ids, session_id=conversation_id)
         standing, removed = await self._trees.of_session(tenant, conversation_id, context, only_reads=True)
         return removed if response_id in standing else None
@@ -90,6 +92,7 @@ class ItemLookups(RecordOperations):
 def _read_items(response_id: str, row: Row, item_ids: Collection[str]) -> Sequence[ResolvedItem]:
     """The first item of each id in a response: in its input, else in its output, as later turns read it."""
     record = nodes.to_record(response_id, row)
-    parts = (as_history(record.output_items, record.status), record.input_items)
-    by_id = {item["id"]: item for part in parts for item in reversed(loads(part))}
+    with damage.reading(f"response '{response_id}'"):
+        parts = (as_history(record.output_items, record.status), record.input_items)
+        by_id = {item["id"]: item for part in parts for item in reversed(loads(part))}
     return [ResolvedItem(each, response_id, dumps(by_id[each])) for each in item_ids if each in by_id]

@@ -13,7 +13,14 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from antiphon_core.errors import AntiphonError, InternalError, JobNotFound, RequestRateExceeded, StoreUnavailable
+from antiphon_core.errors import (
+    AntiphonError,
+    DataDamaged,
+    InternalError,
+    JobNotFound,
+    RequestRateExceeded,
+    StoreUnavailable,
+)
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
@@ -187,18 +194,24 @@ class JobOperations(TenantLine):
         return found
 
     async def _claim(self, tenant: str, queue: str, ticket: Entry, claim: _Claim) -> Job | None:
-        """Claims the job of a ticket. A job whose payload is damaged ends as failed, and one that is sealed with a
-        missing key is tried again later: neither keeps the others from being claimed."""
+        """Claims the job of a ticket. A job whose payload or row is damaged ends as failed, and one that is sealed with
+        a missing key is tried again later: neither keeps the others from being claimed."""
         claim = partial(claim, queue=queue, taken_until=ticket.taken_until)
         try:
             return await self._trees.change(claim, tenant, ticket.id)
         except (InternalError, StoreUnavailable) as error:
             if "missing_key" in error.facts:
                 return await self._bare.change(jobs.look_later, tenant, ticket.id, queue)
-            if "damaged" not in error.facts:
+            if not isinstance(error, DataDamaged):
                 raise
-        log.error("job %s ends as failed: its payload is damaged", ticket.id, extra=remedies.RESTORE_DATA)
-        return await self._bare.change(partial(claim, is_damaged=True), tenant, ticket.id)
+        log.error("job %s ends as failed: it is damaged", ticket.id, extra=remedies.RESTORE_DATA)
+        try:
+            return await self._bare.change(partial(claim, is_damaged=True), tenant, ticket.id)
+        except DataDamaged:  # not only its payload
+            kept_ms = self._settings.job_ttl_s * 1000
+            end = partial(jobs.end_unreadable, queue=queue, due_at=ticket.at, retention_ms=kept_ms)
+            failed = await self._bare.change(end, tenant, ticket.id)
+            return failed if claim.keywords.get("tells_end") else None
 
     async def _held(self, tenant: str, queue: str, holder: str) -> Sequence[Entry]:
         """Tickets of the jobs that the holder claimed last."""

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from antiphon_core import limits, offload
-from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_core import damage, limits, offload
+from antiphon_core.errors import DataDamaged, InternalError, StoreUnavailable
 from antiphon_core.ports.retention import Retention, Sweeping
 from antiphon_core.telemetry import remedies
 from antiphon_store.calls import implements
@@ -76,6 +76,9 @@ class SweepOperations(Topic):
         """Removes a candidate as `_reclaim` does. One that cannot be read is moved, and does not keep the others from
         being removed."""
         kind, _, row_id = entry.id.partition("/")
+        if kind not in set(Kind):
+            damage.found(f"an entry in the index of ends of tenant '{tenant}'", "it names no row")
+            return None
         try:
             return await self._reclaim(tenant, Kind(kind), row_id, entry.taken_until)
         except InternalError as error:
@@ -124,7 +127,7 @@ class SweepOperations(Topic):
         try:
             now_ms, row = await self._trees.look_up(tenant, response_id)
         except (InternalError, StoreUnavailable) as error:
-            if not {"damaged", "missing_key"} & error.facts.keys():
+            if not isinstance(error, DataDamaged) and "missing_key" not in error.facts:
                 raise
             now_ms, row = await self._unopened.look_up(tenant, response_id)
         if row is None or nodes.is_readable(row, now_ms):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import EngineFault, StaleFence, StoreUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
-from antiphon_core.jsons import dumps
+from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, JobDraft, JobState
 from antiphon_core.ports.quotas import Draw, QuotaAnswer, QuotaRequest
 from antiphon_core.ports.store import Status
@@ -23,9 +23,10 @@ from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.decisions.logs import batch_id, checksum
 from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import Kind, Ref
+from antiphon_store.rows.model import Kind, Ref, Row
 from antiphon_store.topics.trees import tree_of
 from tests.support.background import (
     LEASE_MS,
@@ -42,6 +43,8 @@ from tests.support.background import (
 )
 from tests.support.recorded_spans import recorded
 from tests.support.waiting import WAIT_MAX_S
+
+Damage = Callable[[dict[Ref, Row], str], None]
 
 
 @pytest.fixture
@@ -476,3 +479,49 @@ async def test_response_with_a_damaged_sealed_job_fails_and_others_complete(monk
             ended = await made.ended(damaged.id)
         assert ended.status is Status.FAILED
         assert PAYLOAD_DAMAGED in whole(ended)["error"]["message"]
+
+
+def with_payload(change: Callable[[dict[str, Any]], Any]) -> Damage:
+    def damage(rows: dict[Ref, Row], response_id: str) -> None:
+        ref = Ref(Kind.JOB, response_id)
+        rows[ref] = rows[ref]._replace(body=dumps(change(loads(rows[ref].body))))
+
+    return damage
+
+
+def with_frames(frames: bytes) -> Damage:
+    """The first events of the log are others, with a checksum that fits."""
+
+    def damage(rows: dict[Ref, Row], response_id: str) -> None:
+        ref = Ref(Kind.BATCH, batch_id(response_id, 0))
+        rows[ref] = Row({**rows[ref].fields, "crc": checksum(response_id, 0, frames)}, frames)
+
+    return damage
+
+
+DAMAGES: dict[str, Damage] = {
+    "no created_at": with_payload(lambda made: {name: made[name] for name in made if name != "created_at"}),
+    "no object": with_payload(list),
+    "a request that is a list": with_payload(lambda made: {**made, "request": []}),
+    "a trace that is a number": with_payload(lambda made: {**made, "trace": 5}),
+    "frames without JSON": with_frames(b"event: response.created\ndata: {\n\n" * 2),
+    "a delta without a response": with_frames(b'data: {"type":"response.output_text.delta","item_id":5}\n\n' * 2),
+    "a response that is a number": with_frames(b'data: {"type":"response.created","response":7}\n\n' * 2),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_response_with_damaged_stored_data_fails_once_and_others_complete(
+    system: Bench, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged, others = await system.create(), [await system.create() for _ in range(2)]
+    DAMAGES[damage](system.backend.trees[tree_of(TENANT, damaged.id)].rows, damaged.id)
+    async with system.worker(slots=1):
+        for record in others:
+            await require_whole(system, record.id)
+        ended = await system.ended(damaged.id)
+    assert (ended.status, whole(ended)["error"]["code"]) == (Status.FAILED, "server_error")
+    assert PAYLOAD_DAMAGED in whole(ended)["error"]["message"]
+    job = await system.store.describe_job(TENANT, damaged.id)
+    assert (job.state, job.attempts) == (JobState.FAILED, 1)
+    assert not [each for each in caplog.records if each.exc_info]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_core.errors import DataDamaged
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import NO_PRECONDITION, UNFINISHED, Fence, Lease
@@ -48,9 +49,10 @@ async def test_a_keyed_turn_writes_its_record_without_a_precondition_on_its_stat
     assert (await accepted_of(job)).precondition == NO_PRECONDITION
 
 
-async def test_a_payload_that_is_no_turn_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        await accepted_of(job_with(dumps({})))
+@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"5", dumps({})])
+async def test_a_payload_that_is_no_turn_is_damaged(payload: bytes) -> None:
+    with pytest.raises(DataDamaged):
+        await accepted_of(job_with(payload))
 
 
 async def test_a_job_remembers_the_request_that_it_was_made_for() -> None:

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 from antiphon_core import offload
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
-from antiphon_core.errors import AntiphonError, StoreUnavailable
+from antiphon_core.errors import AntiphonError, DataDamaged, StoreUnavailable
 from antiphon_store.backends.postgres import queries, schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
 from antiphon_store.backends.postgres.faults import has_changed_nothing
 from antiphon_store.backends.postgres.maintenance import PostgresMaintenance
-from antiphon_store.backends.postgres.plain_text import from_json, original, plain
+from antiphon_store.backends.postgres.plain_text import original, plain
 from antiphon_store.backends.postgres.programs import (
+    READER,
     Call,
     fetched,
     outcomes_of,
@@ -35,15 +36,18 @@ from antiphon_store.rows.model import (
     VOLATILE_TREES,
     Entry,
     Index,
+    Kind,
     Outcome,
     Partition,
     Payload,
     Program,
+    Ref,
     Row,
     Span,
     brings_rows,
     level_id,
     listed_place,
+    named_node,
 )
 from antiphon_store.rows.remote import RemoteBackend
 
@@ -54,7 +58,7 @@ _FIRST = (-(2**63), "")
 _LAST = (2**63 - 1, "\U0010ffff")
 
 _Answer = TypeVar("_Answer")
-_Together = Callable[[Sequence[Call]], Awaitable[Sequence[_Answer]]]
+_Together = Callable[[Sequence[Call]], Awaitable[Sequence[_Answer | DataDamaged]]]
 
 
 class PostgresRows(RemoteBackend):
@@ -102,7 +106,10 @@ class PostgresRows(RemoteBackend):
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
         if partition.tree in VOLATILE_TREES:  # alone: it would make the other programs of its statement volatile
-            return (await self._transact([Call(partition, program)]))[0]
+            (alone,) = await self._transact([Call(partition, program)])
+            if isinstance(alone, DataDamaged):
+                raise alone
+            return alone
         call = Call(partition, program)
         if program.changes:
             return await self._room.write(lambda: self._writing.run(call), in_reserve=not brings_rows(program))
@@ -127,7 +134,7 @@ class PostgresRows(RemoteBackend):
         }
         found = await self._run(QUERIES["page_backwards" if span.descending else "page_forwards"], parameters)
         return found[0][0], [
-            Entry(original(entry_id), at, None if fields is None else Row(from_json(fields), items, body))
+            Entry(original(entry_id), at, _node(named_node(original(entry_id)), fields, items, body))
             for _now_ms, entry_id, at, fields, items, body in found
             if entry_id is not None
         ]
@@ -140,7 +147,9 @@ class PostgresRows(RemoteBackend):
 
         def read() -> Sequence[Entry]:
             nodes = [line for _now_ms, *line in found if line[0] is not None]
-            return [Entry(original(node_id), at, Row(from_json(fields))) for node_id, at, fields in nodes]
+            names = [original(node_id) for node_id, _at, _fields in nodes]
+            rows = map(Row, READER.nodes(names, [fields for _id, _at, fields in nodes]))
+            return [Entry(name, at, row) for name, (_id, at, _fields), row in zip(names, nodes, rows, strict=True)]
 
         return found[0][0], await offload.run(read, size_bytes=sum(len(fields or "") for *_, fields in found))
 
@@ -176,8 +185,10 @@ class PostgresRows(RemoteBackend):
         found = await self._run(QUERIES["subtree"], parameters)
 
         def read() -> Sequence[Entry]:
-            nodes = [(node_id, fields) for _now_ms, node_id, fields in found if node_id is not None]
-            return [Entry(original(node_id), 0, Row(from_json(fields))) for node_id, fields in nodes]
+            nodes = [(original(node_id), fields) for _now_ms, node_id, fields in found if node_id is not None]
+            names = [name for name, _fields in nodes]
+            rows = map(Row, READER.nodes(names, [fields for _name, fields in nodes]))
+            return [Entry(name, 0, row) for name, row in zip(names, rows, strict=True)]
 
         return found[0][0], await offload.run(read, size_bytes=sum(len(fields or "") for *_, fields in found))
 
@@ -192,14 +203,14 @@ class PostgresRows(RemoteBackend):
 
     # ---- Programs together ----
 
-    async def _transact(self, calls: Sequence[Call]) -> list[Outcome]:
+    async def _transact(self, calls: Sequence[Call]) -> list[Outcome | DataDamaged]:
         in_order = sorted(range(len(calls)), key=lambda place: calls[place].partition)
         ordered = [calls[place] for place in in_order]  # one order for all statements, against deadlocks
         lines = await self._run(QUERIES["transact"], written(ordered))
         outcomes = dict(zip(in_order, outcomes_of(ordered, lines), strict=True))
         return [outcomes[place] for place in range(len(calls))]
 
-    async def _fetch(self, calls: Sequence[Call]) -> Sequence[Outcome | None]:
+    async def _fetch(self, calls: Sequence[Call]) -> Sequence[Outcome | DataDamaged | None]:
         documents = fetched(calls)
         return outcomes_of_fetch(calls, await self._run(queries.fetch(*documents), documents))
 
@@ -224,10 +235,14 @@ class PostgresRows(RemoteBackend):
         await schema.require_current(connection)
 
 
+def _node(node_id: str, fields: str | None, items: bytes | None, body: bytes | None) -> Row | None:
+    return None if fields is None else READER.row(Ref(Kind.NODE, node_id), fields, items, body)
+
+
 def _listed_entry(index: Index, line: Sequence[Any], payload: Payload | None) -> Entry:
     _now_ms, node_id, depth, created_ms, fields, items, body = line
     name = original(node_id)
-    row = None if payload is None else Row(from_json(fields), items, body)
+    row = None if payload is None else _node(name, fields, items, body)
     return Entry(level_id(created_ms, name), depth, row) if index is Index.LEVEL else Entry(name, created_ms, row)
 
 

@@ -6,7 +6,7 @@ import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from antiphon_core.errors import AntiphonError
-from antiphon_store.backends.faults import report
+from antiphon_store.backends.faults import damaged, report
 
 _DISK_FULL = "53100"
 
@@ -29,6 +29,9 @@ _UNAVAILABLE = {
     "XX001": "its database is damaged",
     "XX002": "its database is damaged",
 }
+_DAMAGED = ("22", "P0002")
+"""Classes of errors that the store's own programs never cause: a stored row has no number where one is expected, or is
+missing where its place is taken from."""
 _LOST = ("08", "57P")  # the connection was lost: the transaction may have been committed
 
 
@@ -42,6 +45,8 @@ def has_changed_nothing(error: AntiphonError) -> bool:
 def translate(error: psycopg.Error) -> AntiphonError:
     """Logs a database error, and returns the error for the caller."""
     state = error.sqlstate
+    if state is not None and state.startswith(_DAMAGED):
+        return damaged("postgresql", error, state)
     return report("postgresql", error, state or type(error).__name__, _reason(error), is_full=state == _DISK_FULL)
 
 

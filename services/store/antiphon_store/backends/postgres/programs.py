@@ -7,10 +7,11 @@ of it: [first byte, length], counted from 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+from antiphon_core.errors import DataDamaged
 from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
 from antiphon_store.rows.model import (
     TENANT_WIDE,
@@ -44,12 +45,14 @@ from antiphon_store.rows.model import (
     Unfile,
     Value,
 )
+from antiphon_store.rows.stored_rows import RowReader
 from antiphon_store.rows.view import holds
 
 Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes | None]
 """A line of an answer: the number of a program, and the columns of the SQL type `answer`."""
 _Found = dict[tuple[int, int], list[Line]]
 _DEPTH = itemgetter(2)
+READER = RowReader[str](from_json, lambda texts: from_json(f"[{','.join(texts)}]"))
 _READS = 1_000_000  # numbers of chains and ranges begin here, so that they differ from those of rows
 
 _Part = TypeVar("_Part")
@@ -123,18 +126,18 @@ def fetched(calls: Sequence[Call]) -> dict[str, str]:
     return {name: to_json(each) for name, each in documents.items() if each}
 
 
-def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
+def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | DataDamaged | None]:
     """Decodes the lines of `fetch`. None: the program has to be sent to `transact`, which alone can tell whether it is
     refused."""
     found = _grouped(lines)
     ((_, _, now_ms, *_),) = found[-1, -1]
     assert now_ms is not None  # noqa: S101 - that line has the time
-    return [_outcome_of_fetch(place, call.program, found, now_ms) for place, call in enumerate(calls)]
+    return [_alone(_outcome_of_fetch, place, call.program, found, now_ms) for place, call in enumerate(calls)]
 
 
 def _outcome_of_fetch(place: int, program: Program, found: _Found, now_ms: int) -> Applied | None:
     rows = {
-        ref: _row(found[place, number][0]) if (place, number) in found else None
+        ref: _row(ref.kind, found[place, number][0]) if (place, number) in found else None
         for number, ref in enumerate(_named_rows(program))
     }
     if not all(isinstance(each, Guard) and holds(each, rows[each.ref], now_ms) for each in program.guards):
@@ -161,10 +164,18 @@ def tree_of(tree: str, index: Index) -> str:
     return "" if index in TENANT_WIDE else tree
 
 
-def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome]:
+def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome | DataDamaged]:
     """Decodes the lines of `transact`."""
     found = _grouped(lines)
-    return [_outcome(place, call.program, found) for place, call in enumerate(calls)]
+    return [_alone(_outcome, place, call.program, found) for place, call in enumerate(calls)]
+
+
+def _alone(decode: Callable[..., _Part], *of: Any) -> _Part | DataDamaged:
+    """The outcome of one program, or its error: damaged rows must not fail the other programs of a statement."""
+    try:
+        return decode(*of)
+    except DataDamaged as error:
+        return error
 
 
 def _outcome(place: int, program: Program, found: _Found) -> Outcome:
@@ -175,7 +186,7 @@ def _outcome(place: int, program: Program, found: _Found) -> Outcome:
     if result != "refused":
         return Refused(now_ms, {}, too_long=result or "")
     failing = [(guard, found[place, at][0]) for at, guard in enumerate(program.guards) if (place, at) in found]
-    rows = {guard.ref: _row(line) for guard, line in failing if isinstance(guard, Guard)}
+    rows = {guard.ref: _row(guard.ref.kind, line) for guard, line in failing if isinstance(guard, Guard)}
     return Refused(now_ms, rows, crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
 
 
@@ -282,8 +293,10 @@ def _filed(tree: str, change: File) -> list[Value]:
 
 def _answer(read: Read, lines: list[Line]) -> Any:
     if isinstance(read, Get):
-        return _row(lines[0]) if lines else None
-    return _chain(lines) if isinstance(read, Chain) else [(original(line[3] or ""), _row(line)) for line in lines]
+        return _row(read.ref.kind, lines[0]) if lines else None
+    if isinstance(read, Chain):
+        return _chain(lines)
+    return [(original(line[3] or ""), _row(read.kind, line)) for line in lines]
 
 
 def _chain(lines: list[Line]) -> ChainRows:
@@ -291,9 +304,10 @@ def _chain(lines: list[Line]) -> ChainRows:
         return ChainRows()
     lines.sort(key=_DEPTH)
     *_, ids, fields, items, bodies = zip(*lines, strict=True)
-    return ChainRows([*map(original, ids)], from_json(f"[{','.join(fields)}]"), items, bodies)
+    names = [*map(original, ids)]
+    return ChainRows(names, READER.chain(names, fields), items, bodies)
 
 
-def _row(line: Line) -> Row | None:
-    fields = line[4]
-    return None if fields is None else Row(from_json(fields), line[5] or b"", line[6] or b"")
+def _row(kind: Kind, line: Line) -> Row | None:
+    row_id, fields, items, body = line[3:]
+    return None if fields is None else READER.row(Ref(kind, original(row_id or "")), fields, items, body)

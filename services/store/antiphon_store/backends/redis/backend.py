@@ -14,11 +14,10 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from itertools import repeat, starmap
 from typing import Any
 
-from antiphon_core import offload
+from antiphon_core import damage, offload
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
@@ -36,15 +35,18 @@ from antiphon_store.rows.model import (
     Entry,
     File,
     Index,
+    Kind,
     Outcome,
     Partition,
     Payload,
     Program,
     Range,
+    Ref,
     Row,
     Span,
     Unfile,
     brings_rows,
+    named_node,
 )
 from antiphon_store.rows.remote import RemoteBackend
 
@@ -115,7 +117,8 @@ class RedisRows(RemoteBackend):
             return now_ms, _entries_of(lines, repeat(None))
         texts, *payloads = map(programs.joined, nodes)
         if payload:
-            return now_ms, _entries_of(lines, starmap(programs.to_row, zip(texts, *payloads, strict=True)))
+            refs = [Ref(Kind.NODE, named_node(name)) for name in _names(lines)]
+            return now_ms, _entries_of(lines, starmap(programs.to_row, zip(refs, texts, *payloads, strict=True)))
         return now_ms, await _nodes_of(lines, texts)
 
     async def children(
@@ -139,8 +142,8 @@ class RedisRows(RemoteBackend):
             _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, [keys.root(partition)], [max_nodes, *starts])
 
         def read() -> Sequence[Entry]:
-            nodes = zip(ids, programs.to_nodes(fields), strict=True)
-            return [Entry(node_id.decode(), 0, row) for node_id, row in nodes]
+            names = [each.decode(errors="replace") for each in ids]
+            return [Entry(name, 0, row) for name, row in zip(names, programs.to_nodes(names, fields), strict=True)]
 
         return now_ms, await offload.run(read, size_bytes=sum(map(len, fields)))
 
@@ -149,7 +152,8 @@ class RedisRows(RemoteBackend):
         with self._atom():
             _ok, due, taken_until = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
         pairs = zip(due[::2], due[1::2], strict=True)
-        return [Entry(entry_id.decode(), int(at), taken_until=taken_until) for entry_id, at in pairs]
+        with damage.reading(f"an index of tenant '{tenant}'"):
+            return [Entry(entry_id.decode(), int(at), taken_until=taken_until) for entry_id, at in pairs]
 
     async def tenants(self) -> Sequence[str]:
         found: dict[str, None] = {}
@@ -158,7 +162,7 @@ class RedisRows(RemoteBackend):
             while position != 0:
                 command = "SSCAN", keys.TENANTS, position or 0, "COUNT", TENANTS_PER_CALL
                 position, names = await link.ask(*command)
-                found |= dict.fromkeys(name.decode() for name in names)
+                found |= dict.fromkeys(name.decode(errors="replace") for name in names)
         return list(found)
 
     # ---- Programs and calls ----
@@ -249,13 +253,23 @@ class RedisRows(RemoteBackend):
 
 def _entries_of(lines: Sequence[bytes], rows: Iterable[Row | None]) -> list[Entry]:
     """The entries of a script's ids and times, with their nodes."""
-    pairs = zip(lines[::2], lines[1::2], rows, strict=False)
-    return [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
+    with damage.reading("an index"):
+        pairs = zip(_names(lines), map(int, lines[1::2]), rows, strict=False)
+        return [Entry(name, at, row) for name, at, row in pairs]
+
+
+def _names(lines: Sequence[bytes]) -> list[str]:
+    """The ids of a script's ids and times."""
+    return [entry_id.decode(errors="replace") for entry_id in lines[::2]]
 
 
 async def _nodes_of(lines: Sequence[bytes], texts: Sequence[bytes | None]) -> list[Entry]:
     """The entries of a script's ids and times, with the nodes that they name, without payloads."""
-    read = partial(_entries_of, lines, programs.to_nodes(texts))
+    names = list(map(named_node, _names(lines)))
+
+    def read() -> list[Entry]:
+        return _entries_of(lines, programs.to_nodes(names, texts))
+
     return await offload.run(read, size_bytes=sum(len(text or b"") for text in texts))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from redis import exceptions
 
 from antiphon_core.errors import AntiphonError
-from antiphon_store.backends.faults import report
+from antiphon_store.backends.faults import damaged, report
 
 
 class TooFewCopies(exceptions.RedisError):
@@ -29,6 +29,9 @@ _REASONS = {
     "WRONGPASS": "Redis rejects the credentials",
     "NOPERM": "Redis rejects the credentials",
 }
+_DAMAGED = ("@user_script", "WRONGTYPE")
+"""Parts of errors that the store's own programs never cause: a script found no number or no row where it has to be, or
+a key of another type."""
 _FULL = ("OOM", "MISCONF")  # Redis rejects new rows; stored rows can be read
 # Errors of the client library, which have no code. Subclasses come before their parents.
 _CLASSES: tuple[tuple[type[Exception], str], ...] = (
@@ -45,6 +48,8 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 
 def translate(error: Exception) -> AntiphonError:
     """Logs a database error, and returns the error for the caller."""
+    if isinstance(error, exceptions.ResponseError) and any(each in str(error) for each in _DAMAGED):
+        return damaged("redis", error, type(error).__name__)
     code = (
         getattr(error, "status_code", None) or str(error).partition(" ")[0]
     )  # the client library does not know all codes

@@ -43,6 +43,7 @@ from antiphon_store.rows.model import (
     Unfile,
     Value,
 )
+from antiphon_store.rows.stored_rows import RowReader
 
 _FIRST_PAYLOAD = 3  # ARGV: now, the program, payloads
 _NO_PAYLOAD, _KEEP_PAYLOAD = 0, -1
@@ -75,7 +76,7 @@ def outcome(program: Program, answer: Sequence[Any]) -> Outcome:
         for number, *row in failing:
             guard = program.guards[number - 1]
             assert isinstance(guard, Guard)  # noqa: S101 - a `Fewer` names no row
-            rows[guard.ref] = to_row(*row)
+            rows[guard.ref] = to_row(guard.ref, *row)
         return Refused(now_ms, rows, crowded=bool(is_crowded))
     return Refused(now_ms, {}, too_long=verdict.decode())
 
@@ -93,17 +94,15 @@ def entry_time(at: int | Now) -> str:
 # ---- From the answers ----
 
 
-def to_row(fields: bytes | None, items: bytes | None = None, body: bytes | None = None) -> Row | None:
+def to_row(ref: Ref, fields: bytes | None, items: bytes | None = None, body: bytes | None = None) -> Row | None:
     """The row of a script's answer; None if it is absent."""
-    if fields is None:
-        return None
-    return Row(_parsed(b"{" + fields + b"}"), items or b"", body or b"")
+    return None if fields is None else READER.row(ref, fields, items, body)
 
 
-def to_nodes(texts: Sequence[bytes | None]) -> Iterator[Row | None]:
+def to_nodes(ids: Sequence[str], texts: Sequence[bytes | None]) -> Iterator[Row | None]:
     """The nodes of a script's answer without payloads, parsed together; None for one that is absent."""
-    there = [text for text in texts if text is not None]
-    fields = iter(_parsed(b"[{" + b"},{".join(there) + b"}]") if there else ())
+    there = [(node_id, text) for node_id, text in zip(ids, texts, strict=True) if text is not None]
+    fields = iter(READER.nodes(*zip(*there, strict=True)) if there else ())
     return (None if text is None else Row(next(fields)) for text in texts)
 
 
@@ -117,22 +116,29 @@ def to_chain(answer: Sequence[Any]) -> ChainRows:
     first_id, texts, *payloads = answer
     if not texts:
         return ChainRows()
-    fields = _parsed(b"[{" + b"},{".join(texts) + b"}]")[::-1]
-    ids = [each["parent"] for each in fields[1:]]
+    name = first_id.decode(errors="replace")
+    fields = READER.chain([name] * len(texts), texts)[::-1]
+    ids = [str(each.get("parent")) for each in fields[1:]]
     nothing = [b""] * len(texts)
     items, bodies = ([each or b"" for each in joined(parts)][::-1] or nothing for parts in payloads)
-    return ChainRows([*ids, first_id.decode()], fields, items, bodies)
+    return ChainRows([*ids, name], fields, items, bodies)
 
 
-def _answer(read: Read, answer: Any) -> Any:
+def _answer(read: Get | Range, answer: Any) -> Any:
     if isinstance(read, Get):
-        return None if answer is None else to_row(*answer)
-    return [(row_id.decode(), to_row(*row)) for row_id, *row in answer]
+        return None if answer is None else to_row(read.ref, *answer)
+    kind, names = read.kind, [row_id.decode(errors="replace") for row_id, *_ in answer]
+    return [(name, to_row(Ref(kind, name), *row)) for name, (_id, *row) in zip(names, answer, strict=True)]
 
 
 def _parsed(lines: bytes) -> Any:
     """Parses lines as JSON without the first comma of each object. No value contains a line break."""
     return loads(lines.replace(b"{\n,", b"{"))
+
+
+READER = RowReader[bytes](
+    lambda text: _parsed(b"{" + text + b"}"), lambda texts: _parsed(b"[{" + b"},{".join(texts) + b"}]")
+)
 
 
 # ---- To the arguments ----

@@ -9,6 +9,7 @@ from functools import cache
 from itertools import islice, repeat
 from typing import Any
 
+from antiphon_core import damage
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends.sql_maintenance import BEHIND_ALL
 from antiphon_store.rows.local_reads import CHAIN_PART_NODES, NamedRow
@@ -30,6 +31,7 @@ from antiphon_store.rows.model import (
     level_id,
     listed_place,
 )
+from antiphon_store.rows.stored_rows import RowReader
 
 _FIND_TREE = "SELECT number FROM tree WHERE tenant = ? AND tag = ?"
 _NEW_TREE = "INSERT OR IGNORE INTO tree (tenant, tag) VALUES (?, ?)"
@@ -116,6 +118,7 @@ _MOVE = f"UPDATE entry SET at = ? WHERE {_KEY} AND at = ? AND id = ?"  # noqa: S
 _NEXT_TENANT = "SELECT scope FROM entry WHERE scope > ? ORDER BY scope LIMIT 1"  # numbers sort before names
 _HAS_ENDS = "SELECT 1 FROM entry WHERE scope = ? AND name = 'ends' LIMIT 1"
 _ENTRIES_PER_STATEMENT = 100
+_READER = RowReader[bytes](loads, lambda texts: loads(b"[%b]" % b",".join(texts)))
 
 
 class TreeRows(LocalRows):
@@ -162,12 +165,12 @@ class TreeRows(LocalRows):
         self._number, place, fields, *payloads = found
         if ref.kind is Kind.NODE:
             self._places[ref.id] = place
-        return Row(loads(fields), *payloads)
+        return _READER.row(ref, fields, *payloads)
 
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
         bounds = (self._tree(), kind, prefix, prefix + BEHIND_ALL, start)
         for row_id, fields, items, body in self._connection.execute(_RANGE, bounds):
-            yield row_id, Row(loads(fields), items, body)
+            yield row_id, _READER.row(Ref(kind, row_id), fields, items, body)
 
     def ancestors(self, node_id: str, payload: Payload) -> Iterator[ChainRows]:
         """Reads one range of the table for each branch."""
@@ -177,18 +180,21 @@ class TreeRows(LocalRows):
             found = self._connection.execute(_CHAIN[payload], (place & ~_DEPTH_MAX, place))
             while nodes := found.fetchmany(CHAIN_PART_NODES):
                 ids, texts, items, bodies = zip(*nodes, strict=True)
-                fields = loads(b"[%b]" % b",".join(texts))
+                fields = _READER.chain(ids, texts)
                 yield ChainRows(ids, fields, items, bodies)
-                step = fields[-1]["parent"]
+                step = fields[-1].get("parent")
 
     def nodes(self, node_ids: Sequence[str], payload: Payload) -> list[Row | None]:
         found = self._connection.execute(_NAMED[payload], (self._tree(), dumps(node_ids).decode())).fetchall()
-        rows = {line[0]: Row(fields, *line[2:]) for line, fields in zip(found, _parsed(found, 1), strict=True)}
+        if payload:
+            rows = {line[0]: _READER.row(Ref(Kind.NODE, line[0]), *line[1:]) for line in found}
+        else:
+            rows = {line[0]: Row(fields) for line, fields in zip(found, _fields(found, 1), strict=True)}
         return [rows.get(each) for each in node_ids]
 
     def children(self, parents: Sequence[str], max_nodes: int) -> list[Entry]:
         found = self._connection.execute(_CHILDREN, (self._tree(), dumps(parents).decode(), max_nodes)).fetchall()
-        return [Entry(line[0], line[1], Row(fields)) for line, fields in zip(found, _parsed(found, 2), strict=True)]
+        return [Entry(line[0], line[1], Row(fields)) for line, fields in zip(found, _fields(found, 2), strict=True)]
 
     def links_above(self, node_ids: Sequence[str], depth: int) -> dict[str, tuple[str | None, int]]:
         found = self._connection.execute(_LINKS, (self._tree(), dumps(node_ids).decode(), depth))
@@ -197,7 +203,7 @@ class TreeRows(LocalRows):
     def below(self, starts: Sequence[str]) -> Iterator[Entry]:
         found = self._connection.execute(_BELOW, (self._tree(), dumps(starts).decode()))
         while nodes := found.fetchmany(CHAIN_PART_NODES):
-            yield from map(Entry, [each[0] for each in nodes], repeat(0), map(Row, _parsed(nodes, 1)))
+            yield from map(Entry, [each[0] for each in nodes], repeat(0), map(Row, _fields(nodes, 1)))
 
     def write(self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None) -> None:
         former = self._rows.get(ref) or NO_ROW
@@ -265,9 +271,10 @@ class TreeRows(LocalRows):
         query = f"SELECT id, depth, created FROM node WHERE tree = ? {behind} ORDER BY {sort} LIMIT ?"  # noqa: S608
         values = (self._tree(), *(listed_place(index, after) if after is not None else ()), limit)
         lines = self._connection.execute(query, values).fetchall()
-        if index is Index.LEVEL:
-            return [Entry(level_id(created, node_id), depth) for node_id, depth, created in lines]
-        return [Entry(node_id, created) for node_id, _, created in lines]
+        with damage.reading("the list of nodes"):  # whose times SQLite takes from the fields
+            if index is Index.LEVEL:
+                return [Entry(level_id(created, node_id), depth) for node_id, depth, created in lines]
+            return [Entry(node_id, int(created)) for node_id, _, created in lines]
 
     def list_node(self, node_id: str, fields: Mapping[str, Value], former: Mapping[str, Value] | None) -> None:
         """The indexes of the table have every node."""
@@ -331,10 +338,9 @@ class TreeRows(LocalRows):
         return self._tree()
 
 
-def _parsed(lines: Sequence[tuple[Any, ...]], column: int) -> list[dict[str, Any]]:
-    """The fields in a column of lines, parsed together."""
-    found: list[dict[str, Any]] = loads(b"[%b]" % b",".join([line[column] for line in lines]))
-    return found
+def _fields(lines: Sequence[tuple[Any, ...]], column: int) -> Sequence[Mapping[str, Value]]:
+    """The fields of nodes, in a column of lines that begin with the nodes' ids."""
+    return _READER.nodes([line[0] for line in lines], [line[column] for line in lines])
 
 
 @cache

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import psycopg
 import pytest
 
 from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
-from antiphon_core.jsons import loads
+from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends.postgres import backend
 from antiphon_store.backends.postgres.backend import PostgresRows, isolated
-from antiphon_store.backends.postgres.plain_text import from_json
 from antiphon_store.backends.postgres.programs import Call, size_of, written
 from antiphon_store.rows.model import (
     Condition,
@@ -31,7 +30,13 @@ from antiphon_store.rows.model import (
     Ref,
     Row,
     Set,
+    Value,
 )
+from antiphon_store.rows.stored_rows import RowReader
+from antiphon_store.testing.subject import draft
+from tests.support.rows import node
+
+NODE = node(draft())
 
 
 class Server:
@@ -122,15 +127,16 @@ async def test_nodes_of_a_large_tree_are_parsed_outside_of_the_event_loop(
     threads: set[int] = set()
 
     async def answer(_query: str, _parameters: object) -> list[object]:
-        return [(5, f"n{number}", '{"a":"b"}') for number in range(count)]
+        return [(5, f"n{number}", dumps(NODE.fields).decode()) for number in range(count)]
 
-    def spied(written: str) -> object:
-        threads.add(threading.get_ident())
-        return from_json(written)
+    class Spied(RowReader[str]):
+        def nodes(self, ids: Sequence[str], texts: Sequence[str]) -> Sequence[Mapping[str, Value]]:
+            threads.add(threading.get_ident())
+            return super().nodes(ids, texts)
 
     monkeypatch.setattr(rows, "_run", answer)
-    monkeypatch.setattr(backend, "from_json", spied)
+    monkeypatch.setattr(backend, "READER", Spied(loads, lambda texts: loads(f"[{','.join(texts)}]")))
     now_ms, found = await rows.subtree(Partition("t", "tree"), ["n0"], max_nodes=count)
-    assert (now_ms, len(found), found[0].row) == (5, count, Row({"a": "b"}))
+    assert (now_ms, len(found), found[0].row) == (5, count, Row(NODE.fields))
     assert (threading.get_ident() in threads) is is_inline
     assert len(threads) == 1

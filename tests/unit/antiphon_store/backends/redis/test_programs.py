@@ -80,15 +80,15 @@ def test_entries_and_count_guards_are_written_with_their_redis_keys() -> None:
 def test_answers_come_back_in_the_order_of_the_reads() -> None:
     reads: list[Read] = [Get(SESSION), Chain("resp", Payload.ITEMS, 9, 9), Get(NODE)]
     chain = [b"b", [b'\n,"parent":"a"', b'\n,"parent":null'], [[b"2"], [None]], []]
-    answer = [b"ok", b"applied", 5, [chain], [[b'\n,"n":1\n,"t":"{,"', None, None], None]]
+    answer = [b"ok", b"applied", 5, [chain], [[b'\n,"v":1\n,"head":"{,"', None, None], None]]
     applied = programs.outcome(Program(reads=reads), answer)
     expected = ChainRows(["a", "b"], [{"parent": None}, {"parent": "a"}], [b"", b"2"], [b"", b""])
-    assert applied == Applied(5, [Row({"n": 1, "t": "{,"}), expected, None])
+    assert applied == Applied(5, [Row({"v": 1, "head": "{,"}), expected, None])
 
 
 def test_a_refused_program_is_answered_with_the_rows_of_its_guards() -> None:
-    program = Program([Fewer(Index.MADE, "conv", 3), Guard(SESSION, Condition.PRESENT), Guard(NODE, Condition.ABSENT)])
+    program = Program([Fewer(Index.MADE, "conv", 3), Guard(NODE, Condition.PRESENT), Guard(SESSION, Condition.ABSENT)])
     answer = [b"ok", b"refused", 5, [[2, None, None, None], [3, b'\n,"v":1', b"i", b"b"]], 1]
-    rows = {SESSION: None, NODE: Row({"v": 1}, b"i", b"b")}
+    rows = {NODE: None, SESSION: Row({"v": 1}, b"i", b"b")}
     assert programs.outcome(program, answer) == Refused(5, rows, crowded=True)
     assert programs.outcome(Program(), [b"ok", b"depth", 5]) == Refused(5, {}, too_long="depth")

@@ -31,8 +31,10 @@ from antiphon_store.rows.model import (
     Unfile,
 )
 from antiphon_store.rows.view import Finish, View
+from antiphon_store.testing.subject import draft
+from tests.support.rows import node
 
-NODE = {"parent": None, "session": None, "expires": None, "size": 0}
+NODE = node(draft()).fields
 ENDS = (Index.ENDS, "", "node/n")
 
 
@@ -68,8 +70,8 @@ def test_trees_are_numbered_in_the_order_of_their_first_write(rows: sqlite3.Conn
     ],
 )
 def test_a_tree_without_rows_and_entries_is_removed(rows: sqlite3.Connection, made: Change, taken: Change) -> None:
-    change(rows, "a", made, Set(Ref(Kind.JOB, "j"), {}))
-    change(rows, "a", Delete(Ref(Kind.JOB, "j")))
+    change(rows, "a", made, Set(Ref(Kind.PROMPT, "j"), {}))
+    change(rows, "a", Delete(Ref(Kind.PROMPT, "j")))
     assert trees(rows) == [(1, "a")]
     change(rows, "a", taken)
     assert trees(rows) == []

@@ -9,10 +9,14 @@ local depth, key = tonumber(ARGV[2]), root .. ':node'
 local known, answers = {}, {} -- known: node -> its ancestor, or an empty text
 
 local function ancestor_of(id)
-  local path = {}
+  local path, last = {}, math.huge
   while id and not known[id] do
     local text = redis.call('HGET', key, id)
     local at = text and tonumber(field(text, 'depth'))
+    if at and at >= last then -- a damaged row may name a descendant as its parent, without an end
+      error('a stored response has an ancestor at its own depth or below')
+    end
+    last = at
     if at and at > depth then
       path[#path + 1] = id
       id = plain(field(text, 'parent'))

@@ -8,11 +8,15 @@ local function climb(id, max_depth, max_bytes)
   if not text or (expires ~= UNKNOWN and tonumber(expires) <= now_ms) then
     return ids, texts
   end
-  if tonumber(field(text, 'depth')) + 1 > max_depth then
+  local depth = tonumber(field(text, 'depth'))
+  if depth + 1 > max_depth then
     return nil, 'depth'
   end
   while id do
     length = length + 1
+    if length > depth + 1 then -- a damaged row may name a descendant as its parent: the server would never answer again
+      error('a stored response has more ancestors than its depth')
+    end
     ids[length], texts[length] = id, text
     if max_bytes then
       used = used + tonumber(string.match(text, '\n,"size":(%d+)'))
