@@ -19,7 +19,10 @@ Plain = TypeVar("Plain", bound=Message)
 
 
 def encode(kind: MessageType, message: Any) -> bytes:
-    """Serializes `message`. ValueError, TypeError: a field has a value that its type cannot represent."""
+    """Serializes `message`, or returns it if it is serialized already: handlers serialize large answers in a thread.
+    ValueError, TypeError: a field has a value that its type cannot represent."""
+    if isinstance(message, bytes):
+        return message
     data: bytes = kind.to_strict(message).SerializeToString()
     return data
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from inspect import signature
@@ -20,10 +21,12 @@ from antiphon_core.errors import InvalidRequest, NotFound
 from antiphon_core.ports.checks import check_of
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import LineageStore
-from antiphon_core.ports.store import ItemPage, Order, ResponseStore
+from antiphon_core.ports.store import History, ItemPage, Order, ResponseStore, TurnStart
+from antiphon_core.rpc.codec import encode
 from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.server import Call
 from antiphon_core.rpc.services import Method, Row
-from antiphon_store.calls import OPERATION_OF, OPERATIONS, Operation, implements
+from antiphon_store.calls import OPERATION_OF, OPERATIONS, Operation, content_bytes_of, implements
 from antiphon_store.testing.subject import draft
 from tests.support.sent import sent
 from tests.support.volume import volume
@@ -215,3 +218,30 @@ def test_every_argument_of_the_ports_has_a_check(name: str) -> None:
     hints = get_type_hints(getattr(FullStore, name), include_extras=True)
     parameters = list(inspect.signature(getattr(FullStore, name)).parameters)[1:]
     assert {each for each in parameters if check_of(hints[each]) is None} <= UNCHECKED
+
+
+@pytest.mark.parametrize("size", [10, 2 * 2**20])
+async def test_an_answer_with_much_content_is_encoded_beside_the_event_loop(size: int) -> None:
+    """200 answers of 16 MB stood for eight seconds in one iteration of the loop."""
+    record, threads = draft(body=b"x" * size), list[int]()
+
+    class Spied(Operation):
+        def _encoded(self, result: Any) -> bytes:
+            threads.append(threading.get_ident())
+            return super()._encoded(result)
+
+    async def get(_tenant: str, response_id: str) -> Any:
+        return record
+
+    method = STORE.methods["GetResponseRecord"]
+    handle = Spied(method).handler(get)
+    answer: Any = await handle(method.request.message(id=record.id), Call("t", None))  # type: ignore[misc]
+    assert method.response.message.FromString(encode(method.response, answer)).record.body == record.body
+    assert (threading.get_ident() in threads) is (size < 2**20)
+
+
+def test_content_is_counted_in_whatever_a_result_is_made_of() -> None:
+    record = draft(body=b"x" * 100, input_items=b"[]", output_items=b"[]")
+    assert content_bytes_of([record, record]) == 208
+    assert content_bytes_of(TurnStart(History(b"[1,2]"), replay=record)) == 109
+    assert content_bytes_of(None) == content_bytes_of("text") == 0

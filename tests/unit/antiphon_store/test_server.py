@@ -11,6 +11,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import AntiphonError, InvalidRequest, SessionLocked
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.store import Record
+from antiphon_core.rpc.codec import encode
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call
 from antiphon_store.backends.registry import row_backend
@@ -34,8 +35,9 @@ async def service(clock: ManualClock) -> AsyncIterator[StoreService]:
 
 async def call(service: StoreService, rpc: str, call: Call = CALL, **fields: Any) -> Any:
     """The answer of a handler to a request with these fields."""
-    answer: Any = handlers(service)[rpc](STORE.methods[rpc].request.message(**fields), call)
-    return await answer
+    method = STORE.methods[rpc]
+    answer: Any = await handlers(service)[rpc](method.request.message(**fields), call)  # type: ignore[misc]
+    return method.response.strict.FromString(encode(method.response, answer))
 
 
 def stored(record: Record) -> dict[str, Any]:
