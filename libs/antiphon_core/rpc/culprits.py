@@ -10,6 +10,7 @@ The parser accepts a field of the wrong wire type as an unknown field, so the de
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -18,6 +19,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from antiphon_core.rpc.message_types import MessageType
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+PACKED_BYTES_MAX = 8 * 2**20  # of numbers in one field: the token ids of the longest turns have 5 MB
 _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 
 
@@ -36,6 +38,34 @@ def mistyped(kind: MessageType, strict: Any) -> str | None:
                 if path is not None:
                     return f"{name}.{path}"
     return None
+
+
+def has_more_fields(descriptor: Descriptor, data: bytes, most: int) -> bool:
+    """Whether a message and the messages in it have more than `most` fields, unknown ones and elements included. The
+    bytes may be malformed, and are read as far as they are not."""
+    waiting, count = [(descriptor, 0, len(data))], 0
+    with suppress(IndexError):
+        while waiting:
+            kind, at, end = waiting.pop()
+            while at < end:
+                tag, at = _varint(data, at)
+                count += 1
+                if count > most:
+                    return True
+                wire = tag & 7
+                if wire == _VARINT:
+                    _value, at = _varint(data, at)
+                elif wire == _LENGTH:
+                    length, at = _varint(data, at)
+                    field: Any = kind.fields_by_number.get(tag >> 3)
+                    if field is not None and field.message_type is not None:
+                        waiting.append((field.message_type, at, at + length))
+                    elif field is not None and field.is_packed and length > PACKED_BYTES_MAX:
+                        return True
+                    at += length
+                else:
+                    at += _FIXED_BYTES.get(wire, 0)  # the fields of a group are counted like others
+    return False
 
 
 def not_utf8(descriptor: Descriptor, data: bytes) -> str | None:

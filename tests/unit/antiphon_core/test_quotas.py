@@ -87,3 +87,16 @@ def test_a_tenant_that_holds_a_stream_slot_is_not_idle(hold: Hold | None) -> Non
     quotas.take(QuotaRequest([ONE], hold), NOW_MS)
     assert not quotas.is_idle(NOW_MS)
     assert quotas.is_idle(NOW_MS + limits.QUOTA_MEMORY_MS) == (hold is None)
+
+
+def test_a_tenant_has_a_bounded_number_of_buckets_and_slots() -> None:
+    """Each request read and wrote all of them, for a day after the last draw."""
+    quotas = TenantQuotas()
+    for number in range(2 * limits.QUOTA_BUCKETS_ITEMS_MAX):
+        quotas.take(QuotaRequest([Draw(f"b{number}", 1, 1, 9, 9), Draw("requests", 1, 0, 9, 9)]), NOW_MS + number)
+    assert len(quotas.buckets) == limits.QUOTA_BUCKETS_ITEMS_MAX
+    assert {"requests", f"b{number}"} < quotas.buckets.keys()
+    for first in range(0, 2 * limits.QUOTA_HELD_ITEMS_MAX, 1000):
+        quotas.take(QuotaRequest(hold=Hold([f"s{first + each}" for each in range(1000)], 1000 + first)), NOW_MS)
+    assert len(quotas.slots) == limits.QUOTA_HELD_ITEMS_MAX
+    assert min(quotas.slots.values()) > NOW_MS + 1000

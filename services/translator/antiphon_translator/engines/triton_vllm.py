@@ -190,7 +190,15 @@ class VllmReader:
             return ()
         try:
             return tuple([_token_logprob(entries, self._top) for entries in json.loads(raw)])  # it reads -Infinity
-        except (ValueError, TypeError, KeyError, AttributeError, StopIteration, RecursionError) as error:
+        except (
+            ValueError,
+            TypeError,
+            LookupError,
+            AttributeError,
+            StopIteration,
+            RecursionError,
+            OverflowError,
+        ) as error:
             raise EngineFault("The engine sent log probabilities that cannot be read.") from error
 
 
@@ -198,5 +206,13 @@ def _token_logprob(entries: Mapping[str, Mapping[str, float]], top: int) -> Toke
     """Reads one position: {id: {logprob, rank, decoded_token}}, the chosen token first, then the likeliest ones."""
     token = next(iter(entries))
     ranked = sorted(entries.items(), key=lambda entry: entry[1]["rank"])
-    likeliest = tuple(Alternative(int(number), entry["logprob"]) for number, entry in ranked if entry["rank"] <= top)
-    return TokenLogprob(int(token), entries[token]["logprob"], likeliest)
+    likeliest = [Alternative(int(other), _number(entry)) for other, entry in ranked[:top] if entry["rank"] <= top]
+    return TokenLogprob(int(token), _number(entries[token]), tuple(likeliest))
+
+
+def _number(entry: Mapping[str, Any]) -> float:
+    """The log probability of a token. TypeError, OverflowError: it is no number, or an integer beyond all floats."""
+    found = entry["logprob"]
+    if type(found) not in (int, float):
+        raise TypeError(found)
+    return float(found)

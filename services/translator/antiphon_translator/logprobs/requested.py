@@ -8,6 +8,7 @@ the control may still leave them out; then the response has no log probabilities
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
@@ -48,7 +49,7 @@ def _as_object(token: ScoredToken | Candidate) -> Object:
     """One token. An incomplete character becomes U+FFFD in `token`; `bytes` are exact."""
     return {
         "token": token.written.decode("utf-8", "replace"),
-        "logprob": token.logprob if token.logprob > LOWEST else LOWEST,  # NaN compares false, so it becomes LOWEST, too
+        "logprob": token.logprob if LOWEST < token.logprob < inf else LOWEST,  # NaN compares false
         "bytes": list(token.written),
     }
 

@@ -158,3 +158,30 @@ def test_text_behind_the_finish_reason_is_left_out() -> None:
     assert read(reader, text_output="One", finish_reason="stop") == TextChunk("One")
     assert read(reader, text_output=" more") is None
     assert reader.finish().text == ""
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        '{"3": {"logprob": "0", "rank": 1}}',
+        '{"3": {"logprob": [], "rank": 1}}',
+        '{"3": {"logprob": null, "rank": 1}}',
+        '{"3": {"logprob": 1%s, "rank": 1}}' % ("0" * 400),
+        '{"3": {"logprob": -1, "rank": "x"}, "4": {"logprob": -1, "rank": 1}}',
+        '{"x": {"logprob": -1, "rank": 1}}',
+        "{}",
+        "[]",
+        "5",
+    ],
+)
+def test_hostile_log_probabilities_are_a_fault_of_the_engine(entries: str) -> None:
+    reader = VllmReader(replace(REQUEST, top_logprobs=2))
+    with pytest.raises(EngineFault, match="log probabilities that cannot be read"):
+        read(reader, text_output="a", logprobs=f"[{entries}]")
+
+
+def test_alternatives_beyond_those_that_were_asked_for_are_dropped() -> None:
+    many = {str(number): {"logprob": -1e300, "rank": 1} for number in range(5_000)}
+    chunk = read(VllmReader(replace(REQUEST, top_logprobs=2)), text_output="a", logprobs=json.dumps([many]))
+    assert isinstance(chunk, TextChunk)
+    assert [len(each.top) for each in chunk.logprobs] == [2]

@@ -70,6 +70,6 @@ def test_token_object_has_its_text_bytes_and_alternatives() -> None:
 
 
 def test_infinite_and_nan_logprobs_become_the_lowest_number() -> None:
-    assert [each["logprob"] for each in as_objects(ScoredToken(b"", one) for one in (nan, -inf, -1e9, 0.0))] == [
-        *(-9999.0, -9999.0, -9999.0, 0.0)
+    assert [each["logprob"] for each in as_objects(ScoredToken(b"", one) for one in (nan, -inf, inf, -1e9, 0.0))] == [
+        *(-9999.0, -9999.0, -9999.0, -9999.0, 0.0)
     ]
