@@ -23,7 +23,7 @@ from antiphon_translator.generation import (
 )
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Segment
-from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from tests.support.in_process import translator_of
 from tests.support.served_models import END_ID, model, tokenizer, turn
 

@@ -15,7 +15,7 @@ from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import TokenChunk
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
-from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.pipelines import pipeline_of

@@ -23,7 +23,7 @@ from antiphon_translator.generation import (
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
-from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.http import Http

@@ -16,7 +16,7 @@ from antiphon_core.ports.translator import Turn
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
-from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.prompt.prompt import EncodedPrompt, PromptEncoder
 from antiphon_translator.prompt.tools import Tool, ToolSet
 from antiphon_translator.templates.jinja import JinjaTemplate

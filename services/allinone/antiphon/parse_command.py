@@ -21,11 +21,12 @@ from antiphon_core.request.body import Parameters
 from antiphon_translator.generation import Usage
 from antiphon_translator.output.assembly import Assembly
 from antiphon_translator.output.machine import Begin, Complete, Incomplete, ResponseMachine
+from antiphon_translator.output.token_output import TokenParser
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Segment
-from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.prompt import declarations, tools
 from antiphon_translator.prompt.tools import ToolSet
 from antiphon_translator.tokenizer.tokens import ModelTokenizer

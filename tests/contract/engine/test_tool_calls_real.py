@@ -16,10 +16,11 @@ from antiphon_translator.engines import registry
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.generation import EngineChunk, GenerationRequest, TextChunk, TokenChunk
 from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.output.token_output import TokenParser
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
-from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support import pushed

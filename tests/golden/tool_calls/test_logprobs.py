@@ -7,8 +7,8 @@ from itertools import count
 
 from antiphon_translator.generation import TokenLogprob
 from antiphon_translator.output.scored_output import Scores
+from antiphon_translator.output.token_output import TokenParser
 from antiphon_translator.parsing.segments import ScoredText, ScoredToken, Segment, Text, Unread
-from antiphon_translator.parsing.token_parser import TokenParser
 from tests.golden.tool_calls.test_vectors import from_ids
 from tests.support.cases import in_one_test
 from tests.support.tool_calls.outcomes import cuts, joined

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from antiphon_translator.output.token_output import TokenParser
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Segment, Unread
-from antiphon_translator.parsing.token_parser import TokenParser
 from tests.support.cases import in_one_test
 from tests.support.tool_calls.outcomes import Outcome, cuts, joined
 from tests.support.tool_calls.vectors import Vector, all_vectors, fixtures, suite

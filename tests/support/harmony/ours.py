@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from antiphon_core.request.body import Parameters
 from antiphon_translator.conversation import Conversation
+from antiphon_translator.output.token_output import TokenParser
 from antiphon_translator.parsing import families
-from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.prompt.prompt import ChatTemplate
 from antiphon_translator.templates import switches
 from antiphon_translator.templates.harmony import HarmonyTemplate

@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
 from antiphon_translator.parsing import families
-from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.support.tool_calls.vectors import GOLDEN, Vector
 

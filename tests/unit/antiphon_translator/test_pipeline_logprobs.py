@@ -22,7 +22,7 @@ from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import Alternative, FinishReason, Level, TextChunk, TokenChunk, TokenLogprob
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
-from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate

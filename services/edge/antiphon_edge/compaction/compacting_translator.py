@@ -220,6 +220,8 @@ class Insertion:
 
 async def _is_compaction(turn: Turn) -> bool:
     """Whether a turn is only a compaction. InvalidRequest: its trigger is misplaced, or there is nothing to compact."""
+    if len(turn.input) <= context_window.SEARCHED_INLINE_BYTES_MAX and TRIGGER.encode() not in turn.input:
+        return False
     if not await offload.run(partial(is_triggered, turn), size_bytes=len(turn.input)):
         return False
     await offload.run(partial(context_window.require_compactable_turn, turn), size_bytes=turn.size_bytes)

@@ -31,7 +31,8 @@ def changes_of(
     `sent`: output items that were sent before; they keep their sealed text. `with_context`: the turn is not stored, so
     its client needs the sealed context to continue it."""
     changes: list[Change] = []
-    reasoning = sealed_reasoning.sealer_of(tenant, turn, sealer, sent=sent)
+    is_named = sealed_reasoning.INCLUDE.encode() in turn.request  # few requests are parsed
+    reasoning = sealed_reasoning.sealer_of(tenant, turn, sealer, sent=sent) if is_named else None
     if reasoning is not None:
         changes.append(reasoning)
         if with_context:

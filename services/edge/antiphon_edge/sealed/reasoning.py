@@ -61,7 +61,5 @@ class ReasoningSealer:
 def sealer_of(tenant: str, turn: Turn, sealer: Sealer, *, sent: Sequence[Object] = ()) -> Change | None:
     """Returns the function that seals the reasoning of a turn, or None if its request does not ask for it. `sent`:
     output items that were sent before; they keep their sealed text."""
-    if INCLUDE.encode() not in turn.request:
-        return None
     wanted = loads(turn.request).get("include") or ()
     return ReasoningSealer(sealer, tenant, sent=sent) if INCLUDE in wanted else None

@@ -15,7 +15,7 @@ from antiphon_translator.models.profiles import CHAT_ENGINE, ModelProfile
 from antiphon_translator.models.unseen_model import UnseenTemplate
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
-from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.prompt import call_ids
 from antiphon_translator.prompt.call_ids import CallIds
 from antiphon_translator.prompt.prompt import ChatTemplate, PromptEncoder

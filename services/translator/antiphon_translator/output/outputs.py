@@ -11,7 +11,7 @@ its characters: to encode the whole answer again for a slightly better number wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from antiphon_translator.generation import (
     UNLIMITED,
@@ -23,7 +23,6 @@ from antiphon_translator.generation import (
     ReportedUsage,
     TextChunk,
     TextPrompt,
-    TokenChunk,
     TokenPrompt,
     Usage,
     wrong_level,
@@ -32,6 +31,7 @@ from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.output.length_guard import LengthGuard
 from antiphon_translator.output.model_output import ModelOutput, ReadOutput
 from antiphon_translator.output.scored_output import ScoredOutput, Scores
+from antiphon_translator.output.token_output import TokenOutput, TokenParser
 from antiphon_translator.output.written_text import WrittenText
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import (
@@ -44,7 +44,6 @@ from antiphon_translator.parsing.segments import (
     Segment,
     Text,
 )
-from antiphon_translator.parsing.token_parser import TokenParser
 from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from antiphon_translator.turn.turn_prompt import TurnPrompt
@@ -86,101 +85,6 @@ def _read_output(
         model.syntax.literal, schemas=schemas, prompt_tail=tail, stops=request.answer_stops, watch=watch
     )
     return TextOutput(literal, request, model.tokenizer)
-
-
-class TokenOutput:
-    """The output of an engine of ids. It ends at a stop id, at a stop sequence or at the token limit; ids behind that
-    are ignored."""
-
-    def __init__(self, parser: TokenParser, request: GenerationRequest, block_tokens: int = 0) -> None:
-        """`block_tokens` is the number of tokens in a block of the engine's KV cache; 0 if it is not known."""
-        self._block_tokens = block_tokens
-        self._cached_blocks = 0
-        self.finish: FinishReason | None = None
-        self._parser = parser
-        self._prompt_tokens = len(request.prompt_as(TokenPrompt).ids)
-        self._max_tokens = request.max_tokens
-        self._stop_ids: Collection[int] = frozenset(request.stop_ids)
-        self._has_stop_texts = bool(request.stop)
-        self._tokens = 0
-
-    @property
-    def in_reasoning(self) -> bool:
-        return self._parser.in_reasoning
-
-    @property
-    def may_be_stopped(self) -> bool:
-        return self._parser.is_stopped
-
-    def write(self, text: str) -> list[Segment]:
-        return self._parser.write(text)
-
-    def take(self, chunk: EngineChunk) -> list[Segment]:
-        if not isinstance(chunk, TokenChunk):
-            raise wrong_level(chunk)
-        self._cached_blocks = max(self._cached_blocks, chunk.cached_blocks)
-        if self._has_stop_texts:
-            segments = self._take_one_by_one(chunk.ids)
-        else:
-            segments = self._parser.feed(self._wanted(chunk.ids))
-        if chunk.finish is not None:
-            self._end(chunk.finish)
-        return segments
-
-    def resume(self, chunk: EngineChunk) -> None:
-        self.take(chunk)
-
-    def end(self, *, cut_off: bool) -> list[Segment]:
-        return self._parser.finish(cut_off=cut_off)
-
-    def usage(self) -> Usage:
-        cached = min(self._cached_blocks * self._block_tokens, self._prompt_tokens)
-        return Usage(self._prompt_tokens, self._tokens, self._parser.reasoning_tokens, cached)
-
-    @property
-    def uncounted_bytes(self) -> int:
-        return 0
-
-    @property
-    def must_count_prompt(self) -> bool:
-        return False
-
-    @property
-    def reads_to_the_end(self) -> bool:
-        return False
-
-    def follow_up(self) -> None:
-        return None
-
-    def _take_one_by_one(self, token_ids: Sequence[int]) -> list[Segment]:
-        """Reads ids one by one, so that the id that completes a stop sequence is the last one."""
-        segments: list[Segment] = []
-        for token_id in token_ids:
-            if self.finish is not None:
-                break
-            segments += self._parser.feed(self._wanted((token_id,)))
-            if self._parser.is_stopped:
-                self.finish = FinishReason.STOP  # also at the last token that the limit permits
-        return segments
-
-    def _wanted(self, token_ids: Sequence[int]) -> list[int]:
-        """Counts the ids up to the end of the generation, and returns them without the stop id."""
-        wanted: list[int] = []
-        for token_id in token_ids:
-            if self.finish is not None:
-                break
-            self._tokens += 1
-            if token_id in self._stop_ids:
-                self._end(FinishReason.STOP)
-                break
-            wanted.append(token_id)
-            if self._tokens >= self._max_tokens:
-                self._end(FinishReason.LENGTH)
-        return wanted
-
-    def _end(self, reason: FinishReason) -> None:
-        if self.finish is None:
-            self.finish = reason
 
 
 class TextOutput:

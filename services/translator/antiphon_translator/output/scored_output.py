@@ -27,7 +27,7 @@ from antiphon_translator.logprobs.alignment import Alignment
 from antiphon_translator.logprobs.requested import LEFT_OUT
 from antiphon_translator.output.model_output import ReadOutput
 from antiphon_translator.parsing.segments import Candidate, ScoredToken, Segment
-from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 

@@ -16,7 +16,7 @@ from antiphon_translator.generation import Level, Prompt, TextPrompt, TokenPromp
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.models.unseen_model import unmeasured
-from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
+from antiphon_translator.parsing.token_syntax import PROMPT_TAIL_IDS
 from antiphon_translator.prompt import conversation_items, declarations, tools, truncation
 from antiphon_translator.prompt.declarations import Declaration
 from antiphon_translator.prompt.prompt import EncodedPrompt

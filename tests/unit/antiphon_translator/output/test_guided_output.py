@@ -28,7 +28,7 @@ from antiphon_translator.generation import (
 )
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
-from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in, text_in
 from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, kinds, reasoning_model

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon_translator.output.token_output import TokenParser
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.segments import Arguments, Reasoning, Segment, Text, Unread
-from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS, TokenParser, TokenSyntax
+from antiphon_translator.parsing.token_syntax import PROMPT_TAIL_IDS, TokenSyntax
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.support.tool_calls.outcomes import joined
 from tests.support.tool_calls.parsing import call
@@ -86,8 +87,6 @@ def test_malformed_call_of_tokens_is_text() -> None:
 def test_reasoning_opened_by_a_token_of_the_prompt_is_continued() -> None:
     assert parsed(spelt("a</think>"), prompt="<think>") == [Reasoning("a</think>")]
     assert parsed(tokenizer().encode("a</think>b"), prompt="x" * 500 + "<think>\n") == [Reasoning("a"), Text("b")]
-    syntax = TokenSyntax(families.load("hermes"), tokenizer())
-    assert syntax.prompt_tail(spelt("x" * 500 + "<think>")) == ("x" * 500 + "<think>")[-PROMPT_TAIL_IDS:]
 
 
 def test_internal_token_characters_never_reach_the_output() -> None:

@@ -1,41 +1,126 @@
-"""Parses token ids into segments, for engines that deliver ids.
+"""The output of an engine that delivers ids: the ids are counted, and parsed into segments.
 
-Ids become text in which each control token is a character of its own (alphabet.py). That text goes through the same
-parser as any other, with the family's table in the same characters. The segments come out in plain text.
+Ids become text in which each control token is a character of its own (parsing/alphabet.py). That text goes through the
+same parser as any other, with the family's table in the same characters. The segments come out in plain text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from antiphon_core.jsons import Object
+from antiphon_translator.generation import (
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    TokenChunk,
+    TokenPrompt,
+    Usage,
+    wrong_level,
+)
 from antiphon_translator.parsing.alphabet import Alphabet
-from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, Segment, Text
 from antiphon_translator.parsing.stop_texts import StopTexts
+from antiphon_translator.parsing.token_syntax import TokenSyntax
 from antiphon_translator.parsing.traced import Watch
-from antiphon_translator.tokenizer.tokens import Detokenizer, ModelTokenizer
-
-PROMPT_TAIL_IDS = 128
-"""How many ids of the prompt's end are looked at: enough for the header of the message that the model continues."""
+from antiphon_translator.tokenizer.tokens import Detokenizer
 
 
-class TokenSyntax:
-    """A family's table in the characters of one vocabulary. It is made once per model, and shared by all turns."""
+class TokenOutput:
+    """The output of an engine of ids. It ends at a stop id, at a stop sequence or at the token limit; ids behind that
+    are ignored."""
 
-    def __init__(self, family: Family, tokenizer: ModelTokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.literal = family
-        """The table with its markers as text, for engines that deliver text."""
-        self.alphabet = Alphabet(tokenizer.added, family.markers())
-        self.family = family.translated(self.alphabet.encode)
+    def __init__(self, parser: TokenParser, request: GenerationRequest, block_tokens: int = 0) -> None:
+        """`block_tokens` is the number of tokens in a block of the engine's KV cache; 0 if it is not known."""
+        self._block_tokens = block_tokens
+        self._cached_blocks = 0
+        self.finish: FinishReason | None = None
+        self._parser = parser
+        self._prompt_tokens = len(request.prompt_as(TokenPrompt).ids)
+        self._max_tokens = request.max_tokens
+        self._stop_ids: Collection[int] = frozenset(request.stop_ids)
+        self._has_stop_texts = bool(request.stop)
+        self._tokens = 0
 
-    def prompt_tail(self, prompt_ids: Sequence[int], *, whole: bool = False) -> str:
-        """The end of a prompt in the parser's characters; with `whole` the whole prompt."""
-        tail = prompt_ids if whole else prompt_ids[-PROMPT_TAIL_IDS:]
-        return self.tokenizer.text_of(tail, self.alphabet.character_of)
+    @property
+    def in_reasoning(self) -> bool:
+        return self._parser.in_reasoning
+
+    @property
+    def may_be_stopped(self) -> bool:
+        return self._parser.is_stopped
+
+    def write(self, text: str) -> list[Segment]:
+        return self._parser.write(text)
+
+    def take(self, chunk: EngineChunk) -> list[Segment]:
+        if not isinstance(chunk, TokenChunk):
+            raise wrong_level(chunk)
+        self._cached_blocks = max(self._cached_blocks, chunk.cached_blocks)
+        if self._has_stop_texts:
+            segments = self._take_one_by_one(chunk.ids)
+        else:
+            segments = self._parser.feed(self._wanted(chunk.ids))
+        if chunk.finish is not None:
+            self._end(chunk.finish)
+        return segments
+
+    def resume(self, chunk: EngineChunk) -> None:
+        self.take(chunk)
+
+    def end(self, *, cut_off: bool) -> list[Segment]:
+        return self._parser.finish(cut_off=cut_off)
+
+    def usage(self) -> Usage:
+        cached = min(self._cached_blocks * self._block_tokens, self._prompt_tokens)
+        return Usage(self._prompt_tokens, self._tokens, self._parser.reasoning_tokens, cached)
+
+    @property
+    def uncounted_bytes(self) -> int:
+        return 0
+
+    @property
+    def must_count_prompt(self) -> bool:
+        return False
+
+    @property
+    def reads_to_the_end(self) -> bool:
+        return False
+
+    def follow_up(self) -> None:
+        return None
+
+    def _take_one_by_one(self, token_ids: Sequence[int]) -> list[Segment]:
+        """Reads ids one by one, so that the id that completes a stop sequence is the last one."""
+        segments: list[Segment] = []
+        for token_id in token_ids:
+            if self.finish is not None:
+                break
+            segments += self._parser.feed(self._wanted((token_id,)))
+            if self._parser.is_stopped:
+                self.finish = FinishReason.STOP  # also at the last token that the limit permits
+        return segments
+
+    def _wanted(self, token_ids: Sequence[int]) -> list[int]:
+        """Counts the ids up to the end of the generation, and returns them without the stop id."""
+        wanted: list[int] = []
+        for token_id in token_ids:
+            if self.finish is not None:
+                break
+            self._tokens += 1
+            if token_id in self._stop_ids:
+                self._end(FinishReason.STOP)
+                break
+            wanted.append(token_id)
+            if self._tokens >= self._max_tokens:
+                self._end(FinishReason.LENGTH)
+        return wanted
+
+    def _end(self, reason: FinishReason) -> None:
+        if self.finish is None:
+            self.finish = reason
 
 
 class TokenParser:
