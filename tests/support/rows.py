@@ -17,7 +17,6 @@ from antiphon_store.rows.model import (
     Condition,
     Delete,
     Entry,
-    Fewer,
     File,
     Grow,
     Guard,
@@ -196,7 +195,3 @@ class SpiedRows(RemoteBackend):
     def _counted(self, answer: tuple[int, Sequence[Entry]]) -> tuple[int, Sequence[Entry]]:
         self.nodes_read += len(answer[1])
         return answer
-
-
-def crowds(program: Program) -> list[Fewer]:
-    return [each for each in program.guards if isinstance(each, Fewer)]

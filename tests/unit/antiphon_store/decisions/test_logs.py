@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import InternalError, LogClosed, LogNotFound, PositionMismatch, StaleFence
+from antiphon_core.errors import InternalError, LogNotFound, PositionMismatch
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import logs
-from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Put, Range, Row
-from antiphon_store.rows.view import UnknownRow, View
+from antiphon_store.rows.model import Condition, Index, Kind, Now, Put, Row
+from antiphon_store.rows.view import View
 from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, row, shown
 
 LOG = (Kind.LOG, "resp_1")
@@ -63,22 +63,6 @@ def test_a_log_goes_on_in_one_program() -> None:
     assert fields_of(program, Kind.LOG)["closed"] == 1
 
 
-NO_BATCHES = {(Kind.BATCH, f"resp_1/{position:012d}"): None for position in range(10)}
-
-
-@pytest.mark.parametrize("position", [0, 1, 3])
-def test_an_append_at_a_wrong_position_is_rejected(position: int) -> None:
-    with pytest.raises(PositionMismatch) as caught:
-        decided(append(replace(FIRST, expected_position=position)), {LOG: OPEN, **NO_BATCHES})
-    assert caught.value.facts == {"id": "resp_1", "expected": str(position), "actual": "2"}
-
-
-@pytest.mark.parametrize("position", [0, 2, 9])
-def test_an_append_to_a_closed_log_is_rejected(position: int) -> None:
-    with pytest.raises(LogClosed):
-        decided(append(replace(FIRST, expected_position=position)), {LOG: CLOSED, **NO_BATCHES})
-
-
 @pytest.mark.parametrize("log", [None, OVER])
 def test_a_missing_or_expired_log_begins_anew_and_only_at_position_zero(log: Row | None) -> None:
     with pytest.raises(PositionMismatch) as caught:
@@ -108,24 +92,6 @@ def test_a_repeated_append_is_answered_without_a_lease_even_if_the_log_is_closed
 def test_a_different_batch_at_a_used_position_is_rejected(other: EventAppend) -> None:
     with pytest.raises(PositionMismatch):
         decided(append(other), {LOG: OPEN, (Kind.BATCH, "resp_1/000000000000"): batch(FIRST)})
-
-
-def test_a_mismatched_append_first_reads_the_batch_at_its_position() -> None:
-    with pytest.raises(UnknownRow):
-        decided(append(FIRST), {LOG: OPEN})
-
-
-def test_an_append_with_a_stale_fence_is_rejected() -> None:
-    with pytest.raises(StaleFence):
-        decided(append(NEXT, FENCE), {(Kind.SESSION, "s"): row(fence=8, lease_until=NOW_MS + 1)})
-
-
-def test_a_log_is_read_in_one_program() -> None:
-    program = decided(partial(logs.read, log_id="resp_1", position=3, max_bytes=9))
-    assert guards_on(program, Kind.LOG) == [(Condition.PRESENT, "", None), (Condition.AHEAD, "until", None)]
-    end, found = program.reads
-    assert isinstance(end, Get)
-    assert found == Range(Kind.BATCH, "resp_1/", "resp_1/000000000003", 9)
 
 
 @pytest.mark.parametrize("log", [None, OVER])
