@@ -152,7 +152,7 @@ docs: $(VENV)/.installed-dev    ## write what is generated: pages of docs/refere
 	$(BIN)/python -m k8s.components.prometheus.plain_rules
 
 dashboard-pictures: $(VENV)/.installed-dev  ## draw the dashboards from a run under load into docs/images/dashboards
-	$(BIN)/python -m tests.bench.dashboards
+	$(BIN)/python -m benchmarks.dashboards
 
 lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them with their hashes
 	$(BIN)/uv lock --quiet --upgrade
@@ -164,28 +164,28 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	echo checkov | $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file tests/k8s/requirements-checkov.txt --upgrade -
 
 bench: bench-store bench-translator bench-gateway  ## run the benchmarks: ratios against a baseline of the same run
-	for bench in $(basename $(notdir $(wildcard tests/bench/*_bench.py))); do $(BIN)/python -m tests.bench.$$bench || exit 1; done
+	for bench in $(basename $(notdir $(wildcard benchmarks/*_bench.py))); do $(BIN)/python -m benchmarks.$$bench || exit 1; done
 
 bench-store: $(VENV)/.installed-dev  ## what the store costs on each engine, beside the engine itself
-	$(BIN)/python -m tests.bench.store $(ARGS)
+	$(BIN)/python -m benchmarks.store $(ARGS)
 
 bench-translator: $(VENV)/.installed-dev  ## what parsers and pipelines of each model family cost, beside the tokenizer library
-	$(BIN)/python -m tests.bench.translator $(ARGS)
+	$(BIN)/python -m benchmarks.translator $(ARGS)
 
 bench-gateway: $(VENV)/.installed-dev  ## what tokens and turns cost in the whole gateway, beside the engine and a peer
-	$(BIN)/python -m tests.bench.gateway $(ARGS)
+	$(BIN)/python -m benchmarks.gateway $(ARGS)
 
 trace: $(VENV)/.installed-dev  ## how many files, functions and calls of Antiphon a request executes
-	$(BIN)/python -m tests.bench.trace
+	$(BIN)/python -m benchmarks.trace
 
 bench-hop: $(VENV)/.installed-dev  ## what a message costs between two processes, beside grpc.aio
-	$(BIN)/python -m tests.bench.hop_bench
+	$(BIN)/python -m benchmarks.hop_bench
 
 bench-scaling: $(VENV)/.installed-dev  ## sizes and a simulation from one laptop to a million sessions, from the measured costs
-	$(BIN)/python -m tests.bench.scaling $(ARGS)
+	$(BIN)/python -m benchmarks.scaling $(ARGS)
 
 profile: $(VENV)/.installed-dev  ## flame graphs of the gateway under a workload: ARGS='--only chat --systems one'
-	$(BIN)/python -m tests.bench.gateway --profile build/profile $(ARGS)
+	$(BIN)/python -m benchmarks.gateway --profile build/profile $(ARGS)
 
 screenshots: $(VENV)/.installed-dev  ## take the pictures of docs/howto/console.md, of a running console in Chromium
 	$(BIN)/python -m tests.support.console.screenshots

@@ -23,6 +23,7 @@ FOLDERS = (
     "services/edge",
     "services/store",
     "services/translator",
+    "benchmarks",
     "tests",
 )
 TITLE_CHARS_MAX = 72

@@ -166,7 +166,7 @@ def test_templates_have_a_minijinja_twin() -> None:
 
 @cache
 def twin(path: Path) -> MinijinjaTwin | None:
-    """The twin of a template, or None if the two disagree. tests/bench measures whether the twin is faster."""
+    """The twin of a template, or None if the two disagree. benchmarks measures whether the twin is faster."""
     given = template(path)
     made = MinijinjaTwin(
         path.read_text("utf-8"), given._template.render, to_json=jinja._to_json, raise_exception=jinja._raise

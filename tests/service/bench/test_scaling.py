@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.scaling import charts, costs, page, sizing, streams, tables, validation
-from tests.bench.scaling.charts import Axes
-from tests.bench.scaling.costs import Part
-from tests.bench.scaling.fleet import Fleet
-from tests.bench.scaling.sizing import PLAN, STEPS, Step, Workload
+from benchmarks.scaling import charts, costs, page, sizing, streams, tables, validation
+from benchmarks.scaling.charts import Axes
+from benchmarks.scaling.costs import Part
+from benchmarks.scaling.fleet import Fleet
+from benchmarks.scaling.sizing import PLAN, STEPS, Step, Workload
 
 ROOT = Path(__file__).parents[3]
 COSTS, WORKLOAD = costs.load(), Workload()

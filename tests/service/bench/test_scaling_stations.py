@@ -8,10 +8,10 @@ from collections.abc import Callable, Generator
 import pytest
 import simpy
 
-from tests.bench.scaling import closed_forms
-from tests.bench.scaling.costs import Part
-from tests.bench.scaling.event_loop import EventLoop
-from tests.bench.scaling.stations import Station
+from benchmarks.scaling import closed_forms
+from benchmarks.scaling.costs import Part
+from benchmarks.scaling.event_loop import EventLoop
+from benchmarks.scaling.stations import Station
 from tests.support.volume import volume
 
 SERVICE_S = 0.01

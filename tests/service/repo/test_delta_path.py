@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.bench.trace import delta_from_triton
+from benchmarks.trace import delta_from_triton
 
 ARCHITECTURE = Path(__file__).parents[3] / "ARCHITECTURE.md"
 ROW = re.compile(r"\| `([A-Za-z_.]+)` \(`([a-z_0-9/.]+)`\) \| (.*) \|")

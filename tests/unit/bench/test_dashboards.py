@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from tests.bench.dashboards import COLUMNS, labelled, sheet
-from tests.bench.scaling.charts import Axes, lines
+from benchmarks.dashboards import COLUMNS, labelled, sheet
+from benchmarks.scaling.charts import Axes, lines
 
 
 def test_a_legend_has_the_values_of_its_labels() -> None:

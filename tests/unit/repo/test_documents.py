@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.cases import in_one_test
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("changes", "clients", "docs", "examples", "k8s", "libs", "protos", "services", "tests")
+FOLDERS = ("benchmarks", "changes", "clients", "docs", "examples", "k8s", "libs", "protos", "services", "tests")
 DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
 RECORDS = ROOT / "docs/adr"  # decision records keep the file names of their time
 SOURCES = [path for folder in ("libs", "services") for path in (ROOT / folder).rglob("*.py")]
