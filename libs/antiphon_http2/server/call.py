@@ -175,8 +175,8 @@ class ServerCall:
             self.finish(Status(CANCELLED, "The call was cancelled."))
             raise
         except Exception as error:  # noqa: BLE001 - a bug of the handler, which the loop logs
-            context = {"message": f"the handler of {self.path} failed", "exception": error, "task": self._task}
-            self._loop.call_exception_handler(context)
+            message = f"the handler of {self.path} failed"
+            self._loop.call_exception_handler({"message": message, "exception": error, "task": self._task})
             self.finish(Status(UNKNOWN, "The handler failed."))
         else:
             self.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -264,6 +265,20 @@ async def test_lean_client_is_served() -> None:
         await until(lambda: bool(methods.cancelled), "the handler's end")
         await streams.close()
     assert received[:-1] == [b"%d" % number for number in range(1000)]
+
+
+@pytest.mark.parametrize("name", ["echo", "fail", "fail_behind", "nothing"])
+async def test_ended_call_is_freed_without_the_garbage_collector(served: Served, name: str) -> None:
+    methods, channel = served
+    gc.collect()
+    gc.disable()
+    try:
+        with suppress(grpc.aio.AioRpcError):
+            await unary(channel, name, b"x")
+        methods.calls.clear()
+        await until(lambda: not any(isinstance(each, ServerCall) for each in gc.get_objects()), "the end of the call")
+    finally:
+        gc.enable()
 
 
 # ---- connections ----
