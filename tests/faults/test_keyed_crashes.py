@@ -32,7 +32,7 @@ from tests.support.waiting import WAIT_MAX_S
 
 TENANT = "t"
 TIMING = TurnTiming(linger_s=0, silence_s=0.02, stale_key_s=0.2)
-CALLS = 12
+CALLS = 10
 """Calls of the store in the turn below, at least."""
 PAUSE_AT = 2
 ITERATIONS = 500

@@ -74,13 +74,16 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobDraft:
-    """A job to enqueue. `id` is that of the response it produces; the job is claimable after `run_after_ms`."""
+    """A job to enqueue. `id` is that of the response it produces; the job is claimable after `run_after_ms`. With a
+    `holder` the job is leased to it from the start."""
 
     id: ResponseId
     queue: QueueName
     payload: JobPayload
     max_attempts: JobAttempts = limits.JOB_ATTEMPTS_ITEMS_DEFAULT
     run_after_ms: JobDelayMs = 0
+    holder: Holder | None = None
+    lease_ttl_ms: LeaseTtlMs = limits.LEASE_TTL_MS_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +138,9 @@ class JobDescription:
 class Jobs(Protocol):
     """Every call belongs to one tenant; another tenant's jobs do not exist for it."""
 
-    async def enqueue_job(self, tenant: Tenant, draft: JobDraft) -> None:
-        """Adds a job. Idempotent for the same id, queue and payload, even after the job has ended.
+    async def enqueue_job(self, tenant: Tenant, draft: JobDraft) -> Job | None:
+        """Adds a job, and returns it if its holder has it. Idempotent for the same id, queue and payload, even after
+        the job has ended; a repeated call extends the lease that the holder has.
 
         AlreadyExists: the id is another job's. RequestRateExceeded: the tenant has the most open jobs in DISPATCH_QUEUE
         that it may have."""

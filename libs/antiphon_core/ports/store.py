@@ -264,7 +264,7 @@ class TurnCommit:
     """The writes at the end of a turn, in one transaction. `ttl_ms` is the record's lifetime from now; None is the
     store's default. `precondition` allows to complete an existing record, and may have the fence of a job besides the
     session's. `log_end` closes the response's event log. With a `job` the turn has not run yet: record, job and the
-    first events of the log are written."""
+    first events of the log are written. `ends_job` ends the job of the precondition's fence as succeeded."""
 
     record: Record
     fence: Fence | None = None
@@ -273,11 +273,15 @@ class TurnCommit:
     precondition: Precondition = NO_PRECONDITION
     log_end: LogEnd | None = None
     job: TurnJob | None = None
+    ends_job: bool = False
 
     def check(self, _field: str) -> None:
         if self.fence is not None and self.fence.session_id != self.record.session_id:
             text = "A turn is committed under the fence of the session that its record names."
             raise invalid("fence.session_id", text)
+        job_fence = self.precondition.fence
+        if self.ends_job and (job_fence is None or job_fence.session_id != self.record.id):
+            raise invalid("ends_job", "A commit ends a job only under the fence of that job, in its precondition.")
         if self.job is not None and self.record.status not in UNFINISHED:
             raise invalid("record.status", "A response with a job must not have ended.")
 

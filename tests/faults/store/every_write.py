@@ -14,7 +14,7 @@ from typing import Any
 from antiphon_core.errors import AntiphonError, ConversationNotFound, NotFound, ResponseNotFound
 from antiphon_core.limits import LEASE_TTL_MS_MIN
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, Job, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
@@ -299,6 +299,24 @@ async def a_new_job(world: World) -> Scene:
     return Scene(partial(world.store.enqueue_job, world.tenant, job), partial(job_of, world, job.id))
 
 
+@writes("enqueue_job")
+async def a_new_job_with_a_holder(world: World) -> Scene:
+    job = jobs.new_draft(holder="a", lease_ttl_ms=30_000)
+    return Scene(partial(world.store.enqueue_job, world.tenant, job), partial(job_of, world, job.id), later_s=0)
+
+
+@writes("commit_turn")
+async def with_the_end_of_its_job(world: World) -> Scene:
+    job_id, fence = await claimed(world)
+    record = replace(draft(), id=job_id)
+    commit = TurnCommit(record, precondition=Precondition(fence=fence), ends_job=True)
+
+    async def look() -> object:
+        return await family(world, record), await job_of(world, job_id)
+
+    return Scene(partial(world.store.commit_turn, world.tenant, commit), look)
+
+
 @writes("claim_job")
 async def the_oldest_job(world: World) -> Scene:
     both = [await jobs.enqueue(world.subject) for _ in range(2)]
@@ -322,7 +340,7 @@ async def of_a_tenant_missing_in_the_line(world: World) -> Scene:
     return Scene(partial(world.store.enqueue_job, world.tenant, draft), look, later_s=0)
 
 
-def _committed(view: View, _job_id: str, draft: JobDraft) -> Finish[None]:
+def _committed(view: View, _job_id: str, draft: JobDraft) -> Finish[Job | None]:
     return job_decisions.enqueue(view, draft, retention_ms=60_000)
 
 

@@ -279,6 +279,8 @@ CULPRITS: list[tuple[str, str, bytes]] = [
     wrong("ClaimJob", "lease_ttl_ms", -1),
     wrong("HeartbeatJob", "lease_ttl_ms", -1),
     wrong("EnqueueJob", "run_after_ms", -1),
+    wrong("EnqueueJob", "lease_ttl_ms", -1),
+    wrong("CommitTurn", "ends_job", True),
     wrong("PutResponseRecord", "precondition.version", 2**63),
     ("CommitTurn", "precondition.fence.token", encoded("CommitTurn", {"precondition.fence.session_id": SESSION})),
     # unknown values of enums

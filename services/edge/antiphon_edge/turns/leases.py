@@ -73,6 +73,7 @@ class JobLease:
         """None: the job cannot be claimed again."""
         self._claim_lock = asyncio.Lock()
         self._renewals = AsyncExitStack()
+        self._has_ended = False
 
     async def under_fence(self, write: Callable[[Fence], Awaitable[T]]) -> T:
         """Calls `write` with the job's current fence, and again with the next one if the lease had expired. StaleFence:
@@ -90,6 +91,8 @@ class JobLease:
 
     async def renew(self, *, ttl_ms: int) -> JobPulse:
         """Extends the lease, and returns whether a client cancelled the job. StaleFence, JobNotFound."""
+        if self._has_ended:
+            return JobPulse(cancel_requested=False, lease_expires_at_ms=0)
         return await self.under_fence(lambda fence: self._jobs.heartbeat_job(self._tenant, fence, lease_ttl_ms=ttl_ms))
 
     @asynccontextmanager
@@ -102,13 +105,18 @@ class JobLease:
         finally:
             await self._renewals.aclose()
 
+    def note_end(self) -> None:
+        """Notes that a write of the holder has ended the job: there is nothing left to renew or to settle."""
+        self._has_ended = True
+
     async def settle(self, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0) -> None:
         """Ends the attempt, after its renewals: a renewal of a job that waits again would claim it again. StaleFence:
         another holder has the job, or had it. JobNotFound."""
         await self._renewals.aclose()
-        await self.under_fence(
-            lambda fence: self._jobs.settle_job(self._tenant, fence, outcome, reason=reason, after_ms=after_ms)
-        )
+        if not self._has_ended:
+            await self.under_fence(
+                lambda fence: self._jobs.settle_job(self._tenant, fence, outcome, reason=reason, after_ms=after_ms)
+            )
 
     async def _claim_again(self) -> bool:
         """Claims the job again. Returns whether this holder has it, and no other holder had it meanwhile."""

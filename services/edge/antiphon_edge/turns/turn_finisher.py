@@ -20,7 +20,7 @@ from antiphon_core.errors import (
 from antiphon_core.fold import Fold
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import Fence, LogEnd, Stamp, TurnCommit
+from antiphon_core.ports.store import Fence, LogEnd, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.telemetry import correlation, metrics, phases, remedies
 from antiphon_core.unexpected import as_antiphon_error
@@ -121,6 +121,9 @@ class TurnFinisher:
             log.warning("the event log of %s stays open: %s", accepted.response_id, error.message)
 
     async def _commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
+        lease, is_cancelled = accepted.job_lease, final.status is Status.CANCELLED
+        ends_job = lease is not None and not is_cancelled  # the job of a cancelled response ends as cancelled
+
         def commit(fence: Fence | None) -> Awaitable[Stamp]:
             written = TurnCommit(
                 record=accepted.ended(final),
@@ -128,10 +131,13 @@ class TurnFinisher:
                 idempotency_key=accepted.key,
                 precondition=replace(accepted.precondition, fence=fence),
                 log_end=LogEnd(batch.first_sequence, batch.frames) if accepted.logged else None,
+                ends_job=ends_job,
             )
             return self._store.commit_turn(accepted.tenant, written)
 
         await accepted.under_fence(commit)
+        if ends_job and lease is not None:
+            lease.note_end()
 
 
 def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:

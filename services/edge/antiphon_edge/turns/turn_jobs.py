@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from antiphon_core.errors import AlreadyExists, AntiphonError, DataDamaged, IdempotencyMismatch, StaleFence
 from antiphon_core.ids import Ids
 from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, Job, JobDraft, JobOutcome, JobState
+from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import ResponseStore
 from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.durable_turns import next_step
-from antiphon_edge.turns.leases import JobLease
+from antiphon_edge.turns.leases import Claim, JobLease
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 from antiphon_edge.turns.turn_watch import Delivery
 
@@ -36,36 +36,41 @@ class TurnJobs:
         self._timing = timing
 
     async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
-        """Queues the job of a keyed turn, and claims it. Returns the turn with the job's lease; None if another edge
-        was faster. TooLarge: the turn does not fit into a job."""
+        """Queues the job of a keyed turn, which this edge holds from the start. Returns the turn with the job's lease;
+        None if another edge was faster. TooLarge: the turn does not fit into a job."""
+        claim = self._claim_of(accepted.tenant, accepted.response_id, _first_holder(accepted))
         draft = JobDraft(
             accepted.response_id,
             _queue(accepted.response_id),
             job_payload.payload_of(accepted),
             max_attempts=JOB_ATTEMPTS_ITEMS_MAX,
+            holder=_first_holder(accepted),
+            lease_ttl_ms=self._timing.job_lease_ms,
         )
         try:
             with job_payload.size_errors_translated():
-                await self._store.enqueue_job(accepted.tenant, draft)
+                job = await self._store.enqueue_job(accepted.tenant, draft)
         except AlreadyExists:
             return None
-        claimed = await self._claim(accepted.tenant, accepted.response_id)
-        if claimed is None:
+        job = job or await claim()  # a store of the release before does not know holders
+        if job is None:
             return None
-        held = replace(accepted, job_lease=claimed[1])
+        held = replace(accepted, job_lease=JobLease(self._store, accepted.tenant, job, claim))
         is_late = perf_counter() - accepted.started_s > self._timing.stale_key_s / 2
         return await self._with_key(held) if is_late else held
 
     async def take_over(self, repeated: RepeatedRequest) -> AcceptedTurn | None:
         """Claims the job of a keyed turn that no edge runs. None: another edge runs it, it is over, it has no job yet,
         or it has lost its key: an edge can take a job over whose turn was given up meanwhile."""
-        claimed = await self._claim(repeated.tenant, repeated.response_id)
-        if claimed is None:
+        claim = self._claim_of(repeated.tenant, repeated.response_id, f"edge-{self._ids.hex(32)}")
+        job = await claim()
+        if job is None:
             return None
+        lease = JobLease(self._store, repeated.tenant, job, claim)
         try:
-            accepted = await job_payload.accepted_of(repeated.tenant, *claimed)
+            accepted = await job_payload.accepted_of(repeated.tenant, job, lease)
         except DataDamaged:  # no edge can run it
-            await claimed[1].settle(JobOutcome.FAILED, reason=PAYLOAD_DAMAGED)
+            await lease.settle(JobOutcome.FAILED, reason=PAYLOAD_DAMAGED)
             raise
         return await self._with_key(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint))
 
@@ -97,9 +102,10 @@ class TurnJobs:
         lost. Only an edge that holds a job may end it, so the job is claimed first: another edge can run the turn by
         now, and would lose its key in the middle."""
         try:
-            claimed = await self._claim(accepted.tenant, accepted.response_id)
-            if claimed is not None:
-                return await self.release(replace(accepted, job_lease=claimed[1]), is_over=True)
+            claim = self._claim_of(accepted.tenant, accepted.response_id, _first_holder(accepted))
+            if (job := await claim()) is not None:
+                lease = JobLease(self._store, accepted.tenant, job)
+                return await self.release(replace(accepted, job_lease=lease), is_over=True)
             return (await next_step(self._store, Delivery.KEYED, accepted.tenant, accepted.response_id))[1] is None
         except AntiphonError as error:
             log.warning("the job of %s could not be ended: %s", accepted.response_id, error.message)
@@ -124,15 +130,10 @@ class TurnJobs:
             return False
         return start.replay is None and start.running_response_id in (None, held.response_id)
 
-    async def _claim(self, tenant: str, response_id: str) -> tuple[Job, JobLease] | None:
-        """Claims the job of a keyed turn."""
-        queues, holder = [_queue(response_id)], f"edge-{self._ids.hex(32)}"
-
-        def claim() -> Awaitable[Job | None]:
-            return self._store.claim_job(tenant, queues, holder=holder, lease_ttl_ms=self._timing.job_lease_ms)
-
-        job = await claim()
-        return None if job is None else (job, JobLease(self._store, tenant, job, claim))
+    def _claim_of(self, tenant: str, response_id: str, holder: str) -> Claim:
+        """Makes the claim of a keyed turn's job."""
+        queues, lease_ttl_ms = [_queue(response_id)], self._timing.job_lease_ms
+        return partial(self._store.claim_job, tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms)
 
 
 class StaleKey:
@@ -162,3 +163,8 @@ class StaleKey:
 
 def _queue(response_id: str) -> str:
     return f"turn.{response_id}"
+
+
+def _first_holder(accepted: AcceptedTurn) -> str:
+    """The name of the edge that accepted the turn: no other edge makes its response id, and claims under this name."""
+    return f"edge-{accepted.response_id}"

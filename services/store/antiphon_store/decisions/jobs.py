@@ -43,16 +43,23 @@ LOOK_MS = 30_000
 Fields = Mapping[str, Any]
 
 
-def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
-    """Adds a job; a repeated call changes nothing. AlreadyExists."""
+def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[Job | None]:
+    """Adds a job, and leases it to its holder, if it has one. A repeated call only extends the lease of that holder.
+    AlreadyExists."""
     if not view.test(Kind.JOB, draft.id, Condition.ABSENT):
         row = view.need(Kind.JOB, draft.id)
-        if row is not None and as_of(row.fields, view.now_ms) is not None:
-            if (row.fields["queue"], row.body) != (draft.queue, draft.payload):
+        fields = as_of(row.fields, view.now_ms) if row is not None else None
+        if row is not None and fields is not None:
+            if (fields["queue"], row.body) != (draft.queue, draft.payload):
                 raise AlreadyExists.of(draft.id)
-            return nothing
+            if draft.holder is None or fields["holder"] != draft.holder:
+                return nothing
+            lease_ttl_ms = draft.lease_ttl_ms
+            return _lease(view, draft.id, row.fields, fields, holder=draft.holder, lease_ttl_ms=lease_ttl_ms)
     _add(view, draft, retention_ms)
-    return nothing
+    if draft.holder is None:
+        return nothing
+    return view.answer_from(partial(_granted, draft.id), Get(Ref(Kind.JOB, draft.id), Payload.ALL))
 
 
 def claim(
@@ -239,6 +246,9 @@ def _waiting_in(fields: Fields) -> Finish[str | None]:
 
 
 def _add(view: View, draft: JobDraft, retention_ms: int) -> None:
+    holder, ttl_ms = draft.holder or NOBODY, draft.lease_ttl_ms
+    is_held = holder != NOBODY
+    lease = {"attempts": 1, "holder": holder, "lease_until": Now(ttl_ms)} if is_held else {}
     fields = {
         "queue": draft.queue,
         "max_attempts": draft.max_attempts,
@@ -246,9 +256,13 @@ def _add(view: View, draft: JobDraft, retention_ms: int) -> None:
         "available": Now(draft.run_after_ms),
         "stamp": Now(),
         **_NEW,
+        **lease,
     }
     view.put(Kind.JOB, draft.id, fields, body=draft.payload)
-    view.file(Index.QUEUE, draft.queue, draft.id, Now(min(draft.run_after_ms, LOOK_MS)))
+    view.file(Index.QUEUE, draft.queue, draft.id, Now(min(ttl_ms if is_held else draft.run_after_ms, LOOK_MS)))
+    if is_held:
+        view.file(Index.HOLDER, held_key(draft.queue, holder), draft.id)
+        view.file(Index.ENDS, "", f"{Kind.JOB}/{draft.id}", Now(ttl_ms + retention_ms))
 
 
 def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:

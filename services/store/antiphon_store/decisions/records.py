@@ -23,7 +23,7 @@ from antiphon_core.errors import (
     VersionMismatch,
 )
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
 from antiphon_core.ports.store import (
     FRAME_END,
     NO_PRECONDITION,
@@ -58,6 +58,8 @@ class Write:
     job: TurnJob | None = None
     job_ttl_ms: int = 0
     session_responses_max: int | None = None
+    ends_job: bool = False
+    """Whether the job of the precondition's fence ends as succeeded in the same step."""
 
 
 class OccupiedId(Exception):
@@ -99,7 +101,7 @@ def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp
     fences = list(filter(None, (fence, condition.fence)))
     must_exist = _names_a_state(condition)
     is_new = not must_exist and view.test(Kind.NODE, record.id, Condition.ABSENT)
-    row = None if is_new else view.need(Kind.NODE, record.id)
+    row = None if is_new else view.need_all(*_rows_of(write))[0]
     is_replay = row is not None and _is_replay(view, row, write)
     if row is not None and is_replay:
         finish = answer(nodes.stamp_of(row))
@@ -167,6 +169,12 @@ def may_follow(row: Row, condition: Precondition, now_ms: int) -> bool:
     """Whether a record may be one that was written under this condition, and was changed or deleted after that."""
     written_version = (condition.version or int(_names_a_state(condition))) + 1
     return bool(row.fields["version"] >= written_version + nodes.is_readable(row, now_ms))
+
+
+def _rows_of(write: Write) -> Sequence[tuple[Kind, str]]:
+    """The rows that decide on a write whose node may exist, which are read in one step: first its node."""
+    node = (Kind.NODE, write.record.id)
+    return (node, (Kind.JOB, write.record.id)) if write.ends_job else (node,)
 
 
 def _names_a_state(condition: Precondition) -> bool:
@@ -240,6 +248,8 @@ def _write_beside(view: View, write: Write) -> None:
         count = end.frames.count(FRAME_END)
         append = EventAppend(record.id, end.expected_position, count, end.frames, terminal=job is None)
         logs.extend(view, append, ttl_ms=write.log_ttl_ms)
+    if write.ends_job and write.precondition.fence is not None:
+        jobs.settle(view, write.precondition.fence, JobOutcome.SUCCEEDED, "")
     if job is not None:
         draft = JobDraft(record.id, DISPATCH_QUEUE, job.payload, max_attempts=job.max_attempts)
         jobs.enqueue(view, draft, retention_ms=write.job_ttl_ms)

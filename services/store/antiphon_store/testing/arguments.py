@@ -120,6 +120,8 @@ BAD_CALLS: list[tuple[str, Attempt]] = [
     ("record.id", commit(TurnCommit(replace(GOOD, id="x")))),
     ("ttl_ms", commit(TurnCommit(GOOD, ttl_ms=0))),
     ("record.body", commit(TurnCommit(replace(GOOD, body=NO_JSON)))),
+    ("ends_job", commit(TurnCommit(GOOD, ends_job=True))),
+    ("ends_job", commit(TurnCommit(GOOD, precondition=Precondition(fence=Fence("s", 1)), ends_job=True))),
     ("fence.session_id", commit(TurnCommit(GOOD, Fence("s", 1)))),
     ("fence.token", commit(TurnCommit(replace(GOOD, session_id="s"), Fence("s", 2**63)))),
 ]

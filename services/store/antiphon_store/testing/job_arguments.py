@@ -43,6 +43,8 @@ BAD_CALLS: list[tuple[str, Attempt]] = [
     ("max_attempts", enqueuing(max_attempts=limits.JOB_ATTEMPTS_ITEMS_MAX + 1)),
     ("run_after_ms", enqueuing(run_after_ms=-1)),
     ("run_after_ms", enqueuing(run_after_ms=limits.JOB_DELAY_MS_MAX + 1)),
+    ("holder", enqueuing(holder="x" * (limits.HOLDER_BYTES_MAX + 1))),
+    ("lease_ttl_ms", enqueuing(holder="h", lease_ttl_ms=limits.LEASE_TTL_MS_MIN - 1)),
     ("queues", claiming()),
     ("queues", claiming(*["q"] * (limits.CLAIM_QUEUES_ITEMS_MAX + 1))),
     ("queues[1]", claiming("q", "ü")),

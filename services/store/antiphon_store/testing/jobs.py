@@ -194,6 +194,28 @@ class JobSuite:
 class JobLeaseSuite:
     rounds: ClassVar[int] = 10
 
+    async def test_a_job_with_a_holder_is_leased_from_the_start(self, subject: Subject) -> None:
+        draft = new_draft(holder="first", lease_ttl_ms=TTL_MS)
+        job = await jobs_of(subject.store).enqueue_job(subject.tenant, draft)
+        assert job is not None
+        assert job == Job(draft.id, "q", draft.payload, 1, 3, False, Fence(draft.id, 1), job.lease_expires_at_ms)
+        assert await claim(subject, holder="second") is None
+        assert (await claimed(subject, holder="first")).fence == job.fence
+        await jobs_of(subject.store).heartbeat_job(subject.tenant, job.fence, lease_ttl_ms=TTL_MS)
+
+    async def test_a_job_that_is_enqueued_again_is_returned_only_to_its_holder(self, subject: Subject) -> None:
+        draft = new_draft(holder="first", lease_ttl_ms=TTL_MS)
+        job = await jobs_of(subject.store).enqueue_job(subject.tenant, draft)
+        assert job is not None
+        await subject.elapse(TTL_MS // 2)
+        again = await jobs_of(subject.peer).enqueue_job(subject.tenant, draft)
+        assert again is not None
+        assert (again.fence, again.lease_expires_at_ms > job.lease_expires_at_ms) == (job.fence, True)
+        assert await jobs_of(subject.peer).enqueue_job(subject.tenant, replace(draft, holder="second")) is None
+        await subject.elapse(TTL_MS)
+        assert (await claimed(subject, holder="second")).attempt == 2
+        assert await jobs_of(subject.store).enqueue_job(subject.tenant, draft) is None
+
     async def test_a_heartbeat_keeps_a_job(self, subject: Subject) -> None:
         await enqueue(subject)
         job = await claimed(subject)

@@ -20,7 +20,7 @@ from antiphon_core.errors import (
     StaleFence,
 )
 from antiphon_core.jsons import join_arrays
-from antiphon_core.ports.jobs import JobOutcome
+from antiphon_core.ports.jobs import JobOutcome, JobState
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit
 from antiphon_store.testing import event_logs, jobs
 from antiphon_store.testing.lineage import joined
@@ -189,6 +189,27 @@ class JobTurnSuite:
         await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=end_at(0))
         with pytest.raises(StaleFence):
             await commit(subject, draft(record), precondition=Precondition(fence=job.fence))
+
+    async def test_a_commit_can_end_its_job(self, subject: Subject) -> None:
+        job_draft = await jobs.enqueue(subject)
+        job = await jobs.claimed(subject)
+        record = replace(draft(), id=job_draft.id)
+        for _ in range(2):  # repeated, as after a lost answer
+            await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=end_at(0), ends_job=True)
+            described = await jobs.jobs_of(subject.peer).describe_job(subject.tenant, job.id)
+            assert (described.state, described.attempts) == (JobState.SUCCEEDED, 1)
+        await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
+        await subject.elapse(jobs.TTL_MS)
+        assert await jobs.claim(subject, holder="another") is None
+
+    async def test_a_rejected_commit_does_not_end_its_job(self, subject: Subject) -> None:
+        record = draft(draft())  # its parent does not exist
+        await jobs.enqueue(subject, id=record.id)
+        job = await jobs.claimed(subject)
+        with pytest.raises(ResponseNotFound):
+            await commit(subject, record, precondition=Precondition(fence=job.fence), ends_job=True)
+        described = await jobs.jobs_of(subject.peer).describe_job(subject.tenant, job.id)
+        assert described.state is JobState.RUNNING
 
     async def test_a_commit_under_a_job_that_was_taken_over_is_rejected(self, subject: Subject) -> None:
         job_draft = await jobs.enqueue(subject)

@@ -60,12 +60,13 @@ class JobOperations(TenantLine):
     cancel_job = one_step(Jobs.cancel_job, jobs.cancel, of_id("job_id"), needs_content=False)
 
     @implements(Jobs.enqueue_job)
-    async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
+    async def enqueue_job(self, tenant: str, draft: JobDraft) -> Job | None:
         if draft.queue == DISPATCH_QUEUE:
             await self._require_room_for(tenant, draft.id)
         enqueue = partial(jobs.enqueue, draft=draft, retention_ms=self._settings.job_ttl_s * 1000)
-        await self._trees.of_response(tenant, draft.id, enqueue)
+        held = await self._trees.of_response(tenant, draft.id, enqueue)
         await self._hand_in(tenant, draft.queue)
+        return held
 
     @implements(Jobs.claim_job)
     async def claim_job(

@@ -74,7 +74,8 @@ class WriteOperations(SweepOperations, JobOperations):
         record, item_ids = await offload.run(partial(checked, record), size_bytes=size_bytes)
         condition, log_end, job, most = commit.precondition, commit.log_end, commit.job, settings.max_session_responses
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
-        return Write(record, condition, ttl_ms, item_ids, log_end, log_ttl_ms, job, job_ttl_ms, most)
+        ends_job = commit.ends_job
+        return Write(record, condition, ttl_ms, item_ids, log_end, log_ttl_ms, job, job_ttl_ms, most, ends_job)
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
         record, bounded, sessions = write.record, write, _sessions_of(write, fence)

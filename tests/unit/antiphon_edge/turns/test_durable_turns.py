@@ -54,12 +54,11 @@ async def test_keyed_turn_continues_without_its_client(bench: Bench) -> None:
     assert (await bench.stored(accepted))["status"] == "completed"
 
 
-@pytest.mark.parametrize("slow", ["enqueue_job", "claim_job"])
-async def test_client_disconnect_while_the_job_is_taken_leaves_no_job_and_no_key(bench: Bench, slow: str) -> None:
+async def test_client_disconnect_while_the_job_is_taken_leaves_no_job_and_no_key(bench: Bench) -> None:
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
     accepted = await bench.starter.begin(TENANT, request, key="k")
     assert isinstance(accepted, AcceptedTurn)
-    bench.backend.plan(Fault(slow, When.BEFORE, error=None, delay_s=0.05))
+    bench.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.05))
     caller = asyncio.create_task(bench.keyed_turns.hold(accepted))
     await asyncio.sleep(0.01)
     caller.cancel()
@@ -70,8 +69,9 @@ async def test_client_disconnect_while_the_job_is_taken_leaves_no_job_and_no_key
     assert isinstance(await bench.starter.begin(TENANT, request, key="k"), AcceptedTurn)
 
 
-async def test_client_disconnect_does_not_cancel_a_turn_that_is_already_held(bench: Bench) -> None:
+async def test_client_disconnect_does_not_cancel_a_turn_that_was_taken_over(bench: Bench) -> None:
     accepted = await bench.begin(key="k")
+    taken = await taken_over(bench, accepted)
     bench.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.05))
     caller = asyncio.create_task(bench.keyed_turns.hold(accepted))
     await asyncio.sleep(0.01)
@@ -79,7 +79,7 @@ async def test_client_disconnect_does_not_cancel_a_turn_that_is_already_held(ben
     await asyncio.wait([caller])
     await bench.settle()
     assert (await bench.store.describe_job(TENANT, accepted.response_id)).cancel_requested is False
-    assert (await bench.play(accepted))[-1]["type"] == events.COMPLETED
+    assert (await bench.play(taken))[-1]["type"] == events.COMPLETED
 
 
 async def test_error_before_the_first_event_is_raised_to_the_client(bench: Bench) -> None:
@@ -201,8 +201,9 @@ async def test_takeover_of_a_partial_text_without_token_ids_fails_the_turn() -> 
     await bench.backend.close()
 
 
-async def test_hold_of_a_turn_that_is_already_held_returns_none_and_keeps_its_key(bench: Bench) -> None:
-    accepted = replace(await bench.begin(key="k"), key="k")
+async def test_hold_of_a_turn_that_was_taken_over_returns_none_and_keeps_its_key(bench: Bench) -> None:
+    accepted = await bench.begin(key="k")
+    await taken_over(bench, accepted)
     assert await bench.keyed_turns.hold(accepted) is None
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
     assert isinstance(await bench.starter.begin(TENANT, request, key="k"), RepeatedRequest)

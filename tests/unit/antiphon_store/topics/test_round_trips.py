@@ -126,6 +126,13 @@ CASES: dict[str, tuple[Step, Step, int]] = {
         ),
         2,
     ),
+    "commit under the fence of a job, which ends": (
+        Scene.claim,
+        lambda s: s.store.commit_turn(
+            T, TurnCommit(completed(RUNNING), precondition=replace(WHILE_RUNNING, fence=s.job_fence), ends_job=True)
+        ),
+        2,
+    ),
     "accept a turn for a worker": (
         Scene.begin,
         lambda s: s.store.commit_turn(
@@ -182,6 +189,11 @@ CASES: dict[str, tuple[Step, Step, int]] = {
         2,
     ),
     "enqueue a job": (nothing, lambda s: s.store.enqueue_job(T, JobDraft(ROOT.id, "q", b"")), 1),
+    "enqueue a job with a holder": (
+        nothing,
+        lambda s: s.store.enqueue_job(T, JobDraft(ROOT.id, "q", b"", holder="h")),
+        1,
+    ),
     "describe a job": (nothing, lambda s: s.store.describe_job(T, RUNNING.id), 1),
     "read a conversation": (nothing, lambda s: s.store.get_conversation(T, TALK), 1),
     "items of a conversation": (nothing, lambda s: s.store.list_conversation_items(T, TALK), 1),
