@@ -54,12 +54,12 @@ def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[Job | N
                 raise AlreadyExists.of(draft.id)
             if draft.holder is None or fields["holder"] != draft.holder:
                 return nothing
-            lease_ttl_ms = draft.lease_ttl_ms
-            return _lease(view, draft.id, row.fields, fields, holder=draft.holder, lease_ttl_ms=lease_ttl_ms)
+            _lease(view, draft.id, row.fields, fields, holder=draft.holder, lease_ttl_ms=draft.lease_ttl_ms)
+            return _answer_lease(view, draft.id)
     _add(view, draft, retention_ms)
     if draft.holder is None:
         return nothing
-    return view.answer_from(partial(_granted, draft.id), Get(Ref(Kind.JOB, draft.id), Payload.ALL))
+    return _answer_lease(view, draft.id)
 
 
 def claim(
@@ -96,7 +96,8 @@ def claim(
         failed = _ended(fields, JobState.FAILED, PAYLOAD_DAMAGED, view.now_ms)
         _write(view, job_id, row.fields, failed)
         return answer(_granted(job_id, Row(failed)) if tells_end else None)
-    return _lease(view, job_id, row.fields, fields, holder=holder, lease_ttl_ms=lease_ttl_ms)
+    _lease(view, job_id, row.fields, fields, holder=holder, lease_ttl_ms=lease_ttl_ms)
+    return view.answer_from(partial(_granted, job_id), Get(Ref(Kind.JOB, job_id), Payload.ALL))
 
 
 def look_later(view: View, job_id: str, queue: str) -> Finish[None]:
@@ -116,9 +117,7 @@ def end_unreadable(view: View, job_id: str, *, queue: str, due_at: int, retentio
     return answer(_granted(job_id, Row(failed)))
 
 
-def _lease(
-    view: View, job_id: str, former: Fields, fields: Fields, *, holder: str, lease_ttl_ms: int
-) -> Finish[Job | None]:
+def _lease(view: View, job_id: str, former: Fields, fields: Fields, *, holder: str, lease_ttl_ms: int) -> None:
     """Leases a job to `holder`, or extends its lease. `former` has the stored fields."""
     is_own, queue = fields["holder"] == holder, fields["queue"]
     lease_until = extended(fields, view.now_ms, lease_ttl_ms)
@@ -130,7 +129,11 @@ def _lease(
     view.file(Index.QUEUE, queue, job_id, Now(min(lease_ttl_ms, LOOK_MS)))
     view.file(Index.HOLDER, held_key(queue, holder), job_id)
     view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", Now(lease_ttl_ms + fields["retention"]))
-    return view.answer_from(partial(_granted, job_id), Get(Ref(Kind.JOB, job_id), Payload.ALL))
+
+
+def _answer_lease(view: View, job_id: str) -> Finish[Job | None]:
+    """Answers with a job that was leased as it was enqueued, without the payload, which its holder has sent."""
+    return view.answer_from(lambda row: _granted(job_id, Row(row.fields)), Get(Ref(Kind.JOB, job_id)))
 
 
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:

@@ -691,7 +691,7 @@ class EnqueueJobResponse(betterproto2.Message):
 
     job: "Job | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Absent if the holder does not have it.
+    Without its payload; absent if the holder does not have it.
     """
 
 
