@@ -18,7 +18,6 @@ import pytest
 from antiphon_core import events, response
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import LogNotFound, StoreUnavailable
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge.turns.turn_service import TurnService
@@ -27,6 +26,7 @@ from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from tests.support.prompts import ids_in
 from tests.support.thinking_edges import Sayer, losable
+from tests.support.turn_services import turn_service
 from tests.support.turn_streams import sent
 from tests.support.waiting import WAIT_MAX_S
 
@@ -113,7 +113,7 @@ async def system(at: int, *, is_executed: bool, dies: bool) -> AsyncIterator[Sys
     store = StoreService(backend)
     line = FaultyLine(store, at, is_executed, dies)
     sayer = Sayer("<think>", "Hm.", "</think>", "Hello there.")
-    service = partial(TurnService, clock=clock, ids=RandomIds(), timing=TIMING)
+    service = partial(turn_service, clock=clock, timing=TIMING)
     reached: Any = line
     await backend.open()
     faulty, healthy = (service(each, losable(sayer)) for each in (reached, store))

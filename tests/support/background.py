@@ -32,8 +32,7 @@ from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns import job_payload, log_follower, log_state
 from antiphon_edge.turns.leases import JobLease, RenewalPace
-from antiphon_edge.turns.turn_runner import TurnRunner
-from antiphon_edge.turns.turn_starter import TurnStarter
+from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
@@ -44,6 +43,7 @@ from tests.support.fixed_text_model import FixedTextEngine
 from tests.support.served_models import model
 from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
+from tests.support.turn_services import turn_parts
 from tests.support.waiting import WAIT_MAX_S
 
 TENANT = "default"
@@ -159,11 +159,9 @@ class Attempt:
     """One attempt of a worker at a job."""
 
     def __init__(self, made: Bench, job: Job, tenant: str, store: FullStore) -> None:
-        starter = made.starter(store)
-        self._runner = TurnRunner(
-            store, made.translator, sealer=made.sealer, cleanup=starter.cleanup, timing=made.timing
-        )
-        self._make = partial(QueuedTurn, store, starter, job=job, timing=made.timing)
+        parts = made.parts(store)
+        self._runner = parts.runner
+        self._make = partial(QueuedTurn, store, parts.starter, job=job, timing=made.timing)
         self._tenant, self._job, self._lease = tenant, job, JobLease(store, tenant, job)
         self._error: Exception | None = None
         self.turn: QueuedTurn | None = None
@@ -218,17 +216,17 @@ class Bench:
         settings = StoreSettings(lease_poll_ms=5, event_poll_ms=5, job_poll_ms=5)
         return BreakableStore(StoreService(self.backend, settings))
 
-    def starter(self, store: FullStore) -> TurnStarter:
-        return TurnStarter(store, clock=self.clock, ids=RandomIds(), sealer=self.sealer)
+    def parts(self, store: FullStore) -> TurnParts:
+        return turn_parts(store, self.translator, clock=self.clock, sealer=self.sealer, timing=self.timing)
 
     def replica(self) -> Background:
         """Adds an edge."""
         store = cast("FullStore", self.new_store())
-        return Background(store, self.translator, self.starter(store), timing=self.timing)
+        return Background(self.parts(store), store)
 
     def edge_over(self, store: BreakableStore) -> Background:
         typed = cast("FullStore", store)
-        return Background(typed, self.translator, self.starter(typed), timing=self.timing)
+        return Background(self.parts(typed), typed)
 
     @asynccontextmanager
     async def worker(self, *, slots: int = 4, drain_s: float = WAIT_MAX_S) -> AsyncIterator[KillableWorker]:

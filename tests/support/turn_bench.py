@@ -9,7 +9,6 @@ from typing import Any
 from antiphon_core import events, response
 from antiphon_core.clock import ManualClock
 from antiphon_core.flow import Flow
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.ports.translator import Batch
@@ -19,7 +18,6 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_runner import TurnRun
-from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.turns.turn_watch import Delivery
 from antiphon_store.backends.memory import MemoryRows
@@ -28,6 +26,7 @@ from antiphon_store.testing.faulty import FaultyStore
 from tests.support.pushed import pulled
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 from tests.support.translators import ScriptedTranslator
+from tests.support.turn_services import turn_service
 
 TENANT = "t"
 TIMING = TurnTiming(linger_s=0)
@@ -75,16 +74,15 @@ class Bench:
     def use(self, timing: TurnTiming) -> None:
         """Replaces the edge by one with this timing."""
         slow: Any = self.slow
-        self.turns = TurnService(
+        self.turns = turn_service(
             slow,
             self.translator,
             clock=self.clock,
-            ids=RandomIds(),
             sealer=self.sealer,
             meter=Meter(lambda tenant, tokens: self.charged.append((tenant, tokens))),
             timing=timing,
         )
-        self.starter = self.turns.starter
+        self.starter = self.turns._starter
         self.keyed_turns = self.turns._keyed_turns
         self.jobs = self.turns._jobs
 

@@ -139,8 +139,8 @@ class Jobs(Protocol):
     """Every call belongs to one tenant; another tenant's jobs do not exist for it."""
 
     async def enqueue_job(self, tenant: Tenant, draft: JobDraft) -> Job | None:
-        """Adds a job, and returns it, without its payload, if its holder has it. Idempotent for the same id, queue and payload, even after
-        the job has ended; a repeated call extends the lease that the holder has.
+        """Adds a job, and returns it, without its payload, if its holder has it. Idempotent for the same id, queue and
+        payload, even after the job has ended; a repeated call extends the lease that the holder has.
 
         AlreadyExists: the id is another job's. RequestRateExceeded: the tenant has the most open jobs in DISPATCH_QUEUE
         that it may have."""

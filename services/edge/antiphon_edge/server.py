@@ -55,8 +55,7 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.retrying_store import retrying
-from antiphon_edge.turns.store_watch import fail_fast
-from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_parts import TurnParts, turn_service
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.websocket.routes import SocketRoutes
 from antiphon_edge.websocket.warm_up import WarmUps
@@ -91,7 +90,6 @@ class EdgeServer:
         The drain of `stop` counts from the beginning of `drain_time`."""
         self._shares_port = shares_port
         self._settings = settings
-        self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         store = retrying(store, restart_wait_s=settings.restart_wait_s)
         self._clock = clock
         self._drain_time = drain_time or DrainTime(clock)
@@ -103,65 +101,61 @@ class EdgeServer:
         self._long_work = LongWork(settings.long_bytes_per_tenant)
         self._readers = ResponseReaders(settings.readers_per_response)
         translator = CompactingTranslator(translator, clock=clock)
-        self._turns = self._turn_service(store, translator, sealer or _sealer(settings, clock), meter)
+        self._parts = self._turn_parts(store, translator, sealer or _sealer(settings, clock))
+        self._turns = turn_service(self._parts, ids=ids, meter=meter, readers=self._readers)
         readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
         self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]), readiness)
-        self._sockets = self._socket_routes(store, translator)
+        self._sockets = self._socket_routes()
         self._cors = Cors(settings.cors_origins) if settings.cors_origins else None
         self.app = web.Application(client_max_size=BODY_BYTES_MAX)
         self._add_access_checks(opens_metrics=opens_metrics)
-        self._add_routes(store, translator, meter)
+        self._add_routes(meter)
 
-    def _turn_service(self, store: FullStore, translator: Translator, sealer: Sealer, meter: Meter) -> TurnService:
-        return TurnService(
+    def _turn_parts(self, store: FullStore, translator: Translator, sealer: Sealer) -> TurnParts:
+        settings = self._settings
+        return TurnParts.of(
             store,
             translator,
             clock=self._clock,
             ids=self._ids,
             sealer=sealer,
-            wait_ms=self._settings.conversation_wait_ms,
-            meter=meter,
-            timing=self._timing,
+            timing=TurnTiming(linger_s=settings.event_log_linger_ms / 1000),
+            wait_ms=settings.conversation_wait_ms,
             long_work=self._long_work,
             readers=self._readers,
         )
 
-    def _socket_routes(self, store: FullStore, translator: Translator) -> SocketRoutes:
+    def _socket_routes(self) -> SocketRoutes:
+        parts = self._parts
         return SocketRoutes(
             self._turns,
-            WarmUps(store, translator, clock=self._clock),
+            parts.starter,
+            WarmUps(parts.store, parts.translator, clock=self._clock),
             keep_alive_s=self._settings.keep_alive_s,
             lifetime_s=self._settings.websocket_max_s,
             lanes=self._settings.websocket_lanes,
             origins=self._settings.cors_origins,
             drops_hosted=self._settings.hosted_tools == "drop",
-            listing=ResponseList(fail_fast(store, self._turns.starter.watch)),
+            listing=ResponseList(parts.fail_fast_store),
         )
 
-    def _add_routes(self, store: FullStore, translator: Translator, meter: Meter) -> None:
-        turns, keep_alive_s = self._turns, self._settings.keep_alive_s
-        drops_hosted = self._settings.hosted_tools == "drop"
-        store = fail_fast(store, turns.starter.watch)
-        background = Background(
-            store,
-            translator,
-            turns.starter,
-            timing=self._timing,
-            readers=self._readers,
-        )
+    def _add_routes(self, meter: Meter) -> None:
+        parts, turns, keep_alive_s = self._parts, self._turns, self._settings.keep_alive_s
+        store, drops_hosted = parts.fail_fast_store, self._settings.hosted_tools == "drop"
         owners: list[object] = [
             ResponseRoutes(
                 turns,
-                background,
+                Background(parts, store, readers=self._readers),
                 store,
+                parts.sealer,
                 keep_alive_s=keep_alive_s,
                 has_keep_alive_events=self._settings.keep_alive == "event",
                 drops_hosted=drops_hosted,
             ),
             self._service,
             self._sockets,
-            CompactRoutes(turns.starter, translator, meter=meter, drops_hosted=drops_hosted),
-            ConversationRoutes(store, ids=self._ids, sealer=turns.starter.sealer),
+            CompactRoutes(parts.starter, parts.translator, parts.sealer, meter=meter, drops_hosted=drops_hosted),
+            ConversationRoutes(store, ids=self._ids, sealer=parts.sealer),
             PromptRoutes(store, ids=self._ids),
             TreeRoutes(store),
             ChatRoutes(turns, keep_alive_s=keep_alive_s),

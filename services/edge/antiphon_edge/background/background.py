@@ -32,7 +32,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import UNFINISHED, LogEnd, Precondition, Record, Status, TurnCommit
-from antiphon_core.ports.translator import Batch, Translator
+from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background import queueing
@@ -44,8 +44,7 @@ from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
 from antiphon_edge.turns.turn_jobs import StaleKey
-from antiphon_edge.turns.turn_starter import TurnStarter
-from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
@@ -58,19 +57,19 @@ class Background:
 
     def __init__(
         self,
+        parts: TurnParts,
         store: FullStore,
-        translator: Translator,
-        starter: TurnStarter,
         *,
-        timing: TurnTiming = DEFAULT_TIMING,
         readers: ResponseReaders | None = None,
     ) -> None:
+        """`store`: the fail-fast store for callers, which wait; the other one for a worker."""
         self._readers = readers or ResponseReaders()
         self._store = store
-        self._translator = translator
-        self._starter = starter
+        self._translator = parts.translator
+        self._starter = parts.starter
+        self._cleanup = parts.cleanup
         self._follower = LogFollower(store)
-        self._timing = timing
+        self._timing = parts.timing
 
     async def create(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
@@ -81,7 +80,7 @@ class Background:
         begun = await self._begin(tenant, request, session_id, key)
         if isinstance(begun, Record):
             return begun
-        return await self._starter.cleanup.finished(self._accept(begun))
+        return await self._cleanup.finished(self._accept(begun))
 
     async def current(self, tenant: str, response_id: str) -> Record:
         """Reads a stored response, and ends it first if its job left it unfinished. Raises ResponseNotFound."""
@@ -132,9 +131,10 @@ class Background:
         """Yields the events of a response as its log grows. Ends the response when its job is over."""
 
         async def look() -> bool:
-            with suppress(ResponseNotFound):  # deleted, and its log has its end
+            try:
                 return (await self.current(tenant, response_id)).status in UNFINISHED
-            return False
+            except ResponseNotFound:  # it was deleted, and the worker that has its job ends the log
+                return (await next_step(self._store, Delivery.BACKGROUND, tenant, response_id))[0] is Step.WAIT
 
         following = self._follower.follow(
             tenant, response_id, look, after=after, silence_s=self._timing.watch_s, retry=self._timing.follow_retry
@@ -200,7 +200,7 @@ class Background:
         except BaseException as error:
             log.info("background response %s was not accepted: %s", accepted.response_id, for_log(error))
             failure = f"background response {accepted.response_id} keeps its lease and key until they expire"
-            await self._starter.cleanup.attempt(self._starter.give_up(accepted), failure)
+            await self._cleanup.attempt(self._starter.give_up(accepted), failure)
             raise
 
     async def _queue(self, accepted: AcceptedTurn) -> Record:
@@ -223,7 +223,7 @@ class Background:
             accepted = await lost_parents.committed(accepted, commit)
         except BaseException:  # the commit may have happened, but the caller gets the error
             failure = f"background response {accepted.response_id} could not be taken back: it may run unless deleted"
-            await self._starter.cleanup.attempt(self._take_back(accepted), failure)
+            await self._cleanup.attempt(self._take_back(accepted), failure)
             raise
         metrics.JOBS_ENQUEUED.of().add()
         return accepted.record(Status.QUEUED, body, output_items)

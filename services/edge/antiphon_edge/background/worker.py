@@ -37,8 +37,7 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import JobLease
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.retrying_store import retrying
-from antiphon_edge.turns.turn_runner import TurnRunner
-from antiphon_edge.turns.turn_starter import TurnStarter
+from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_timing import TurnTiming
 
 log = logging.getLogger(__name__)
@@ -79,9 +78,8 @@ class Worker:
         self._timing = timing = timing or TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._store = store = retrying(store, restart_wait_s=settings.restart_wait_s)
         self._translator = translator = CompactingTranslator(translator, clock=clock)
-        self._starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer)
-        self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=self._starter.cleanup, timing=timing)
-        self._background = Background(store, translator, self._starter, timing=timing)
+        self._parts = TurnParts.of(store, translator, clock=clock, ids=ids, sealer=sealer, timing=timing)
+        self._background = Background(self._parts, store)
         self._charges = StoreCharges(store)
         self._meter = Meter(self._charges.charge)
         self._models = ModelHealth(timing.engine_retry, clock=clock)
@@ -114,7 +112,7 @@ class Worker:
         for slot in self._slots:
             slot.cancel()
         await asyncio.gather(*self._slots, return_exceptions=True)
-        await self._starter.cleanup.settle()
+        await self._parts.cleanup.settle()
         await self._charges.settle()
 
     async def _slot(self, holder: str) -> None:
@@ -169,7 +167,7 @@ class Worker:
         if await self._is_overloaded():
             await self._pause()
             return None
-        await self._starter.watch.require_room()  # an attempt that cannot be stored is lost
+        await self._parts.watch.require_room()  # an attempt that cannot be stored is lost
         return None if self._stopping.is_set() else await self._claim(holder)
 
     def _log_failed_claim(self, error: Exception) -> None:
@@ -251,7 +249,7 @@ class Worker:
     async def _run_turn(self, job: Job, accepted: AcceptedTurn) -> tuple[JobOutcome, float]:
         turn = QueuedTurn(
             self._store,
-            self._starter,
+            self._parts.starter,
             accepted=accepted,
             job=job,
             meter=self._meter,
@@ -269,7 +267,7 @@ class Worker:
         if job.cancel_requested:
             run.break_off(TurnCancelled())
         try:
-            await turn.run(self._runner)
+            await turn.run(self._parts.runner)
         except Postponed as postponed:
             if postponed.is_model_fault:
                 self._models.failed(accepted.model)

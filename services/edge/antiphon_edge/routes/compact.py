@@ -20,6 +20,7 @@ from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.turn_headers import reject_stateful_headers
 from antiphon_edge.sealed.compaction import sealed
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_starter import TurnStarter
 
@@ -42,10 +43,17 @@ class CompactRoutes:
     """The handler."""
 
     def __init__(
-        self, starter: TurnStarter, translator: Translator, *, meter: Meter, drops_hosted: bool = False
+        self,
+        starter: TurnStarter,
+        translator: Translator,
+        sealer: Sealer,
+        *,
+        meter: Meter,
+        drops_hosted: bool = False,
     ) -> None:
         self._drops_hosted = drops_hosted
         self._starter = starter
+        self._sealer = sealer
         self._meter = meter
         self._translator = translator
 
@@ -63,7 +71,7 @@ class CompactRoutes:
             self._meter.failed(tenant, error)
             raise
         self._meter.used(tenant, summary.usage)
-        output = join_arrays([kept, dumps([sealed(summary.item, self._starter.sealer, tenant)])])
+        output = join_arrays([kept, dumps([sealed(summary.item, self._sealer, tenant)])])
         return answers.json(
             {
                 "id": turn.response_id,

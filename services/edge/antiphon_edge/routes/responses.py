@@ -29,6 +29,7 @@ from antiphon_edge.quotas.admission import long_work_of
 from antiphon_edge.routes import answers, bodies, queries, resuming, turn_headers
 from antiphon_edge.routes.sse import NO_HEADERS, EventStream
 from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.turn_service import TurnService
 
 ANSWER_S = 1.0
@@ -43,6 +44,7 @@ class ResponseRoutes:
         turns: TurnService,
         background: Background,
         store: FullStore,
+        sealer: Sealer,
         *,
         keep_alive_s: float,
         has_keep_alive_events: bool = False,
@@ -54,6 +56,7 @@ class ResponseRoutes:
         self._turns = turns
         self._background = background
         self._store = store
+        self._sealer = sealer
         self._new_stream = partial(EventStream, keep_alive_s=keep_alive_s, has_keep_alive_events=has_keep_alive_events)
 
     @serves("createResponse")
@@ -138,7 +141,7 @@ class ResponseRoutes:
         effect. InvalidRequest: an unknown value."""
         if INCLUDE not in queries.include(request):
             return None
-        return ReasoningSealer(self._turns.starter.sealer, tenant_of(request))
+        return ReasoningSealer(self._sealer, tenant_of(request))
 
     async def _send_followed(
         self, request: web.Request, record: Record, stream: AsyncGenerator[Batch, None], change: Change | None = None

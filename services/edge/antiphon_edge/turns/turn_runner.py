@@ -38,7 +38,7 @@ from antiphon_edge.turns.interrupt import Interrupt
 from antiphon_edge.turns.leases import JobLease
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.terminal_batches import final_of
-from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.turns.turn_watch import Delivery, TurnWatch
 
 
@@ -127,10 +127,10 @@ class TurnRunner:
         *,
         sealer: Sealer,
         cleanup: Cleanup,
-        timing: TurnTiming = DEFAULT_TIMING,
-        long_work: LongWork | None = None,
+        timing: TurnTiming,
+        long_work: LongWork,
     ) -> None:
-        self._long_work = long_work or LongWork()
+        self._long_work = long_work
         self._store = store
         self._translator = translator
         self._sealer = sealer

@@ -15,31 +15,21 @@ turn_runner.py runs a turn, with the policy of caller_turn.py.
 from __future__ import annotations
 
 from antiphon_core import response
-from antiphon_core.clock import Clock
 from antiphon_core.errors import Unavailable, row_of
 from antiphon_core.flow import Flow
-from antiphon_core.ids import Ids
 from antiphon_core.jsons import loads
-from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
-from antiphon_core.sealing_keys import SealingKeys
 from antiphon_core.telemetry import metrics
-from antiphon_edge.quotas.long_work import LongWork
-from antiphon_edge.quotas.response_readers import ResponseReaders
-from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.attached_turns import AttachedTurns
 from antiphon_edge.turns.caller_turn import CallerTurn
+from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
-from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
-from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 
 class TurnService:
@@ -47,30 +37,22 @@ class TurnService:
 
     def __init__(
         self,
-        store: FullStore,
         translator: Translator,
+        starter: TurnStarter,
+        runner: TurnRunner,
+        jobs: TurnJobs,
+        keyed_turns: KeyedTurns,
         *,
-        clock: Clock,
-        ids: Ids,
-        sealer: Sealer | None = None,
-        wait_ms: int = 0,
-        meter: Meter | None = None,
-        timing: TurnTiming = DEFAULT_TIMING,
-        long_work: LongWork | None = None,
-        readers: ResponseReaders | None = None,
+        policy: CallerTurn,
+        cleanup: Cleanup,
     ) -> None:
-        """Without a `sealer`, content is sealed with keys that only this process has. `wait_ms` goes to TurnStarter."""
-        sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self._translator = translator
-        self.starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms, long_work=long_work)
-        cleanup = self.starter.cleanup
-        self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing, long_work=long_work)
-        self._jobs = TurnJobs(store, ids=ids, timing=timing)
-        finisher = TurnFinisher(store)
-        self._policy = CallerTurn(self.starter, finisher, self._jobs, meter or Meter(), cleanup=cleanup)
-        self._keyed_turns = KeyedTurns(
-            store, self._runner, self._jobs, policy=self._policy, cleanup=cleanup, timing=timing, readers=readers
-        )
+        self._starter = starter
+        self._runner = runner
+        self._jobs = jobs
+        self._keyed_turns = keyed_turns
+        self._policy = policy
+        self._cleanup = cleanup
         self._attached = AttachedTurns()
 
     async def send(
@@ -92,7 +74,7 @@ class TurnService:
 
         async def begin() -> AcceptedTurn | RepeatedRequest:
             nonlocal is_new
-            begun = await self.starter.begin(tenant, request, session_id=session_id, key=key)
+            begun = await self._starter.begin(tenant, request, session_id=session_id, key=key)
             is_new = isinstance(begun, AcceptedTurn)
             return begun
 
@@ -131,7 +113,7 @@ class TurnService:
     async def count_tokens(self, tenant: str, request: CreateRequest, *, session_id: str | None = None) -> int:
         """Counts the tokens of a request's prompt, with the history of its session. Takes no lease and stores
         nothing."""
-        turn = await self.starter.look(tenant, request, session_id=session_id)
+        turn = await self._starter.look(tenant, request, session_id=session_id)
         return await self._translator.count_tokens(turn)
 
     async def is_running(self, tenant: str, response_id: str) -> bool:
@@ -141,7 +123,7 @@ class TurnService:
     async def settle(self) -> None:
         """Leaves keyed turns to other edges, and waits for the records of turns whose client disconnected."""
         await self._keyed_turns.stop()
-        await self.starter.cleanup.settle()
+        await self._cleanup.settle()
 
 
 class _Collector:

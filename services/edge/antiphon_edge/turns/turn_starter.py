@@ -42,7 +42,7 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import carried_history, item_references, session_trees, stored_prompts
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
-from antiphon_edge.turns.store_watch import StoreWatch, fail_fast
+from antiphon_edge.turns.store_watch import StoreWatch
 
 NOTHING_BEFORE = TurnStart(History())
 _UNDO_FAILED = "a request that was given up keeps its lease and key until they expire"
@@ -54,20 +54,22 @@ class TurnStarter:
     def __init__(
         self,
         store: FullStore,
+        watch: StoreWatch,
+        cleanup: Cleanup,
         *,
         clock: Clock,
         ids: Ids,
         sealer: Sealer,
-        wait_ms: int = 0,
-        long_work: LongWork | None = None,
+        wait_ms: int,
+        long_work: LongWork,
     ) -> None:
-        """`wait_ms`: how long a turn waits for another turn that runs in its session."""
-        self.sealer = sealer
-        self._long_work = long_work or LongWork()
+        """`store` fails fast. `wait_ms`: how long a turn waits for another turn that runs in its session."""
+        self._sealer = sealer
+        self._long_work = long_work
         self._wait_ms = wait_ms
-        self.cleanup = Cleanup()
-        self.watch = StoreWatch(store)
-        self._store = fail_fast(store, self.watch)
+        self._cleanup = cleanup
+        self._watch = watch
+        self._store = store
         self._clock = clock
         self._ids = ids
 
@@ -108,7 +110,7 @@ class TurnStarter:
         asked = await self._placed_request(tenant, request, session_id, key, carried)
         is_kept = request.store is not False
         if is_kept and key is None:
-            await self.watch.require_room()  # before a model generates output that could not be stored
+            await self._watch.require_room()  # before a model generates output that could not be stored
         start = await self._start_or_undo(tenant, asked, request.conversation_id)
         response_id = str(asked.response_id)
         correlation.note(response_id=response_id)
@@ -117,13 +119,13 @@ class TurnStarter:
             return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
         try:
             if key is not None:  # only now: a repeated request is answered without room
-                await self.watch.require_room()
+                await self._watch.require_room()
             stored = start.history.items
             turn = await self._turn(tenant, response_id, request, stored, given, carried=carried, must_fit=is_kept)
             if turn.size_bytes > request.work_bytes:  # the history, and what the input refers to
                 hold_bytes(turn.size_bytes - request.work_bytes)
         except BaseException:
-            self.cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
+            self._cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
             raise
         return self._accepted(request, asked, start, turn)
 
@@ -182,7 +184,7 @@ class TurnStarter:
             previous_id = (await self._store.describe_session(tenant, session_id)).head_id
         reading = asyncio.ensure_future(self._start(tenant, self._store_request(previous_id)))
         try:
-            await self.watch.while_it_lives(reading)
+            await self._watch.while_it_lives(reading)
             return reading.result().history.items
         except PreviousResponseNotFound as error:
             if session_id is None:
@@ -310,10 +312,10 @@ class TurnStarter:
     async def _started(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
         starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
         try:
-            await self.watch.while_it_lives(starting)
+            await self._watch.while_it_lives(starting)
             return starting.result()
         except (asyncio.CancelledError, Unavailable, Timeout):
-            self.cleanup.schedule(self._undo(tenant, asked, starting), _UNDO_FAILED)
+            self._cleanup.schedule(self._undo(tenant, asked, starting), _UNDO_FAILED)
             raise
 
     async def _undo(self, tenant: str, asked: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
@@ -359,10 +361,10 @@ class TurnStarter:
             return carried
 
         def open_all(items: Sequence[Object], where: str) -> list[Object]:
-            return opened(items, self.sealer, tenant, where=where)
+            return opened(items, self._sealer, tenant, where=where)
 
         def bring() -> bytes | None:
-            return sealed_context.carried_items(request, self.sealer, tenant, self._ids, open_all)
+            return sealed_context.carried_items(request, self._sealer, tenant, self._ids, open_all)
 
         return await offload.run(bring, size_bytes=request.work_bytes)
 
@@ -371,7 +373,7 @@ class TurnStarter:
 
         def open_all() -> str | list[Object]:
             given = request.input_given
-            return given if isinstance(given, str) else opened(given, self.sealer, tenant)
+            return given if isinstance(given, str) else opened(given, self._sealer, tenant)
 
         given = await offload.run(open_all, size_bytes=request.work_bytes)
         if isinstance(given, str):

@@ -40,6 +40,7 @@ from antiphon_edge.routes import bodies, turn_headers
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.websocket import messages as socket_messages
 from antiphon_edge.websocket.lanes import Lanes, LaneTurn, Phase
 from antiphon_edge.websocket.local_histories import LocalHistories
@@ -66,6 +67,7 @@ class Connection:
         request: web.Request,
         socket: web.WebSocketResponse,
         turns: TurnService,
+        starter: TurnStarter,
         warm_ups: WarmUps,
         *,
         session_id: str | None,
@@ -78,6 +80,7 @@ class Connection:
         self._drops_hosted = drops_hosted
         self._socket = socket
         self._turns = turns
+        self._starter = starter
         self._warm_ups = warm_ups
         self._tenant = tenant_of(request)
         self._session_id = session_id
@@ -299,14 +302,14 @@ class Connection:
             batch, final = await self._warm_ups.run(accepted)
         except BaseException:
             with suppress(AntiphonError):
-                await asyncio.shield(self._turns.starter.give_up(accepted))
+                await asyncio.shield(self._starter.give_up(accepted))
             raise
         self._lanes.end(turn, accepted, final)
         queue.put(turn.messages_of(batch.frames))
 
     async def _begin(self, turn: LaneTurn, body: CreateRequest, carried: bytes | None) -> AcceptedTurn:
         request, session_id = turn_headers.with_session(body, self._session_id)
-        accepted = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=carried)
+        accepted = await self._starter.begin(self._tenant, request, session_id=session_id, carried=carried)
         if not isinstance(accepted, AcceptedTurn):
             raise AssertionError("only a request with an idempotency key can be a retry")
         turn.response_id = accepted.response_id

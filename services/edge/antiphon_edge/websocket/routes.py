@@ -18,6 +18,7 @@ from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import bodies, response_list, turn_headers
 from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.websocket import subprotocols
 from antiphon_edge.websocket.connection import Connection
 from antiphon_edge.websocket.warm_up import WarmUps
@@ -39,6 +40,7 @@ class SocketRoutes:
     def __init__(
         self,
         turns: TurnService,
+        starter: TurnStarter,
         warm_ups: WarmUps,
         *,
         keep_alive_s: float,
@@ -54,6 +56,7 @@ class SocketRoutes:
         self._listing = listing
         self._drops_hosted = drops_hosted
         self._turns = turns
+        self._starter = starter
         self._warm_ups = warm_ups
         self._keep_alive_s = keep_alive_s
         self._lifetime_s = lifetime_s
@@ -89,6 +92,7 @@ class SocketRoutes:
             request,
             socket,
             self._turns,
+            self._starter,
             self._warm_ups,
             session_id=session_id,
             drops_hosted=self._drops_hosted,

@@ -103,7 +103,7 @@ async def test_context_that_was_not_sealed_for_this_response_is_rejected(edge: R
     elif change == "another":
         first["id"] = (await edge.create(**SEALED)).json["id"]
     else:
-        first["encrypted_context"] = edge.server._turns.starter.sealer.seal("default", '["resp_1","[]"]')
+        first["encrypted_context"] = edge.server._parts.sealer.seal("default", '["resp_1","[]"]')
     answer = await edge.create(previous_response=first)
     assert (answer.status, answer.error["code"]) == (400, "invalid_encrypted_content")
     assert answer.error["param"] == "previous_response.encrypted_context"

@@ -20,7 +20,7 @@ from antiphon_core.errors import (
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import loads
-from antiphon_core.ports.jobs import JobOutcome, JobState
+from antiphon_core.ports.jobs import JobDescription, JobOutcome, JobState
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.telemetry import remedies
 from antiphon_core.telemetry.log_fields import REMEDY
@@ -29,6 +29,7 @@ from antiphon_edge.turns.accepted_turn import RepeatedRequest
 from antiphon_edge.turns.turn_jobs import StaleKey
 from antiphon_store.decisions.tenant_line import place_id
 from antiphon_store.rows.model import Delete, Index, Kind, Ref, Unfile
+from antiphon_store.service import StoreService
 from antiphon_store.topics.trees import tree_of
 from tests.support.background import (
     TENANT,
@@ -199,7 +200,7 @@ async def test_retries_of_a_keyed_request_whose_edge_died_queue_one_response(
 
     monkeypatch.setattr(background, "StaleKey", Watched)
     request = background_request()
-    await system.starter(system.edge._store).begin(TENANT, request, key="k")
+    await system.parts(system.edge._store).starter.begin(TENANT, request, key="k")
     stores = [system.new_store() for _ in range(8)]
     for store in stores:
         store.before["abort_turn"] = take_long
@@ -381,15 +382,22 @@ async def test_lost_event_log_is_replayed_from_the_record_and_cannot_be_resumed(
         assert (refused.value.field, refused.value.code) == ("starting_after", "unsupported_parameter")
 
 
-async def test_stream_whose_event_log_is_lost_in_the_middle_ends_with_the_end_of_the_record(system: Bench) -> None:
-    record, heard = await system.create(), bytearray()
+async def follow(system: Bench, record: Record) -> tuple[asyncio.Task[None], bytearray]:
+    """Follows a response, and returns the task and what it has heard after the first batch."""
+    heard = bytearray()
 
-    async def follow() -> None:
+    async def read() -> None:
         async for batch in system.replica().stream(TENANT, record):
             heard.extend(batch.frames)
 
-    following = asyncio.create_task(follow())
+    following = asyncio.create_task(read())
     await system.until(lambda: bool(heard))
+    return following, heard
+
+
+async def test_stream_whose_event_log_is_lost_in_the_middle_ends_with_the_end_of_the_record(system: Bench) -> None:
+    record = await system.create()
+    following, heard = await follow(system, record)
     job = await system.claimed()
     await system.backend.lose(TENANT, Kind.LOG, record.id)
     await system.store.settle_job(TENANT, job.fence, JobOutcome.FAILED)
@@ -414,6 +422,27 @@ async def test_deletion_of_a_running_response_stops_it_and_ends_its_streams(syst
         assert events.decode(await following)[-1]["type"] == events.CANCELLED
     with pytest.raises(ResponseNotFound):
         await system.edge.current(TENANT, record.id)
+
+
+async def test_stream_of_a_deleted_response_goes_on_until_its_worker_ends_the_log(system: Bench) -> None:
+    record = await system.create()
+    following, heard = await follow(system, record)
+    looks, describe_job = 0, StoreService.describe_job
+
+    async def counted(store: StoreService, tenant: str, job_id: str) -> JobDescription:
+        nonlocal looks
+        looks += 1
+        return await describe_job(store, tenant, job_id)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StoreService, "describe_job", counted)
+        job = await system.claimed()
+        await system.store.delete(TENANT, record.id)
+        await system.until(lambda: looks > 3)
+    await system.run_of(job).go()
+    async with asyncio.timeout(WAIT_MAX_S):
+        await following
+    assert events.decode(bytes(heard))[-1]["type"] == events.CANCELLED
 
 
 async def test_deletion_of_an_ended_response_succeeds_only_once(system: Bench) -> None:

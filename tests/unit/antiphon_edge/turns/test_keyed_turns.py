@@ -25,7 +25,6 @@ from antiphon_core.errors import (
 )
 from antiphon_core.flow import Flow
 from antiphon_core.fold import Fold, fold
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Batch
@@ -34,12 +33,12 @@ from antiphon_core.retrying import RetryPolicy
 from antiphon_edge.turns import keyed_turns
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import RenewalPace
-from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
+from tests.support.turn_services import turn_service
 from tests.support.turn_streams import sent
 
 TENANT = "t"
@@ -71,7 +70,7 @@ class Edge:
     def __init__(self, backend: RowBackend, translator: LosableTranslator, clock: ManualClock) -> None:
         self.connection = StoreConnection(StoreService(backend))
         connection: Any = self.connection
-        self._service = partial(TurnService, connection, translator, clock=clock, ids=RandomIds())
+        self._service = partial(turn_service, connection, translator, clock=clock)
         self.use(TIMING)
 
     def use(self, timing: TurnTiming) -> None:
@@ -214,7 +213,7 @@ async def test_key_of_a_request_whose_edge_died_at_once_is_released(
         edge.use(replace(TIMING, stale_key_s=0.3))
         monkeypatch.setattr(edge.connection, "abort_turn", abort_turn, raising=False)
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
-    dead = await system.edges[0].turns.starter.begin(TENANT, request, key="k")
+    dead = await system.edges[0].turns._starter.begin(TENANT, request, key="k")
     assert isinstance(dead, AcceptedTurn)
     logs = await asyncio.gather(*(system.edges[n % 3].ask() for n in range(8)))
     assert all(log == logs[0] for log in logs)
@@ -225,7 +224,7 @@ async def test_key_of_a_request_whose_edge_died_at_once_is_released(
 
 async def test_slow_first_request_keeps_its_key(system: System) -> None:
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
-    slow = await system.edges[0].turns.starter.begin(TENANT, request, key="k")
+    slow = await system.edges[0].turns._starter.begin(TENANT, request, key="k")
     assert isinstance(slow, AcceptedTurn)
     asking = asyncio.create_task(system.edges[1].ask())
     await asyncio.sleep(0.5)
@@ -243,7 +242,7 @@ async def test_turn_that_begins_while_a_later_request_looks_for_its_job_is_follo
 ) -> None:
     system.sayer.pause_at = 9
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
-    slow = await system.edges[0].turns.starter.begin(TENANT, request, key="k")
+    slow = await system.edges[0].turns._starter.begin(TENANT, request, key="k")
     assert isinstance(slow, AcceptedTurn)
     connection, keyed_turns = system.edges[1].connection, system.edges[0].turns._keyed_turns
     running: list[asyncio.Task[None]] = []
@@ -439,7 +438,7 @@ async def test_key_held_by_a_dead_edge_is_an_error_after_the_last_round(
     monkeypatch.setattr(keyed_turns, "ROUNDS_MAX", 2)
     monkeypatch.setattr(keyed_turns, "AGAIN_S", 0)
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
-    accepted = await system.edges[0].turns.starter.begin(TENANT, request, key="k")  # and then the edge died
+    accepted = await system.edges[0].turns._starter.begin(TENANT, request, key="k")  # and then the edge died
     assert isinstance(accepted, AcceptedTurn)
     with pytest.raises(Unavailable):
         await system.edges[1].ask()

@@ -15,13 +15,11 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import JobDraft, JobPulse, JobState
 from antiphon_core.ports.store import Fence, Lease, TurnRequest, TurnStart
 from antiphon_edge.background import queueing
-from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import turn_jobs
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
-from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.turn_jobs import StaleKey, TurnJobs
-from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
+from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_edge.turns.turn_watch import Delivery
 from antiphon_store.backends.registry import row_backend
@@ -29,6 +27,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import Fault, FaultyStore, When
 from tests.support.served_models import turn
 from tests.support.translators import ScriptedTranslator
+from tests.support.turn_services import turn_parts
 from tests.support.waiting import WAIT_MAX_S
 
 TENANT = "t"
@@ -65,10 +64,8 @@ class Bench:
     def use(self, timing: TurnTiming) -> None:
         """Gives the edge another timing."""
         self.jobs = TurnJobs(self.store, ids=RandomIds(), timing=timing)
-        self._runner = TurnRunner(
-            self.store, ScriptedTranslator(), sealer=Sealer.of(None, ttl_s=10, clock=self.clock), cleanup=Cleanup(),
-            timing=timing,
-        )  # fmt: skip
+        store: Any = self.store
+        self._runner = turn_parts(store, ScriptedTranslator(), clock=self.clock, timing=timing).runner
 
     def kept(self, held: AcceptedTurn) -> AbstractAsyncContextManager[None]:
         """Renews the job and the key of a turn until the block is left, as the turn's runner does."""

@@ -22,7 +22,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.flow import Flow
 from antiphon_core.fold import fold
-from antiphon_core.ids import RandomIds, tree_tag
+from antiphon_core.ids import tree_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.ports.translator import Batch
@@ -30,10 +30,10 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.retrying_store import retrying
-from antiphon_edge.turns.turn_service import TurnService
 from antiphon_store.service import StoreService
 from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
+from tests.support.turn_services import turn_service
 from tests.support.turn_streams import sent
 from tests.support.waiting import until
 
@@ -50,7 +50,7 @@ class Bench:
         self.translator = ScriptedTranslator()
         self.charged: list[tuple[str, int]] = []
         meter = Meter(lambda tenant, tokens: self.charged.append((tenant, tokens)))
-        self.service_over = partial(TurnService, translator=self.translator, clock=clock, ids=RandomIds(), meter=meter)
+        self.service_over = partial(turn_service, translator=self.translator, clock=clock, meter=meter)
         self.turns = self.service_over(self.store)
 
     async def stream(self, **members: Any) -> list[Object]:

@@ -26,12 +26,12 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.store import Fence, Record, Status, TurnCommit, TurnRequest, TurnStart
 from antiphon_core.request.body import CreateRequest
-from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import turn_starter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
-from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
+from tests.support.translators import ScriptedTranslator
+from tests.support.turn_services import turn_parts
 
 TENANT = "t"
 OUTPUT = b'[{"id":"msg_said","type":"message","role":"assistant","content":[{"type":"output_text","text":"yes"}]}]'
@@ -68,12 +68,12 @@ class Bench:
         self.backend = row_backend("memory://", clock=self.clock)
         self.store = StoreService(self.backend)
         self.slow = SlowStore(self.store)
-        self.starter = self._new_starter()
+        self._make_starter()
 
-    def _new_starter(self) -> TurnStarter:
-        sealer = Sealer.of(None, ttl_s=10, clock=self.clock)
+    def _make_starter(self) -> None:
         slow: Any = self.slow
-        return TurnStarter(slow, clock=self.clock, ids=RandomIds(), sealer=sealer)
+        self.parts = turn_parts(slow, ScriptedTranslator(), clock=self.clock)
+        self.starter = self.parts.starter
 
     async def ask(
         self, *, session_id: str | None = None, key: str | None = None, **members: Any
@@ -95,7 +95,7 @@ class Bench:
     def fill(self) -> None:
         """Fills the store, for a new starter that has not seen room yet."""
         self.slow.error = StoreUnavailable("The disk is full.", full=True)
-        self.starter = self._new_starter()
+        self._make_starter()
 
     async def conversation(self) -> str:
         conversation_id = new_conversation_id(RandomIds())
@@ -108,7 +108,7 @@ async def bench() -> AsyncIterator[Bench]:
     bench = Bench()
     await bench.backend.open()
     yield bench
-    await bench.starter.cleanup.settle()
+    await bench.parts.cleanup.settle()
     await bench.backend.close()
 
 
@@ -219,7 +219,7 @@ async def test_client_disconnect_while_a_turn_begins_leaves_no_lease_and_no_key(
     with pytest.raises(asyncio.CancelledError):
         await asking
     bench.slow.go.set()
-    await bench.starter.cleanup.settle()
+    await bench.parts.cleanup.settle()
     assert (await bench.begin(**options)).lease is not None or "key" in options
 
 
@@ -239,7 +239,7 @@ async def test_client_disconnect_ends_the_wait_for_a_session(bench: Bench, optio
     asking.cancel()
     await asyncio.wait([asking])
     async with asyncio.timeout(30):
-        await bench.starter.cleanup.settle()
+        await bench.parts.cleanup.settle()
     lease = (await bench.store.describe_session(TENANT, "s")).lease
     assert lease is not None
     assert lease.holder == first.response_id
@@ -261,7 +261,7 @@ async def test_session_and_key_taken_during_a_client_disconnect_are_released(ben
     asking.cancel()
     await asyncio.wait([asking])
     bench.slow.go.set()
-    await bench.starter.cleanup.settle()
+    await bench.parts.cleanup.settle()
     assert (await bench.store.describe_session(TENANT, "s")).lease is None
     assert isinstance(await bench.ask(session_id="s", key="k", input="other"), AcceptedTurn)
 
@@ -274,7 +274,7 @@ async def test_client_disconnect_of_a_repeated_request_keeps_the_key_of_the_firs
     asking.cancel()
     bench.slow.go.set()
     await asyncio.gather(asking, return_exceptions=True)
-    await bench.starter.cleanup.settle()
+    await bench.parts.cleanup.settle()
     assert await bench.ask(key="k") == RepeatedRequest(TENANT, first.response_id, None, "k", first.fingerprint)
 
 
@@ -292,10 +292,10 @@ async def test_item_references_are_replaced_by_their_items(bench: Bench) -> None
 
 
 async def test_sealed_reasoning_is_opened_for_its_tenant_only(bench: Bench) -> None:
-    sealed = bench.starter.sealer.seal(TENANT, "Hm.")
+    sealed = bench.parts.sealer.seal(TENANT, "Hm.")
     accepted = await bench.begin(input=[{"type": "reasoning", "summary": [], "encrypted_content": sealed}])
     assert loads(accepted.turn.input)[0]["content"] == [{"type": "reasoning_text", "text": "Hm."}]
-    foreign = bench.starter.sealer.seal("other", "Hm.")
+    foreign = bench.parts.sealer.seal("other", "Hm.")
     with pytest.raises(InvalidRequest) as caught:
         await bench.begin(input=[{"type": "reasoning", "summary": [], "encrypted_content": foreign}])
     assert caught.value.code == "invalid_encrypted_content"
@@ -339,7 +339,7 @@ async def test_lease_and_key_that_a_frozen_store_takes_after_the_timeout_are_rel
     with pytest.raises(StoreUnavailable):
         await bench.begin(session_id="s", key="k")
     bench.slow.go.set()
-    await bench.starter.cleanup.settle()
+    await bench.parts.cleanup.settle()
     bench.slow.error = None
     assert (await bench.begin(session_id="s", key="k")).lease is not None
 
@@ -359,7 +359,7 @@ async def test_a_caller_that_leaves_while_its_input_is_written_leaves_no_lease_a
         await is_writing.wait()
         beginning.cancel()
         await asyncio.wait([beginning])
-    await bench.starter.cleanup.settle()
+    await bench.parts.cleanup.settle()
     assert (await bench.store.describe_session(TENANT, "s")).lease is None
     assert (await bench.begin(session_id="s", key="k")).key == "k"
 
@@ -379,7 +379,7 @@ async def test_a_lost_answer_leaves_no_lease_and_no_key(
     monkeypatch.setattr(bench.store, "begin_turn", lose)
     with pytest.raises(type(error)):
         await bench.begin(session_id="s", key="k")
-    await bench.starter.cleanup.settle()
+    await bench.parts.cleanup.settle()
     assert (await bench.store.describe_session(TENANT, "s")).lease is None
     assert (await bench.begin(session_id="s", key="k")).key == "k"
 
@@ -400,7 +400,7 @@ async def test_references_to_more_than_a_record_holds_are_rejected_before_genera
     with pytest.raises(TooLarge) as caught:
         await bench.begin(input=many_times, session_id="s")
     assert caught.value.field == "input"
-    await bench.starter.cleanup.settle()
+    await bench.parts.cleanup.settle()
     assert (await bench.store.describe_session(TENANT, "s")).lease is None
     assert isinstance(await bench.ask(input=many_times, store=False), AcceptedTurn)
 
@@ -436,5 +436,5 @@ async def test_new_request_under_a_key_is_rejected_by_a_full_store_and_leaves_th
     for _ in range(2):  # a second request is not answered as a repetition of the first
         with pytest.raises(StoreUnavailable, match="no room"):
             await bench.ask(key="k", session_id="s")
-        await bench.starter.cleanup.settle()
+        await bench.parts.cleanup.settle()
     assert (await bench.store.describe_session(TENANT, "s")).lease is None

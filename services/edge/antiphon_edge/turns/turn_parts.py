@@ -1,0 +1,92 @@
+"""Composition: the parts that run turns in an edge or a worker, built from those without needs up.
+
+    process | part                | has
+    --------+---------------------+----------------------------------------------------------------------
+    both    | StoreWatch          | the store
+            | the fail-fast store | the store, StoreWatch: for calls that somebody waits for
+            | TurnStarter         | the fail-fast store, StoreWatch, Cleanup, Sealer
+            | TurnRunner          | the store, the translator, Cleanup, Sealer
+            | Background          | a store, the translator, TurnStarter, Cleanup
+    edge    | TurnJobs            | the store
+            | TurnFinisher        | the store
+            | CallerTurn          | TurnStarter, TurnFinisher, TurnJobs, Meter, Cleanup
+            | KeyedTurns          | the store, TurnRunner, TurnJobs, CallerTurn, Cleanup
+            | TurnService         | the translator, TurnStarter, TurnRunner, TurnJobs, KeyedTurns, CallerTurn
+    worker  | QueuedTurn, per job | the store, TurnStarter, a TurnFinisher and the Meter of the worker
+
+`server.py` builds an edge from these, with its routes; `background/worker.py` builds a worker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from antiphon_core.clock import Clock
+from antiphon_core.ids import Ids
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.translator import Translator
+from antiphon_edge.quotas.long_work import LongWork
+from antiphon_edge.quotas.response_readers import ResponseReaders
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns.caller_turn import CallerTurn
+from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.keyed_turns import KeyedTurns
+from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.store_watch import StoreWatch, fail_fast
+from antiphon_edge.turns.turn_finisher import TurnFinisher
+from antiphon_edge.turns.turn_jobs import TurnJobs
+from antiphon_edge.turns.turn_runner import TurnRunner
+from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_starter import TurnStarter
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+
+
+@dataclass(frozen=True, slots=True)
+class TurnParts:
+    """The parts that all turns of a process share."""
+
+    store: FullStore
+    """For the writes of running turns, which must not be lost."""
+    fail_fast_store: FullStore
+    """For calls that somebody waits for: they fail within a second if the store does not answer."""
+    translator: Translator
+    watch: StoreWatch
+    cleanup: Cleanup
+    sealer: Sealer
+    timing: TurnTiming
+    starter: TurnStarter
+    runner: TurnRunner
+
+    @classmethod
+    def of(
+        cls,
+        store: FullStore,
+        translator: Translator,
+        *,
+        clock: Clock,
+        ids: Ids,
+        sealer: Sealer,
+        timing: TurnTiming = DEFAULT_TIMING,
+        wait_ms: int = 0,
+        long_work: LongWork | None = None,
+    ) -> TurnParts:
+        """`wait_ms`: how long a turn waits for another turn that runs in its session."""
+        watch, cleanup, long_work = StoreWatch(store), Cleanup(), long_work or LongWork()
+        answering = fail_fast(store, watch)
+        starter = TurnStarter(
+            answering, watch, cleanup, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms, long_work=long_work
+        )
+        runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing, long_work=long_work)
+        return cls(store, answering, translator, watch, cleanup, sealer, timing, starter, runner)
+
+
+def turn_service(parts: TurnParts, *, ids: Ids, meter: Meter, readers: ResponseReaders | None = None) -> TurnService:
+    """Builds the service that runs the turns of an edge."""
+    jobs = TurnJobs(parts.store, ids=ids, timing=parts.timing)
+    policy = CallerTurn(parts.starter, TurnFinisher(parts.store), jobs, meter, cleanup=parts.cleanup)
+    keyed_turns = KeyedTurns(
+        parts.store, parts.runner, jobs, policy=policy, cleanup=parts.cleanup, timing=parts.timing, readers=readers
+    )
+    return TurnService(
+        parts.translator, parts.starter, parts.runner, jobs, keyed_turns, policy=policy, cleanup=parts.cleanup
+    )
