@@ -13,10 +13,10 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
+from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import RenewalPace
-from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.turns.turn_watch import Delivery

@@ -9,9 +9,9 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
 from antiphon_core.sealing_keys import SealingKeys
+from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turn_settings import SEALED_TTL_S
-from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_parts import turn_service as build
 from antiphon_edge.turns.turn_service import TurnService

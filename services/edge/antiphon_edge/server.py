@@ -39,6 +39,7 @@ from antiphon_edge.quotas import admission
 from antiphon_edge.quotas.counting import OwnShare, SharedCounts
 from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
 from antiphon_edge.quotas.long_work import LongWork
+from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.routes import bodies
@@ -53,7 +54,6 @@ from antiphon_edge.routes.service import ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.retrying_store import retrying
 from antiphon_edge.turns.turn_parts import TurnParts, turn_service
 from antiphon_edge.turns.turn_timing import TurnTiming
@@ -122,7 +122,6 @@ class EdgeServer:
             timing=TurnTiming(linger_s=settings.event_log_linger_ms / 1000),
             wait_ms=settings.conversation_wait_ms,
             long_work=self._long_work,
-            readers=self._readers,
         )
 
     def _socket_routes(self) -> SocketRoutes:

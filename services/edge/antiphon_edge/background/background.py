@@ -37,12 +37,13 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background import queueing
 from antiphon_edge.quotas.response_readers import ResponseReaders
-from antiphon_edge.turns import job_payload, log_state, lost_parents
+from antiphon_edge.turns import job_payload, log_state
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.durable_turns import Step, next_step
 from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
+from antiphon_edge.turns.turn_finisher import commit_or_as_root
 from antiphon_edge.turns.turn_jobs import StaleKey
 from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_watch import Delivery
@@ -220,7 +221,7 @@ class Background:
                 await self._store.commit_turn(turn.tenant, queued)
 
         try:
-            accepted = await lost_parents.committed(accepted, commit)
+            accepted = await commit_or_as_root(accepted, commit)
         except BaseException:  # the commit may have happened, but the caller gets the error
             failure = f"background response {accepted.response_id} could not be taken back: it may run unless deleted"
             await self._cleanup.attempt(self._take_back(accepted), failure)

@@ -37,9 +37,9 @@ from antiphon_core.ports.store import Fence, Precondition, Stamp, Status
 from antiphon_core.ports.translator import Batch
 from antiphon_core.retrying import RetryPolicy
 from antiphon_edge.background import queueing
+from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.log_state import LogState
-from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner

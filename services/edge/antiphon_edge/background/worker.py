@@ -30,12 +30,12 @@ from antiphon_edge.background.charging import StoreCharges
 from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.background.queued_turn import Postponed, QueuedTurn, TurnCancelled
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
+from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import JobLease
-from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.retrying_store import retrying
 from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_timing import TurnTiming

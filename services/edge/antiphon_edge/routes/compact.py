@@ -17,11 +17,11 @@ from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.http import dropped_tools
 from antiphon_edge.operations.routing import serves
+from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.turn_headers import reject_stateful_headers
 from antiphon_edge.sealed.compaction import sealed
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_starter import TurnStarter
 
 MEMBERS: Collection[str] = (

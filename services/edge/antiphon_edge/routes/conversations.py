@@ -28,7 +28,7 @@ from antiphon_edge.routes import answers, bodies, queries
 from antiphon_edge.routes.turn_headers import ids_under, key_of
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns import item_references
+from antiphon_edge.turns import turn_input
 
 _ALL = "/v1/conversations"
 _ONE = _ALL + "/{id}"
@@ -133,7 +133,7 @@ class ConversationRoutes:
             return sealed_items.opened(body.items_given, self._sealer, tenant, where="items")
 
         given = await offload.run(open_all, size_bytes=body.work_bytes)
-        items, added_bytes = await item_references.look_up(self._store, tenant, given, field="items")
+        items, added_bytes = await turn_input.look_up_references(self._store, tenant, given, field="items")
         return await offload.run(
             partial(_renamed, items, ids, conversation_id), size_bytes=body.work_bytes + added_bytes
         )

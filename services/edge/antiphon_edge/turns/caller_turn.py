@@ -14,9 +14,9 @@ from dataclasses import replace
 from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost
 from antiphon_core.ports.translator import Batch
 from antiphon_core.telemetry import remedies
+from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
-from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.terminal_batches import PASSING
 from antiphon_edge.turns.turn_finisher import TurnEnd, TurnFinisher
 from antiphon_edge.turns.turn_jobs import TurnJobs

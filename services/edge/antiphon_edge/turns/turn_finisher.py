@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -11,6 +11,7 @@ from antiphon_core.errors import (
     AntiphonError,
     Conflict,
     InvalidRequest,
+    ResponseNotFound,
     SessionLost,
     StaleFence,
     StoreUnavailable,
@@ -24,7 +25,6 @@ from antiphon_core.ports.store import Fence, LogEnd, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.telemetry import correlation, metrics, phases, remedies
 from antiphon_core.unexpected import as_antiphon_error
-from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.terminal_batches import (
     PASSING,
@@ -93,7 +93,7 @@ class TurnFinisher:
             return
         started_s, outcome = perf_counter(), "failed"
         try:
-            await lost_parents.committed(accepted, lambda turn: self._commit(turn, batch, final))
+            await commit_or_as_root(accepted, lambda turn: self._commit(turn, batch, final))
             outcome = "ok"
         except Conflict:
             outcome = "conflict"
@@ -154,3 +154,20 @@ def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:
         return error
     field = "conversation" if error.field == "record.session_id" else None
     return type(error)(error.message, field=field, **error.facts)
+
+
+async def commit_or_as_root(
+    accepted: AcceptedTurn, commit: Callable[[AcceptedTurn], Awaitable[object]]
+) -> AcceptedTurn:
+    """Commits the turn, and returns it as it was stored. If its parent was deleted, or expired, while it ran, the turn
+    becomes a root, the first response of a new chain: it has read its history, which goes before its input."""
+    try:
+        await commit(accepted)
+        return accepted
+    except ResponseNotFound as error:
+        if accepted.parent_id is None or error.facts.get("id") != accepted.parent_id:
+            raise
+    log.info("the parent %s is gone: %s is stored as a root", accepted.parent_id, accepted.response_id)
+    root = accepted.as_root()
+    await commit(root)
+    return root

@@ -14,6 +14,9 @@ turn_runner.py runs a turn, with the policy of caller_turn.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from antiphon_core import response
 from antiphon_core.errors import Unavailable, row_of
 from antiphon_core.flow import Flow
@@ -23,7 +26,6 @@ from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
-from antiphon_edge.turns.attached_turns import AttachedTurns
 from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
@@ -124,6 +126,34 @@ class TurnService:
         """Leaves keyed turns to other edges, and waits for the records of turns whose client disconnected."""
         await self._keyed_turns.stop()
         await self._cleanup.settle()
+
+
+class AttachedTurns:
+    """The running turns that end with their caller, because they have no idempotency key."""
+
+    def __init__(self) -> None:
+        self._runs: set[TurnRun] = set()
+        self._error: Exception | None = None
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @contextmanager
+    def running(self, run: TurnRun) -> Iterator[None]:
+        """Counts a turn until the block is left."""
+        self._runs.add(run)
+        if self._error is not None:
+            run.break_off(self._error)
+        try:
+            yield
+        finally:
+            self._runs.discard(run)
+
+    def break_off(self, error: Exception) -> None:
+        """Ends all turns with `error`, and each later one as it begins."""
+        self._error = error
+        for run in list(self._runs):
+            run.break_off(error)
 
 
 class _Collector:

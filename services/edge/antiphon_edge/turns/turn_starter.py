@@ -39,7 +39,7 @@ from antiphon_edge.quotas.stream_slots import hold_bytes
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import opened
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns import carried_history, item_references, session_trees, stored_prompts
+from antiphon_edge.turns import session_trees, turn_input
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.store_watch import StoreWatch
@@ -254,12 +254,12 @@ class TurnStarter:
             TooLarge: the store would reject the input.
             RequestRateExceeded: too many long turns of the tenant wait.
         """
-        prompt = await stored_prompts.read(self._store, tenant, request)
+        prompt = await turn_input.read_prompt(self._store, tenant, request)
 
         def build() -> Turn:
-            parameters, filled = stored_prompts.filled_in(request, prompt, given.items)
+            parameters, filled = turn_input.fill_in_prompt(request, prompt, given.items)
             keep = request.store is not False
-            history, whole_input = carried_history.history_and_input(carried, stored, filled, keep=keep)
+            history, whole_input = turn_input.history_and_input(carried, stored, filled, keep=keep)
             items = compact(normalise_input(whole_input, self._ids, relative=response_id))
             if must_fit:
                 _require_storable(items)
@@ -272,7 +272,7 @@ class TurnStarter:
                 tenant=tenant,
             )
 
-        prompt_bytes = stored_prompts.work_bytes(request, prompt)
+        prompt_bytes = turn_input.prompt_work_bytes(request, prompt)
         size_bytes = request.work_bytes + given.added_bytes + len(carried or b"") + prompt_bytes
         async with self._long_work.held(tenant, size_bytes + len(stored)):
             return await offload.run(build, size_bytes=size_bytes)
@@ -378,7 +378,7 @@ class TurnStarter:
         given = await offload.run(open_all, size_bytes=request.work_bytes)
         if isinstance(given, str):
             return _ResolvedInput(given)
-        return _ResolvedInput(*await item_references.look_up(self._store, tenant, given, field="input"))
+        return _ResolvedInput(*await turn_input.look_up_references(self._store, tenant, given, field="input"))
 
 
 class _ResolvedInput(NamedTuple):

@@ -11,12 +11,14 @@ from antiphon_core.errors import (
     InternalError,
     InvalidRequest,
     LimitExceeded,
+    ResponseNotFound,
     StaleFence,
     StoreUnavailable,
     Timeout,
     TooLarge,
 )
 from antiphon_core.fold import Fold
+from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import Job
@@ -35,7 +37,7 @@ from antiphon_core.ports.translator import Batch, Turn
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import JobLease
 from antiphon_edge.turns.terminal_batches import cancellation, final_of
-from antiphon_edge.turns.turn_finisher import TurnFinisher
+from antiphon_edge.turns.turn_finisher import TurnFinisher, commit_or_as_root
 
 RESPONSE_ID = "resp_" + "0" * 48
 TURN = Turn(RESPONSE_ID, 1, b'{"model":"m"}')
@@ -196,3 +198,54 @@ async def test_output_that_cannot_be_stored_is_no_mistake_of_a_parameter() -> No
     told = events.decode((await finishing.end(accepted(), so_far(), await completed())).batch.frames)
     assert (told[-2]["type"], told[-2]["code"], told[-2]["param"]) == ("error", "request_too_large", None)
     assert "record" not in told[-2]["message"]
+
+
+PARENT_ID = new_response_id(RandomIds())
+CHILD_TURN = Turn(
+    new_response_id(RandomIds(), relative=PARENT_ID), 1, b"{}", history=b'[{"id":"a"}]', input=b'[{"id":"b"}]'
+)
+CHILD = AcceptedTurn("t", CHILD_TURN, parent_id=PARENT_ID)
+
+
+class Commits:
+    """A store whose commits raise the given errors, and then succeed. Keeps the turns."""
+
+    def __init__(self, *errors: AntiphonError) -> None:
+        self.errors = list(errors)
+        self.tried: list[AcceptedTurn] = []
+
+    async def commit(self, accepted: AcceptedTurn) -> None:
+        self.tried.append(accepted)
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+async def test_a_turn_with_its_parent_is_committed_once() -> None:
+    commits = Commits()
+    assert await commit_or_as_root(CHILD, commits.commit) == CHILD
+    assert commits.tried == [CHILD]
+
+
+async def test_turn_whose_parent_is_gone_is_committed_as_a_root() -> None:
+    commits = Commits(ResponseNotFound.of(PARENT_ID))
+    root = await commit_or_as_root(CHILD, commits.commit)
+    assert commits.tried == [CHILD, root]
+    assert (root.parent_id, root.turn.history, root.turn.input) == (None, b"[]", b'[{"id":"a"},{"id":"b"}]')
+
+
+@pytest.mark.parametrize(
+    ("accepted", "errors"),
+    [
+        (CHILD.as_root(), [ResponseNotFound.of(PARENT_ID)]),
+        (CHILD, [ResponseNotFound.of(CHILD_TURN.response_id)]),
+        (CHILD, [ResponseNotFound.of(PARENT_ID), TooLarge("too much")]),
+    ],
+    ids=["a root", "another response", "too large as a root"],
+)
+async def test_error_that_committing_a_root_cannot_avoid_is_raised(
+    accepted: AcceptedTurn, errors: list[AntiphonError]
+) -> None:
+    commits = Commits(*errors)
+    with pytest.raises(type(errors[-1])):
+        await commit_or_as_root(accepted, commits.commit)
+    assert len(commits.tried) == len(errors)

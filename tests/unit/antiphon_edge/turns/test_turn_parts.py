@@ -5,8 +5,8 @@ from typing import Any
 from antiphon_core.clock import ManualClock
 from antiphon_core.ids import RandomIds
 from antiphon_edge.background.background import Background
+from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.quotas.response_readers import ResponseReaders
-from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_parts import turn_service
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_services import turn_parts

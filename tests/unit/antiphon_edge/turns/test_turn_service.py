@@ -19,6 +19,7 @@ from antiphon_core.errors import (
     ResponseNotFound,
     StoreUnavailable,
     TranslatorUnavailable,
+    Unavailable,
 )
 from antiphon_core.flow import Flow
 from antiphon_core.fold import fold
@@ -28,8 +29,9 @@ from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
-from antiphon_edge.turns.metering import Meter
+from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.turns.retrying_store import retrying
+from antiphon_edge.turns.turn_service import AttachedTurns
 from antiphon_store.service import StoreService
 from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
@@ -248,3 +250,29 @@ async def test_the_terminal_event_comes_after_the_commit(bench: Bench) -> None:
     *before, last = stored
     assert set(before) == {(False, 0)}
     assert last == (True, 1)
+
+
+ERROR = Unavailable.at_shutdown("Send the request again.")
+
+
+class Run:
+    """The part of a TurnRun that is used."""
+
+    error: Exception | None = None
+
+    def break_off(self, error: Exception) -> None:
+        self.error = error
+
+
+def test_running_and_later_turns_are_broken_off_and_ended_ones_are_not() -> None:
+    turns = AttachedTurns()
+    ended, running, later = runs = [Run(), Run(), Run()]
+    as_runs: list[Any] = [*runs]
+    with turns.running(as_runs[0]):
+        assert len(turns) == 1
+    with turns.running(as_runs[1]):
+        turns.break_off(ERROR)
+        with turns.running(as_runs[2]):
+            assert len(turns) == 2
+    assert (ended.error, running.error, later.error) == (None, ERROR, ERROR)
+    assert len(turns) == 0

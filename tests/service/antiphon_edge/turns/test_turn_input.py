@@ -4,7 +4,7 @@ import pytest
 
 from antiphon_core.errors import ItemNotFound
 from antiphon_core.jsons import Object, loads
-from antiphon_edge.turns.item_references import look_up
+from antiphon_edge.turns.turn_input import look_up_references
 from tests.support.edge import RunningEdge
 
 WORDS: Object = {"role": "user", "content": "y"}
@@ -19,7 +19,7 @@ async def test_item_reference_is_replaced_by_its_item(edge: RunningEdge) -> None
     record = await edge.store.get("default", made["id"])
     (said,) = loads(record.input_items)
     given = [WORDS, reference(said["id"]), WORDS, reference(made["output"][0]["id"]), reference(said["id"])]
-    found, _ = await look_up(edge.store, "default", given, field="items")
+    found, _ = await look_up_references(edge.store, "default", given, field="items")
     assert found == [WORDS, said, WORDS, made["output"][0], said]
 
 
@@ -28,7 +28,7 @@ async def test_unknown_item_and_item_of_another_tenant_are_not_found(edge: Runni
     known = made["output"][0]["id"]
     for tenant, item_id in (("default", "msg_unknown"), ("other", known)):
         with pytest.raises(ItemNotFound) as caught:
-            await look_up(edge.store, tenant, [reference(item_id)], field="items")
+            await look_up_references(edge.store, tenant, [reference(item_id)], field="items")
         assert caught.value.field == "items"
         assert caught.value.message.startswith(f"Item with id '{item_id}' not found.")
 
@@ -36,4 +36,4 @@ async def test_unknown_item_and_item_of_another_tenant_are_not_found(edge: Runni
 async def test_without_references_the_store_is_not_asked(edge: RunningEdge) -> None:
     store = edge.store
     store.resolve_items = None  # type: ignore[assignment,method-assign]
-    assert (await look_up(store, "default", [WORDS], field="items")).items == [WORDS]
+    assert (await look_up_references(store, "default", [WORDS], field="items")).items == [WORDS]

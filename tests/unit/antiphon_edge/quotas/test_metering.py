@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.errors import EngineFault
-from antiphon_edge.turns.metering import Meter
+from antiphon_edge.quotas.metering import Meter
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import NotFound
-from antiphon_core.jsons import dumps
+from antiphon_core.jsons import dumps, loads
 from antiphon_core.request.body import CreateRequest
-from antiphon_edge.turns import stored_prompts
+from antiphon_edge.turns import turn_input
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.service import StoreService
 
@@ -29,8 +29,8 @@ async def store() -> StoreService:
 async def filled_in(store: StoreService, *, given: Any = "Hi", **members: Any) -> Any:
     prompt = {"id": ID, "variables": {"language": "Latin"}} | members.pop("prompt", {})
     request = CreateRequest.parse(dumps({"model": "m", "input": given, "prompt": prompt} | members))
-    found = await stored_prompts.read(store, "t", request)
-    return stored_prompts.filled_in(request, found, request.input_given)
+    found = await turn_input.read_prompt(store, "t", request)
+    return turn_input.fill_in_prompt(request, found, request.input_given)
 
 
 async def test_the_messages_of_a_prompt_come_before_the_input(store: StoreService) -> None:
@@ -54,8 +54,8 @@ async def test_instructions_of_the_request_replace_those_of_the_prompt(store: St
 
 async def test_a_request_without_a_prompt_stays_as_it_is(store: StoreService) -> None:
     request = CreateRequest.parse(dumps({"model": "m", "input": "Hi"}))
-    assert await stored_prompts.read(store, "t", request) is None
-    assert stored_prompts.filled_in(request, None, "Hi") == ({"model": "m"}, "Hi")
+    assert await turn_input.read_prompt(store, "t", request) is None
+    assert turn_input.fill_in_prompt(request, None, "Hi") == ({"model": "m"}, "Hi")
 
 
 @pytest.mark.parametrize(
@@ -77,5 +77,25 @@ async def test_work_on_a_prompt_grows_with_each_use_of_a_value(store: StoreServi
     await store.put_prompt("t", ID, 2, dumps({"instructions": "{{language}}" * 1_000}))
     prompt = {"id": ID, "variables": {"language": "x" * 1_000}}
     request = CreateRequest.parse(dumps({"model": "m", "prompt": prompt}))
-    assert stored_prompts.work_bytes(request, await stored_prompts.read(store, "t", request)) > 1_000_000
-    assert stored_prompts.work_bytes(request, None) == 0
+    assert turn_input.prompt_work_bytes(request, await turn_input.read_prompt(store, "t", request)) > 1_000_000
+    assert turn_input.prompt_work_bytes(request, None) == 0
+
+
+CARRIED = b'[{"type":"message","role":"user","content":"before"}]'
+
+
+def test_turn_without_carried_history_is_unchanged() -> None:
+    assert turn_input.history_and_input(None, b"[1]", "hi", keep=True) == (b"[1]", "hi")
+
+
+def test_carried_history_comes_before_the_stored_history() -> None:
+    history, given = turn_input.history_and_input(CARRIED, b"[1]", "hi", keep=False)
+    assert loads(history) == [*loads(CARRIED), 1]
+    assert given == "hi"
+
+
+@pytest.mark.parametrize("given", ["hi", [{"role": "user", "content": "hi"}]])
+def test_stored_turn_takes_the_carried_history_into_its_input(given: str | list[dict[str, str]]) -> None:
+    history, joined = turn_input.history_and_input(CARRIED, b"[]", given, keep=True)
+    assert history == b"[]"
+    assert joined == [*loads(CARRIED), {"role": "user", "content": "hi"}]
