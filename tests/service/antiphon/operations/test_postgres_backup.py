@@ -16,7 +16,7 @@ from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.rows.model import Applied, Get, Kind, Partition, Payload, Program, Put, Ref
 from tests.support.postgres_server import new_database
 
-PARTITION, REF = Partition("acme", "tree"), Ref(Kind.JOB, "j")
+PARTITION, REF = Partition("acme", "tree"), Ref(Kind.SESSION, "s")
 WRITE = Program(changes=[Put(REF, {"n": 1}, b"items \xff\x00", bytes(range(256)) * 12_000)])
 
 
