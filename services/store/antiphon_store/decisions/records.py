@@ -184,7 +184,7 @@ def _names_a_state(condition: Precondition) -> bool:
 
 def _insert(view: View, write: Write) -> Finish[Stamp]:
     record = write.record
-    if write.log_end is not None or write.job is not None:
+    if write.log_end is not None or write.job is not None or write.ends_job:
         _write_beside(view, write)
     if record.session_id is not None and write.session_responses_max is not None:
         _require_room(view, record.session_id, write.session_responses_max)

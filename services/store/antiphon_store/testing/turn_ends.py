@@ -190,12 +190,13 @@ class JobTurnSuite:
         with pytest.raises(StaleFence):
             await commit(subject, draft(record), precondition=Precondition(fence=job.fence))
 
-    async def test_a_commit_can_end_its_job(self, subject: Subject) -> None:
+    @pytest.mark.parametrize("log_end", [None, end_at(0)], ids=["without a log", "with its log"])
+    async def test_a_commit_can_end_its_job(self, subject: Subject, log_end: LogEnd | None) -> None:
         job_draft = await jobs.enqueue(subject)
         job = await jobs.claimed(subject)
         record = replace(draft(), id=job_draft.id)
         for _ in range(2):  # repeated, as after a lost answer
-            await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=end_at(0), ends_job=True)
+            await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=log_end, ends_job=True)
             described = await jobs.jobs_of(subject.peer).describe_job(subject.tenant, job.id)
             assert (described.state, described.attempts) == (JobState.SUCCEEDED, 1)
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
