@@ -238,25 +238,33 @@ class Connection:
         if kind == frames.DATA:
             self._on_data(flags, stream_id, data, start + FRAME_HEADER_BYTES, stop)
             return
-        if kind != HeadersFrame.type:  # HEADERS are counted by their block
+        if kind == frames.HEADERS and not flags & (frames.PADDED | frames.PRIORITY):
+            self._begin_block(stream_id, flags, data[start + FRAME_HEADER_BYTES : stop])
+            return
+        if kind != frames.HEADERS:  # HEADERS are counted by their block
             self._control.charge(stop - start - FRAME_HEADER_BYTES)
         if (handler := self._handlers.get(kind)) is not None:  # unknown kinds are ignored (RFC 9113, section 4.1)
             handler(frames.parse(data, start, stop))
 
     def _on_headers(self, frame: HeadersFrame) -> None:
-        self._block = HeaderBlock(
-            frame.stream_id, ends_stream="END_STREAM" in frame.flags, bytes_max=self._block_bytes_max
-        )
-        self._add_to_block(self._block, frame)
+        """Handles headers with padding or a priority."""
+        flags = frames.END_STREAM if "END_STREAM" in frame.flags else 0
+        flags |= frames.END_HEADERS if "END_HEADERS" in frame.flags else 0
+        self._begin_block(frame.stream_id, flags, frame.data)
+
+    def _begin_block(self, stream_id: int, flags: int, piece: bytes) -> None:
+        ends_stream = bool(flags & frames.END_STREAM)
+        self._block = HeaderBlock(stream_id, ends_stream=ends_stream, bytes_max=self._block_bytes_max)
+        self._add_to_block(self._block, piece, is_last=bool(flags & frames.END_HEADERS))
 
     def _on_continuation(self, frame: ContinuationFrame) -> None:
         if self._block is None or self._block.stream_id != frame.stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A frame continues no header block.")
-        self._add_to_block(self._block, frame)
+        self._add_to_block(self._block, frame.data, is_last="END_HEADERS" in frame.flags)
 
-    def _add_to_block(self, block: HeaderBlock, frame: HeadersFrame | ContinuationFrame) -> None:
-        block.add(frame.data)
-        if "END_HEADERS" in frame.flags:
+    def _add_to_block(self, block: HeaderBlock, piece: bytes, *, is_last: bool) -> None:
+        block.add(piece)
+        if is_last:
             self._block = None
             # Even the block of an ended stream is decoded, because later blocks refer to it.
             self._on_block(block, self._codec.decode(block.content))

@@ -1,7 +1,7 @@
 """Frames of HTTP/2 (RFC 9113): the frame header, frames to send, and errors in received frames.
 
-hyperframe reads and writes all frames but DATA. There is a DATA frame for every token, and making an object for each
-would take longer than all other work for a token.
+hyperframe reads and writes all frames but DATA and HEADERS. There is a DATA frame for every token, and making an object
+for each would take longer than all other work for a token.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from struct import Struct
 
 from hyperframe.exceptions import HyperframeError, InvalidDataError
 from hyperframe.frame import (
-    ContinuationFrame,
     Frame,
     GoAwayFrame,
-    HeadersFrame,
     PingFrame,
     RstStreamFrame,
     SettingsFrame,
@@ -25,8 +23,12 @@ from antiphon_http2.statuses import ErrorCode
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA = 0x0
+HEADERS = 0x1
+CONTINUATION = 0x9
 END_STREAM = 0x1
+END_HEADERS = 0x4
 PADDED = 0x8
+PRIORITY = 0x20
 FRAME_HEADER = Struct(">HBBBL")  # length in two parts, kind, flags, stream
 FRAME_HEADER_BYTES = FRAME_HEADER.size
 FRAME_BYTES_MAX = 2**14  # of a payload; the default of both sides, which our settings keep
@@ -70,13 +72,13 @@ def data_frame_header(stream_id: int, length: int, *, is_last: bool) -> bytes:
 
 def headers_frames(stream_id: int, block: bytes, frame_bytes_max: int, *, ends_stream: bool = False) -> Iterator[bytes]:
     """The frames of headers or trailers."""
-    pieces = [block[at : at + frame_bytes_max] for at in range(0, len(block), frame_bytes_max)]
-    for number, piece in enumerate(pieces):
-        flags = ["END_HEADERS"] if number == len(pieces) - 1 else []
-        kind = ContinuationFrame if number else HeadersFrame
-        if ends_stream and not number:
-            flags.append("END_STREAM")
-        yield kind(stream_id, piece, flags=flags).serialize()
+    kind, flags = HEADERS, END_STREAM if ends_stream else 0
+    for at in range(0, len(block), frame_bytes_max):
+        piece = block[at : at + frame_bytes_max]
+        if at + frame_bytes_max >= len(block):
+            flags |= END_HEADERS
+        yield FRAME_HEADER.pack(len(piece) >> 8, len(piece) & 0xFF, kind, flags, stream_id) + piece
+        kind, flags = CONTINUATION, 0
 
 
 def settings_frame(settings: Mapping[int, int]) -> bytes:
