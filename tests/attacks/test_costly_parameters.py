@@ -14,9 +14,10 @@ from pydantic import ValidationError
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
-from antiphon_core.request import body, chat, conversations, prompts
+from antiphon_core.request import body, conversations, prompts
 from antiphon_core.request.errors import from_validation
 from antiphon_edge.callers.authentication import TENANT_HEADER
+from antiphon_edge.chat import body as chat
 from tests.support.edge import RunningEdge, running_edge
 
 ATTACKER, VICTIM = {TENANT_HEADER: "acme"}, {TENANT_HEADER: "globex"}

@@ -11,8 +11,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from antiphon_core import logs
-from antiphon_core.logs import MESSAGE_CHARS_MAX, LogSettings
+from antiphon import logs
+from antiphon.logs import MESSAGE_CHARS_MAX, LogSettings
 from antiphon_translator.engines import chat_errors, triton_errors
 from tests.support.edge import running_edge
 

@@ -12,9 +12,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from antiphon.logs import LogSettings, configure
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.jsons import Object, dumps
-from antiphon_core.logs import LogSettings, configure
 from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.http import Answer, Http

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from antiphon.logs import LogSettings
 from antiphon.settings import Settings
-from antiphon_core.logs import LogSettings
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings

@@ -14,8 +14,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from antiphon.otlp import tracer_of
 from antiphon_core.jsons import loads
-from antiphon_core.telemetry.otlp import tracer_of
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_core.telemetry.trace_context import TraceContext
 from tests.support.engine_plays import Play

@@ -10,9 +10,8 @@ import logging
 from functools import partial
 from pathlib import Path
 
-from antiphon import profile_files
+from antiphon import logs, profile_files
 from antiphon.folders import cache_folder
-from antiphon_core import logs
 from antiphon_local_triton.model_directory import CHATML_TEMPLATE, build_model_directory
 from antiphon_local_triton.repository import MODEL_NAME, write_model_repository
 from antiphon_local_triton.server_venv import ensure_server_venv, read_layout

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from antiphon_core import config, logs
+from antiphon import logs
+from antiphon.logs import LogSettings
+from antiphon_core import config
 from antiphon_core.line_output import STDERR_FD
-from antiphon_core.logs import LogSettings
 from antiphon_core.telemetry.settings import MetricsSettings
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from antiphon import otlp
+from antiphon.lifecycle import Group, Part
 from antiphon.settings import Settings
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_core.drain_time import DrainTime
 from antiphon_core.ids import Ids, RandomIds
-from antiphon_core.lifecycle import Group, Part
-from antiphon_core.telemetry import otlp, tenants
+from antiphon_core.telemetry import tenants
 
 if TYPE_CHECKING:
     from antiphon.parts.store import StorePart

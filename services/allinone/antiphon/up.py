@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from antiphon import banner, chat_models, local_model, profile_files, stop_notice
+from antiphon import banner, chat_models, lifecycle, local_model, logs, profile_files, stop_notice
+from antiphon.lifecycle import Part
 from antiphon.settings import Settings
 from antiphon.targets import Process, build
-from antiphon_core import lifecycle, logs
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import Unavailable
-from antiphon_core.lifecycle import Part
 from antiphon_core.ports.translator import Translator
 from antiphon_translator.models import profiles
 

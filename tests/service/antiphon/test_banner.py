@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from antiphon import banner
+from antiphon.logs import LogSettings
 from antiphon.settings import Settings
 from antiphon.targets import Process, build
 from antiphon_core.jsons import loads
-from antiphon_core.logs import LogSettings
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings

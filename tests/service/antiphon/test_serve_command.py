@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from antiphon import lifecycle
 from antiphon.cli import main
+from antiphon.lifecycle import Part
 from antiphon.settings import Settings
 from antiphon.workers import service
 from antiphon.workers.messages import Failed
 from antiphon.workers.supervisor import WorkerFailed
-from antiphon_core import lifecycle
-from antiphon_core.lifecycle import Part
 
 
 async def run_and_stop(parts: Sequence[Part], *, on_started: Callable[[], None], **_options: object) -> None:

@@ -97,7 +97,7 @@ def test_a_command_that_answers_at_once_imports_no_library(arguments: list[str])
     [
         "antiphon.settings",
         "antiphon_core.config",
-        "antiphon_core.logs",
+        "antiphon.logs",
         "antiphon_core.rpc.settings",
         "antiphon_edge.access_settings",
         "antiphon_edge.settings",

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from antiphon_core import audit, logs
+from antiphon import logs
+from antiphon.logs import LogSettings
+from antiphon_core import audit
 from antiphon_core.audit import Action
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import Unavailable
 from antiphon_core.jsons import loads
-from antiphon_core.logs import LogSettings
 from antiphon_core.telemetry import metrics
 
 FULL = Path("/dev/full")

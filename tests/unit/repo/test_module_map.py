@@ -65,7 +65,7 @@ ELSEWHERE = {
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",
     ),
-    "antiphon_core/telemetry/log_fields.py": ("tests/unit/antiphon_core/test_logs.py", "names without behaviour"),
+    "antiphon_core/telemetry/log_fields.py": ("tests/unit/antiphon/test_logs.py", "names without behaviour"),
     "antiphon_core/rpc/call_metadata.py": ("tests/service/antiphon_core/rpc/test_server.py", "names without behaviour"),
     "antiphon_core/ports/store.py": ("tests/contract/store", "a protocol: every implementation runs its suite"),
     "antiphon_core/ports/translator.py": ("tests/contract/translator", "a protocol: local and remote run its suite"),

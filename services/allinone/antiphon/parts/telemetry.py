@@ -7,7 +7,8 @@ import asyncio
 import os
 from collections.abc import Sequence
 
-from antiphon_core.telemetry import otlp, tracing
+from antiphon import otlp
+from antiphon_core.telemetry import tracing
 from antiphon_core.telemetry.exposition import Exposition, MetricsServer
 from antiphon_core.telemetry.settings import MetricsSettings
 from antiphon_core.version import VERSION

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from antiphon import banner
+from antiphon import banner, logs
 from antiphon.settings import Settings
 from antiphon.workers.messages import Assignment
 from antiphon.workers.ports import ReservedPorts
 from antiphon.workers.sharing import of_one_worker, require_shareable
 from antiphon.workers.supervisor import Supervisor, WorkerFailed
-from antiphon_core import logs
 from antiphon_core.clock import SystemClock
 from antiphon_core.sealing_keys import SealingKeys
 

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
+from antiphon import stop_signals
 from antiphon.workers.messages import Assignment, Failed, Ready
 from antiphon.workers.process import WorkerProcess, describe_ending
-from antiphon_core import stop_signals
 from antiphon_core.clock import Clock
 from antiphon_core.telemetry import remedies
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request.chat_messages import (
+from antiphon_edge.chat.body_messages import (
     ChatCustomCall,
     ChatFile,
     ChatImage,

@@ -7,7 +7,7 @@ from typing import Any
 
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.body import OUTPUT_LOGPROBS, CreateRequest
-from antiphon_core.request.chat import (
+from antiphon_edge.chat.body import (
     ChatAllowedChoice,
     ChatCustomChoice,
     ChatFunctionChoice,

@@ -13,10 +13,10 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import PROMPT_VERSIONS_ITEMS_MAX
 from antiphon_core.ports.prompts import Prompt, PromptStore
 from antiphon_core.ports.store import Order
-from antiphon_core.prompts import variables_of
 from antiphon_core.request.prompts import PutPrompt
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.operations.routing import serves
+from antiphon_edge.prompt_rendering import variables_of
 from antiphon_edge.routes import answers, bodies, queries
 from antiphon_edge.routes.turn_headers import ids_under, key_of
 

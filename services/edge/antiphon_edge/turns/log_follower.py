@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 
-from antiphon_core import damage, events, offload, replay, response
+from antiphon_core import damage, events, offload, response
 from antiphon_core.errors import AntiphonError, LogNotFound, StoreUnavailable
 from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.event_logs import EventBatch
@@ -19,6 +19,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.retrying import Attempts, Retrier, RetryPolicy
+from antiphon_edge import replay
 
 LOOK_AGAIN_S = 0.1
 """The pause before a missing log is looked for again."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from antiphon_core import offload, prompts
+from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest, ItemNotFound, NotFound
 from antiphon_core.ids import is_prompt_id
 from antiphon_core.jsons import Object, join_arrays, loads, work_bytes
@@ -20,6 +20,7 @@ from antiphon_core.ports.lineage import LineageStore
 from antiphon_core.ports.prompts import Prompt, PromptStore
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.items import REFERENCE
+from antiphon_edge import prompt_rendering
 
 
 class ResolvedItems(NamedTuple):
@@ -79,7 +80,7 @@ def prompt_work_bytes(request: CreateRequest, prompt: Prompt | None) -> int:
     """The upper bound of the size of a request's prompt with its values, which determines how long work on it takes."""
     if request.prompt is None or prompt is None:
         return 0
-    return prompts.rendered_bytes_max(prompt.content, request.prompt.values)
+    return prompt_rendering.rendered_bytes_max(prompt.content, request.prompt.values)
 
 
 def fill_in_prompt(
@@ -91,7 +92,7 @@ def fill_in_prompt(
     parameters = request.asked()
     if request.prompt is None or prompt is None:
         return parameters, given
-    added = prompts.rendered(prompt.id, loads(prompt.content), request.prompt.values)
+    added = prompt_rendering.rendered(prompt.id, loads(prompt.content), request.prompt.values)
     parameters["prompt"] = parameters["prompt"] | {"version": str(prompt.version)}
     if added.instructions is not None:
         parameters.setdefault("instructions", added.instructions)

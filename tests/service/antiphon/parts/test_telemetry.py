@@ -5,8 +5,9 @@ import urllib.request
 
 import pytest
 
+from antiphon import otlp
 from antiphon.parts.telemetry import TelemetryPart
-from antiphon_core.telemetry import otlp, tracing
+from antiphon_core.telemetry import tracing
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_core.telemetry.settings import MetricsSettings
 from tests.support.recorded_spans import RecordingTracer

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from antiphon import logs
 from antiphon.workers import child
 from antiphon.workers.messages import Assignment, Failed, Ready, parse_report
-from antiphon_core import logs
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.settings import EdgeSettings
 from tests.support.local_settings import settings

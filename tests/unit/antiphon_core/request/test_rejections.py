@@ -9,8 +9,8 @@ import pytest
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.body import CreateRequest
-from antiphon_core.request.chat import ChatRequest
 from antiphon_core.request.rejections import IN_CHAT, IN_RESPONSES, Unserved, anything, reject_unserved
+from antiphon_edge.chat.body import ChatRequest
 
 CREATE: Object = {"model": "m", "input": "Hi"}
 CHAT: Object = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}

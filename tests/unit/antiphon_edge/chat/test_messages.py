@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request.chat_messages import ChatMessage
+from antiphon_edge.chat.body_messages import ChatMessage
 from antiphon_edge.chat.messages import as_items
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

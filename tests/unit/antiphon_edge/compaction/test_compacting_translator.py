@@ -23,10 +23,10 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume, Turn
-from antiphon_core.replay import frames_of
 from antiphon_core.response import join
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator, Insertion, is_triggered
+from antiphon_edge.replay import frames_of
 from antiphon_edge.sealed.compaction import CompactionSealer
 from antiphon_edge.sealed.sealing import Sealer
 from tests.support.pushed import generated

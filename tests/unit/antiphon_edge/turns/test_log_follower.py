@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from antiphon_core import events, replay
+from antiphon_core import events
 from antiphon_core.errors import LogNotFound, StoreUnavailable
 from antiphon_core.jsons import Object
 from antiphon_core.offload import INLINE_BYTES_MAX
@@ -17,6 +17,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch
 from antiphon_core.retrying import RetryPolicy
+from antiphon_edge import replay
 from antiphon_edge.turns.log_follower import LogFollower, Look, final_of
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
-from antiphon_core.request.chat import ChatRequest
+from antiphon_edge.chat.body import ChatRequest
 
 HI = [{"role": "user", "content": "Hi"}]
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from antiphon import otlp
 from antiphon_core.config import SettingsError
-from antiphon_core.telemetry import otlp
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:4317"}
 
@@ -38,15 +38,13 @@ def test_without_a_variable_there_is_no_tracer() -> None:
 
 def test_a_missing_opentelemetry_package_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    for name in [name for name in sys.modules if name.startswith(("opentelemetry.", "antiphon_core.telemetry.otlp_"))]:
+    for name in [name for name in sys.modules if name.startswith(("opentelemetry.", "antiphon.otlp_"))]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr("antiphon_core.telemetry.otlp_tracer", raising=False)
+    monkeypatch.delattr("antiphon.otlp_tracer", raising=False)
     with pytest.raises(SettingsError, match=r"pip install 'antiphon-server\[otel\]'"):
         otlp.tracer_of(ENDPOINT, service="s", version="1")
 
 
 def test_importing_otlp_imports_no_opentelemetry() -> None:
-    program = (
-        "import sys, antiphon_core.telemetry.otlp; print([n for n in sys.modules if n.startswith('opentelemetry')])"
-    )
+    program = "import sys, antiphon.otlp; print([n for n in sys.modules if n.startswith('opentelemetry')])"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"

@@ -11,13 +11,13 @@ from tests.support.waiting import WAIT_MAX_S
 
 IMPORTING = """
 import os, sys
-from antiphon_core import stop_signals
+from antiphon import stop_signals
 stop_signals.end_at_once_on_any()
 os.kill(os.getpid(), int(sys.argv[1]))
 """
 BUSY = """
 import asyncio, os, sys
-from antiphon_core import stop_signals
+from antiphon import stop_signals
 
 def block(number):
     os.kill(os.getpid(), int(sys.argv[1]))

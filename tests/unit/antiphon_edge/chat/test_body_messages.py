@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
-from antiphon_core.request.chat import ChatRequest
+from antiphon_edge.chat.body import ChatRequest
 
 CALL = {"type": "function", "id": "call_1", "function": {"name": "f", "arguments": "{}"}}
 

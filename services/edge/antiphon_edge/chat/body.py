@@ -1,7 +1,7 @@
 """The body of POST /v1/chat/completions.
 
-This module and request/chat_messages.py validate only the members of chat completions. The body is then translated to a
-create request (antiphon_edge.chat.requests) and validated as one. As in body.py, unknown members and unsupported
+This module and body_messages.py validate only the members of chat completions. The body is then translated to a
+create request (requests.py) and validated as one. As in antiphon_core.request, unknown members and unsupported
 features are rejected.
 """
 
@@ -14,11 +14,11 @@ from pydantic import Discriminator, Field, Tag, ValidationError
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
-from antiphon_core.request.chat_messages import ChatMessage, reject_unserved_members
 from antiphon_core.request.errors import TAG, from_validation
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, json_kind, type_tag
 from antiphon_core.request.rejections import IN_CHAT, Unserved, anything, reject_misplaced, reject_unserved
+from antiphon_edge.chat.body_messages import ChatMessage, reject_unserved_members
 
 # ---- Tools, and the form of the answer ----
 

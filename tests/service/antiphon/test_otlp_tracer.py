@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
-from antiphon_core.telemetry import otlp_tracer
+from antiphon import otlp_tracer
 
 
 @pytest.mark.parametrize(("protocol", "package"), [("grpc", ".grpc."), ("http/protobuf", ".http.")])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_core import logs
+from antiphon import logs
+from antiphon.logs import LogSettings
 from antiphon_core.jsons import loads
-from antiphon_core.logs import LogSettings
 from antiphon_core.telemetry import correlation, metrics, remedies
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.trace_context import TraceContext

@@ -7,7 +7,7 @@ import pytest
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.limits import BODY_BYTES_MAX
-from antiphon_core.prompts import rendered, rendered_bytes_max, variables_of
+from antiphon_edge.prompt_rendering import rendered, rendered_bytes_max, variables_of
 
 IMAGE: Object = {"type": "input_image", "image_url": "data:image/png;base64,AA=="}
 

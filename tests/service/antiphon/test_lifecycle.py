@@ -12,7 +12,7 @@ from tests.support.waiting import WAIT_MAX_S
 DRAINING = """
 import asyncio, os, signal, sys
 from antiphon_core import event_loop
-from antiphon_core.lifecycle import run
+from antiphon.lifecycle import run
 
 class Part:
     name = "part"

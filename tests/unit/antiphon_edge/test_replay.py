@@ -10,7 +10,7 @@ from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineFau
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Record, Status
-from antiphon_core.replay import end_of, frames_of
+from antiphon_edge.replay import end_of, frames_of
 from tests.support.pushed import generated
 from tests.support.reasoning_model import CALL, EXEC, WEATHER, log_of_play, reasoning_model
 from tests.support.schema import validate_event

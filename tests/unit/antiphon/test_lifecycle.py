@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from antiphon_core.lifecycle import building, run
+from antiphon.lifecycle import building, run
 
 
 @dataclass

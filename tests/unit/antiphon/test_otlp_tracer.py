@@ -10,9 +10,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
+from antiphon import otlp_tracer
+from antiphon.otlp_tracer import OtlpTracer
 from antiphon_core.config import SettingsError
-from antiphon_core.telemetry import otlp_tracer
-from antiphon_core.telemetry.otlp_tracer import OtlpTracer
 from antiphon_core.telemetry.spans import HTTP_ROUTE, SpanKind
 from antiphon_core.telemetry.trace_context import TraceContext
 

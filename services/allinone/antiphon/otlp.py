@@ -37,7 +37,7 @@ def tracer_of(environ: Mapping[str, str], *, service: str, version: str) -> Trac
     if not is_wanted(environ):
         return None
     try:
-        from antiphon_core.telemetry import otlp_tracer
+        from antiphon import otlp_tracer
     except ModuleNotFoundError as error:
         raise SettingsError(f"Traces need the package '{error.name}': pip install 'antiphon-server[otel]'.") from error
     return otlp_tracer.open_tracer(environ, service=service, version=version)
