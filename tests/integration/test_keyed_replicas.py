@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from antiphon_core.clock import Clock, SystemClock
@@ -61,11 +62,11 @@ class Replicas:
         self.clock = FlowingClock()
         """The clock of the store."""
 
-    async def add(self, life: AsyncExitStack, store: FullStore) -> None:
+    async def add(self, life: AsyncExitStack, store: FullStore, session: aiohttp.ClientSession) -> None:
         sayer, line = Sayer("<think>", "Hm.", "</think>", "Hello there."), Line(store)
         reached: Any = line
         system = await life.enter_async_context(running(translator=losable(sayer, SystemClock()), store=reached))
-        self.https.append(system.http)
+        self.https.append(Http(session, system.url))
         self.lines.append(line)
         self.sayers.append(sayer)
 
@@ -97,8 +98,9 @@ async def replicas(
     made = Replicas()
     async with AsyncExitStack() as life:
         endpoint = await life.enter_async_context(store_endpoint(backends(request.param, tmp_path, made.clock)))
+        session = await life.enter_async_context(aiohttp.ClientSession())  # its connections are a limit for all edges
         for _ in range(EDGES):
-            await made.add(life, await life.enter_async_context(StoreClient(endpoint)))
+            await made.add(life, await life.enter_async_context(StoreClient(endpoint)), session)
         yield made
 
 
