@@ -83,7 +83,8 @@ class Operation:
         self._require_all_fields()
         self._paged = {name: slot.field for name, slot in self._slots.items() if slot.field in PAGING}
         self.answer = _make_answer(self._hints["return"], method.response.strict)
-        self._has_nodes = "nodes" in getattr(self._hints["return"], "__dataclass_fields__", ())
+        members = set(getattr(self._hints["return"], "__dataclass_fields__", _CONTENTS))
+        self._has_nodes, self._is_small = "nodes" in members, members.isdisjoint((*_CONTENTS, "nodes", "records"))
         self._answer_type = method.response
         self.bind = self._make_bind()
 
@@ -162,6 +163,8 @@ class Operation:
         async def handle(request: Any, call: Call) -> Any:
             try:
                 result = await method(call.tenant, **self.arguments(request))
+                if self._is_small:
+                    return self.answer.put(result)
                 size_bytes = work_bytes_of(result) if self._has_nodes else content_bytes_of(result) // COPIES_PER_PARSE
                 if size_bytes <= offload.INLINE_BYTES_MAX:
                     return self.answer.put(result)
