@@ -112,6 +112,7 @@ LEASE_TTL_MS_MAX = 3_600_000
 LEASE_WAIT_MS_MAX = 60_000
 SILENCE_MS_MIN = 250  # four heartbeats of a translator; a busy process delays one by tens of ms
 SILENCE_MS_MAX = 86_400_000
+RESTART_WAIT_S = 10  # as long as a restart of a service takes; the default of the setting `restart_wait_s`
 APPEND_EVENTS_MAX = 10_000
 APPEND_REQUEST_ITEMS_MAX = 256  # in one request
 APPEND_BYTES_MAX = 20 * 2**20  # the last event of a response contains the whole response

@@ -29,6 +29,7 @@ from enum import StrEnum, auto
 from typing import NamedTuple, TypeVar
 
 from antiphon_core.errors import AntiphonError, Timeout, Unavailable
+from antiphon_core.limits import RESTART_WAIT_S
 
 T = TypeVar("T")
 
@@ -76,9 +77,6 @@ class RetryPolicy:
 
 
 # ---- the policies ----
-
-RESTART_WAIT_S = 10.0
-"""As long as a restart of a service takes; the setting `restart_wait_s`."""
 
 
 class Retry(StrEnum):

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from antiphon_core.config import ENV_PREFIX, SettingsError
-from antiphon_core.limits import SILENCE_MS_MAX, SILENCE_MS_MIN
-from antiphon_core.retrying import RESTART_WAIT_S
+from antiphon_core.limits import RESTART_WAIT_S, SILENCE_MS_MAX, SILENCE_MS_MIN
 from antiphon_core.rpc.credentials import ClientCredentials
 
 SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default

@@ -9,8 +9,9 @@ from typing import Any
 
 from antiphon_core.errors import AntiphonError, TranslatorUnavailable, Unimplemented
 from antiphon_core.flow import Flow
+from antiphon_core.limits import RESTART_WAIT_S
 from antiphon_core.ports.translator import Model, Receive, Resume, Turn
-from antiphon_core.retrying import GENERATION, PACING, RESTART_WAIT_S, TRANSLATOR_CALL, Attempts, Pacing, Retrier
+from antiphon_core.retrying import GENERATION, PACING, TRANSLATOR_CALL, Attempts, Pacing, Retrier
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials

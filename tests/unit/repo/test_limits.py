@@ -16,6 +16,7 @@ UNITS = {
     "PAIRS",
     "DEPTH",
     "MS",
+    "S",
     "US",
     "EVENTS",
     "MESSAGES",

@@ -14,10 +14,11 @@ from typing import Any, cast
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_fork_id
+from antiphon_core.limits import RESTART_WAIT_S
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import Fork, ForkSource
-from antiphon_core.retrying import ONCE, PACING, RESTART_WAIT_S, STORE, Attempts, Pacing, Retrier, Retry, RetryPolicy
+from antiphon_core.retrying import ONCE, PACING, STORE, Attempts, Pacing, Retrier, Retry, RetryPolicy
 from antiphon_core.rpc.methods import STORE as METHODS
 from antiphon_core.rpc.services import Row
 

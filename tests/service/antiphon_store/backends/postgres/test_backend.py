@@ -70,7 +70,7 @@ async def test_of_programs_at_once_with_one_guard_one_is_applied(rows: PostgresR
 
 
 async def test_a_guarded_row_does_not_change_under_a_program(rows: PostgresRows) -> None:
-    closed, other = Ref(Kind.LOG, "closed"), Ref(Kind.LOG, "other")
+    closed, other = Ref(Kind.SESSION, "closed"), Ref(Kind.SESSION, "other")
     append = Program([Guard(closed, Condition.IS, "closed", None)], [Set(other, {"n": Add(1)})])
     close = Program(changes=[Set(closed, {"closed": 1, "seen": Add(0)})], reads=[Get(other)])
     *appends, end = await asyncio.gather(

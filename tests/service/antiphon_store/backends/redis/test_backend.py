@@ -49,7 +49,13 @@ from antiphon_store.testing.subject import draft
 from tests.support.redis_servers import NO_FILES, redis_server, shared_cluster, shared_redis
 
 SESSION = Ref(Kind.SESSION, "conv")
-NODE = {"parent": None, "session": "conv", "expires": None, "size": 1}
+NODE = {
+    **dict.fromkeys(("parent", "expires")),
+    **dict.fromkeys(("size", "version", "input_bytes", "items_crc", "body_crc"), 1),
+    "session": "conv",
+    "status": "completed",
+    "deleted": 0,
+}
 NEVER = Guard(SESSION, Condition.IS, "head", "nothing")
 
 
