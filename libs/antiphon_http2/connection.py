@@ -34,7 +34,7 @@ from antiphon_http2.sending import Sender
 from antiphon_http2.settings import check_settings
 from antiphon_http2.statuses import ErrorCode
 
-_BODY_BYTES = 4  # of a SETTINGS frame, for each body whose window it changes: 0.1 us
+_BODY_BYTES = 4  # charged for each body whose window a SETTINGS frame changes, which takes 0.1 us
 _unpack_header = frames.FRAME_HEADER.unpack_from
 
 
@@ -131,7 +131,7 @@ class Connection:
         return 0
 
     def _settle(self) -> None:
-        """Called after each read."""
+        """Called after each read, and when the connection is lost."""
 
     def _on_lost(self, reason: str) -> None:
         raise NotImplementedError

@@ -94,14 +94,14 @@ class ServerCall:
         while (size := self._connection.size(self._stream)) is None:
             if self._stream.is_read:
                 return None
-            await self._wait_for_news()
+            await self._wait_until_received()
         return size
 
     async def receive(self) -> bytes:
         """Receives the request whose length `next_size` returned. GrpcError: it is malformed."""
         while (message := self._connection.take(self._stream)) is None:
             self._connection.size(self._stream)
-            await self._wait_for_news()
+            await self._wait_until_received()
         return message
 
     @property
@@ -118,7 +118,7 @@ class ServerCall:
     async def room(self) -> None:
         """Waits until all answers so far are passed on to the socket."""
         if self._connection.unsent_bytes(self._stream):
-            self._connection.tell_when_sent(self._stream)
+            self._connection.report_when_sent(self._stream)
             self._room = self._loop.create_future()
             await self._room
 
@@ -181,7 +181,7 @@ class ServerCall:
         else:
             self.finish()
 
-    async def _wait_for_news(self) -> None:
+    async def _wait_until_received(self) -> None:
         self._connection.read_on(self._stream)
         self._link.flush_soon()
         self._news = self._loop.create_future()

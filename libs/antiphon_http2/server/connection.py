@@ -53,7 +53,7 @@ class ServerConnection(Connection):
         self.events: list[Event] = []
         self._preface = PrefaceReader()
         self._begun_id = 0  # the last stream that the client began
-        self._final_id: int | None = None  # the last stream that is processed
+        self._final_id: int | None = None  # the last stream that will be processed; None: streams may begin
         self._out += [frames.settings_frame(server_settings(options.streams_max)), first_credit()]
 
     # ---- for the owner ----
@@ -94,18 +94,20 @@ class ServerConnection(Connection):
         return size
 
     def take(self, stream: ServerStream) -> bytes | None:
-        """Removes and returns the next request; None if it is not complete. Raises what `size` raises."""
+        """Removes and returns the next request; None if it is not complete. GrpcError: it is too large, or
+        compressed."""
         return stream.requests.take()
 
     def read_on(self, stream: ServerStream) -> None:
         """Lets the client send the next request, or its length if that is not known, and notes that the owner waits for
-        it. Raises what `size` raises."""
+        it. GrpcError: it is too large, or compressed."""
         stream.waits = True
         if stream.is_read or stream.is_ending:
             return
         missing_bytes = stream.requests.missing_bytes
         allowed_bytes = REQUEST_WINDOW_BYTES - stream.owed_bytes
-        # Behind a request the window is opened again, half of it at least.
+        # Between two requests the window is opened only when less than half of it is left: small requests would
+        # otherwise cost a WINDOW_UPDATE each.
         idle_bytes = REQUEST_WINDOW_BYTES // 2 if stream.requests.size() is None else 0
         if allowed_bytes < max(missing_bytes, idle_bytes):
             increment = max(missing_bytes, REQUEST_WINDOW_BYTES - len(stream.requests)) - allowed_bytes
@@ -117,11 +119,11 @@ class ServerConnection(Connection):
         if not stream.has_headers:
             stream.has_headers = True
             self._control.earn_for_call()
-            self._send_headers(stream, HEADERS)
+            self._out += self._header_frames(stream.id, HEADERS, ends_stream=False)
         self._sender.append(stream.id, framed(message))
 
-    def tell_when_sent(self, stream: ServerStream) -> None:
-        """Reports SENT when all answers of a call so far are sent, of which there are some."""
+    def report_when_sent(self, stream: ServerStream) -> None:
+        """Reports SENT when all answers of a call so far are sent. Call it only while some of them wait."""
         stream.waits_for_room = True
 
     def unsent_bytes(self, stream: ServerStream) -> int:
@@ -179,14 +181,14 @@ class ServerConnection(Connection):
         if stream.is_ending:
             return
         stream.requests.feed(data, start, stop)
-        if stream.waits and self._has_news(stream):
-            self._tell(stream)
+        if stream.waits and self._needs_owner(stream):
+            self._report_received(stream)
 
     def _take_late(self, size: int) -> None:
         if size < SMALL_DATA_BYTES:
             self._control.charge(0)
 
-    def _has_news(self, stream: ServerStream) -> bool:
+    def _needs_owner(self, stream: ServerStream) -> bool:
         """Whether the next request is complete or malformed, or the client needs more credit to complete it."""
         try:
             missing_bytes = stream.requests.missing_bytes
@@ -194,7 +196,7 @@ class ServerConnection(Connection):
             return True
         return missing_bytes <= 0 or missing_bytes > REQUEST_WINDOW_BYTES - stream.owed_bytes
 
-    def _tell(self, stream: ServerStream) -> None:
+    def _report_received(self, stream: ServerStream) -> None:
         if stream.waits:
             stream.waits = False
             self.events.append(Event(Happening.RECEIVED, stream))
@@ -202,7 +204,7 @@ class ServerConnection(Connection):
     def _on_end_of_data(self, stream: ServerStream) -> None:
         stream.is_read = True
         self._reading.pop(stream.id, None)
-        self._tell(stream)
+        self._report_received(stream)
 
     def _on_block(self, block: HeaderBlock, headers: Headers) -> None:
         if block.stream_id % 2 == 0:
@@ -279,9 +281,6 @@ class ServerConnection(Connection):
             self._cancelled(stream)
 
     # ---- answers ----
-
-    def _send_headers(self, stream: ServerStream, fields: Fields) -> None:
-        self._out += self._header_frames(stream.id, fields, ends_stream=False)
 
     def _header_frames(self, stream_id: int, fields: Fields, *, ends_stream: bool) -> list[bytes]:
         block = self._codec.encode(fields)

@@ -20,7 +20,7 @@ from antiphon_http2.statuses import UNIMPLEMENTED
 
 Route = Callable[[str], Serve | None]
 """The handler of a method's path; None if there is none."""
-_PATH_CHARS_MAX = 200  # in messages
+_PATH_CHARS_MAX = 200  # of a path that an error message repeats
 _FAREWELL_S = 1.0  # for calls that are on their way when the connection is shut down
 
 
@@ -35,11 +35,11 @@ class ServerLink(SocketLink[ServerConnection]):
         *,
         read_tls: Callable[[], ssl.SSLContext] | None,
         tasks: set[asyncio.Task[None]],
-        has_room: Callable[[ServerLink], bool],
+        admit: Callable[[ServerLink], bool],
         on_closed: Callable[[ServerLink], None],
     ) -> None:
-        """`tasks` gets the tasks of handlers, until they end. `has_room` is asked when the client has connected;
-        `on_closed` is called for each that had room."""
+        """`tasks` gets the tasks of handlers, until they end. `admit` is called when the client has connected, and
+        returns whether the server serves it. `on_closed` is called at the end of a connection that was admitted."""
         super().__init__(
             loop,
             ServerConnection(options, loop.time),
@@ -52,12 +52,12 @@ class ServerLink(SocketLink[ServerConnection]):
         self._route = route
         self._read_tls = read_tls
         self._tasks = tasks
-        self._has_room = has_room
+        self._admit = admit
         self._on_closed = on_closed
         self._tls: TlsSession | None = None
         self._flush_handle: asyncio.Handle | None = None
         self._farewell: asyncio.TimerHandle | None = None  # of the wait for calls on their way, after a shut-down
-        self._ages: tuple[asyncio.TimerHandle, ...] = ()
+        self._age_timers: tuple[asyncio.TimerHandle, ...] = ()
         self._on: Mapping[Happening, Callable[[ServerStream], None]] = {
             Happening.BEGUN: self._begin,
             Happening.RECEIVED: lambda stream: stream.owner.on_received(),
@@ -118,7 +118,7 @@ class ServerLink(SocketLink[ServerConnection]):
     # ---- asyncio.Protocol ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not self._has_room(self):
+        if not self._admit(self):
             self._on_closed = _ignore
             cast(asyncio.Transport, transport).abort()
             return
@@ -128,7 +128,7 @@ class ServerLink(SocketLink[ServerConnection]):
         self._connected(transport)
         now_s, options = self._loop.time(), self._options
         self._arm(now_s + options.handshake_timeout_s, self.abort)  # until the client's settings have arrived
-        self._ages = (
+        self._age_timers = (
             self._loop.call_at(now_s + options.age_s, self.shut_down),
             self._loop.call_at(now_s + options.age_s + options.age_grace_s, self.abort),
         )
@@ -146,8 +146,8 @@ class ServerLink(SocketLink[ServerConnection]):
         self._stop_reading_if_unread()
 
     def _decrypted(self, tls: TlsSession, data: bytes) -> bytes:
-        """Decrypts what was read, and continues the handshake. A fault in it is the client's, and says nothing that
-        this side can mend."""
+        """Decrypts what was read, and continues the handshake. A fault of TLS is the client's: it ends the connection,
+        and the reason leaves its text out, because nobody on this side can mend it."""
         was_secured = tls.is_secured
         try:
             plain = tls.receive(data)
@@ -165,7 +165,7 @@ class ServerLink(SocketLink[ServerConnection]):
         return plain
 
     def connection_lost(self, error: Exception | None) -> None:
-        for timer in (self._timer, self._flush_handle, self._farewell, *self._ages):
+        for timer in (self._timer, self._flush_handle, self._farewell, *self._age_timers):
             if timer is not None:
                 timer.cancel()
         self.connection.lose(f"The connection was lost: {error}" if error else "The client closed the connection.")
@@ -198,7 +198,7 @@ def _released(stream: ServerStream) -> ServerCall:
 
 
 def _ignore(_link: ServerLink) -> None:
-    """The end of a connection that was not counted."""
+    """The `on_closed` of a connection that was not admitted."""
 
 
 def _peer_text(address: Any) -> str:

@@ -1,4 +1,4 @@
-"""The gRPC server: it listens, counts its connections, and drains.
+"""The gRPC server: listens, limits the number of its connections, and drains them at a shutdown.
 
 async def serve(call: ServerCall) -> None:
     if await call.next_size() is not None:
@@ -56,7 +56,7 @@ class GrpcServer:
             reuse_port=shares_port,
             dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6(),
         )
-        self._listener = await loop.create_server(lambda: self._link(loop), sock=listening)
+        self._listener = await loop.create_server(lambda: self._new_link(loop), sock=listening)
         bound: int = listening.getsockname()[1]
         return bound
 
@@ -75,18 +75,19 @@ class GrpcServer:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLEANUP_S)
 
-    def _link(self, loop: asyncio.AbstractEventLoop) -> ServerLink:
+    def _new_link(self, loop: asyncio.AbstractEventLoop) -> ServerLink:
         return ServerLink(
             loop,
             self._options,
             self._route,
             read_tls=self._read_tls,
             tasks=self._tasks,
-            has_room=self._take,
+            admit=self._admit,
             on_closed=self._drop,
         )
 
-    def _take(self, link: ServerLink) -> bool:
+    def _admit(self, link: ServerLink) -> bool:
+        """Counts a new connection. Returns False if the server has its maximum already."""
         has_room = len(self._links) < self._options.connections_max
         if has_room:
             self._links.add(link)

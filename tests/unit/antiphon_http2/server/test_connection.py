@@ -292,7 +292,7 @@ def test_owner_learns_when_all_answers_are_sent() -> None:
     session = Session({SettingsFrame.INITIAL_WINDOW_SIZE: 0})
     stream = session.call()
     session.connection.send(stream, b"a" * 100)
-    session.connection.tell_when_sent(stream)
+    session.connection.report_when_sent(stream)
     session.receive(session.client.credit(1, 104))
     assert session.heard == [(Happening.BEGUN, 1)]
     session.receive(session.client.credit(1, 1))
