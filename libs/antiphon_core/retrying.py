@@ -11,10 +11,10 @@ Three kinds of faults may pass:
     reported   the service answers that it is unavailable: another replica may serve
     timeout    no answer came by the deadline: the service may be frozen, and the call may have been executed
 
-Only calls that have their effect once are repeated (`Row.is_sent_again` in rpc/services.py). Three things below a call
-are no retries, because no server has worked on the request: HTTP/2 sends a request again that the server has not
-accepted (GOAWAY, REFUSED_STREAM); HTTP/1.1 sends one again for which it took a connection that the server had closed
-while it was idle; and a lost connection is made again with a backoff.
+Only calls whose repetition has no second effect are repeated (`Row.is_sent_again` in rpc/services.py). Three things
+below a call are no retries, because no server has worked on the request: HTTP/2 sends a request again that the server
+has not accepted (GOAWAY, REFUSED_STREAM); HTTP/1.1 sends one again for which it took a connection that the server had
+closed while it was idle; and a lost connection is made again with a backoff.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """When one hop is tried again. A limit of 0 means that such a fault is not repeated.
+    """When a call of one hop is repeated. A limit of 0 means that the call is not repeated after such a fault.
 
     Pauses grow from `first_s` to `most_s`, each twice the one before, less up to a quarter at random, so that the
     callers of a service that comes back do not all call at once."""
@@ -47,20 +47,21 @@ class RetryPolicy:
     """The limit for a timeout, if it differs."""
     attempts_max: float = math.inf
     reported_attempts_max: float = math.inf
-    """The attempts at a call whose service reports its fault. A number, and no time: a store whose database is frozen
-    takes seconds to report it."""
+    """The attempts at a call whose service reports its fault. A number and not a time, because a store whose database
+    is frozen takes seconds to report it."""
     first_s: float = 0.1
     most_s: float = 1.6
     is_shared: bool = False
     """Whether the limits count from the beginning of the outage, for all calls of the hop together: once a service has
     been away for that long, every call fails at once, and no requests pile up."""
     hedges: int = 0
-    """The first attempt is sent so often in addition if it has no answer after `hedge_after_s`; the first answer
+    """The copies of the first attempt that are sent if it has no answer after `hedge_after_s`; the first answer
     counts."""
     hedge_after_s: float = 1.0
 
     def allows(self, fault: AntiphonError, *, failures: int, failing_s: float) -> bool:
-        """Whether another attempt follows this fault, which is one of so many failures in a row, for so long."""
+        """Whether another attempt follows this fault. `failures`: how many came in a row, with this one; `failing_s`:
+        the time since the first of them, or since the outage began."""
         is_reported = isinstance(fault, Unavailable) and not fault.is_away
         if failures >= min(self.attempts_max, self.reported_attempts_max if is_reported else math.inf):
             return False
@@ -135,7 +136,7 @@ HOPS = (
     Hop("the store, once a stream of events has begun", "antiphon_edge.turns.log_follower", (FOLLOW,)),
     Hop("the model of a background turn", "antiphon_edge.background.queued_turn", (JOB,)),
 )
-"""Hops that are not listed are not repeated: health checks, quotas, downloads of media, the store's database. Three
+"""Calls of other hops are not repeated: health checks, quotas, downloads of media, the store's database. Three
 other loops repeat no failed call: a follower waits for a log to appear, a request waits for the response of an earlier
 one with its key, and the store decides again when another writer has changed a row."""
 
@@ -191,7 +192,7 @@ class Attempts:
     """The attempts at one call, for a caller with a loop of its own, such as a generator."""
 
     def __init__(self, retrier: Retrier, policy: RetryPolicy) -> None:
-        self.failed = 0
+        self.failures = 0
         """Failures since the last answer."""
         self._retrier = retrier
         self._policy = policy
@@ -200,8 +201,8 @@ class Attempts:
     def answered(self) -> None:
         """An answer came: the next failure begins a new outage."""
         self._retrier.outage_since_s = None
-        if self.failed:
-            self.failed = 0
+        if self.failures:
+            self.failures = 0
             self._pauses_s = self._policy.pauses_s(self._retrier.pacing.uniform)
 
     async def paused_after(self, fault: AntiphonError) -> bool:
@@ -210,11 +211,11 @@ class Attempts:
         if outage_since_s is None:
             return False
         now_s = pacing.now_s()
-        if not self.failed:
+        if not self.failures:
             self._failing_since_s = now_s
-        self.failed += 1
+        self.failures += 1
         since_s = outage_since_s if self._policy.is_shared else self._failing_since_s
-        if not self._policy.allows(fault, failures=self.failed, failing_s=now_s - since_s):
+        if not self._policy.allows(fault, failures=self.failures, failing_s=now_s - since_s):
             return False
         await pacing.sleep(next(self._pauses_s))
         return True

@@ -108,7 +108,7 @@ class Record:
         return len(self.body) + len(self.input_items) + len(self.output_items)
 
     def check(self, field: str) -> None:
-        """A response's parent and conversation have its tree tag. TooLarge."""
+        """Checks the size, and that parent and session have the tree tag of the response. TooLarge."""
         if self.size_bytes > limits.RECORD_BYTES_MAX:
             raise too_large("The response is", self.size_bytes, limits.RECORD_BYTES_MAX, field)
         tag = tree_tag(self.id)
@@ -143,8 +143,8 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """Conditions that are checked in the same transaction as a write. `version` 0 means that the record must not exist
-    yet."""
+    """Conditions that are checked in the same transaction as a write. `version` 0: the record must not exist yet.
+    `statuses`: the record has one of these; `unless_statuses`: it has none of these. `fence`: its lease is live."""
 
     version: Annotated[int, within(0, INT64_MAX)] | None = None
     statuses: frozenset[Status] = frozenset()
@@ -221,8 +221,8 @@ class TurnRequest:
         if self.session_id is not None:
             check_holder(self.holder, "holder")
         check_owner(self.idempotency_key, self.response_id)
-        is_needed = bool(self.fingerprint) or self.idempotency_key is not None
-        if is_needed and len(self.fingerprint) != FINGERPRINT_BYTES:
+        has_fingerprint = bool(self.fingerprint) or self.idempotency_key is not None
+        if has_fingerprint and len(self.fingerprint) != FINGERPRINT_BYTES:
             raise invalid("fingerprint", f"'fingerprint' must be {FINGERPRINT_BYTES} bytes, a SHA-256.")
 
 
@@ -262,9 +262,10 @@ class TurnJob:
 @dataclass(frozen=True, slots=True)
 class TurnCommit:
     """The writes at the end of a turn, in one transaction. `ttl_ms` is the record's lifetime from now; None is the
-    store's default. `precondition` allows to complete an existing record, and may have the fence of a job besides the
-    session's. `log_end` closes the response's event log. With a `job` the turn has not run yet: record, job and the
-    first events of the log are written. `ends_job` ends the job of the precondition's fence as succeeded."""
+    store's default. With a `precondition` the commit may complete an existing record; the fence in it may be that of a
+    job. `fence` is that of the session. `log_end` closes the response's event log. With a `job` the turn has not run
+    yet: record, job and the first events of the log are written. `ends_job` ends the job of the precondition's fence as
+    succeeded."""
 
     record: Record
     fence: Fence | None = None

@@ -62,7 +62,7 @@ class CallableTool(CalledDirectly):
 
     name: ToolName
     async_: Annotated[bool | None, Field(alias="async")] = None
-    """Whether the conversation may go on before the output of a call comes."""
+    """Whether the conversation may go on before the client sends the output of a call."""
     defer_loading: bool | None = None
     """Whether the model is shown the tool only when a `tool_search` of the client has found it."""
 
@@ -163,7 +163,7 @@ class ToolSearchTool(Open):
         return given
 
 
-OwnTool = Annotated[
+ClientDefinedTool = Annotated[
     Annotated[FunctionTool, Tag(TAG + "function")] | Annotated[CustomTool, Tag(TAG + "custom")],
     Discriminator(type_tag),
 ]
@@ -174,7 +174,7 @@ class NamespaceTool(Open):
     name: ToolName
     description: str | None = None
     """Accepted, but not shown to the model, which sees the descriptions of the tools."""
-    tools: Annotated[list[OwnTool], AtMost(limits.TOOLS_ITEMS_MAX)]
+    tools: Annotated[list[ClientDefinedTool], AtMost(limits.TOOLS_ITEMS_MAX)]
 
 
 Tool = Annotated[

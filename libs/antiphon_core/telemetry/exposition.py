@@ -25,8 +25,8 @@ TENANT_LABEL = "tenant"
 
 
 def format_of(accept: str) -> str:
-    """The one of the two formats that an `Accept` header asks for. Versions and escapings that it names are not
-    followed: names of metrics need no escaping."""
+    """The format that an `Accept` header asks for: OPEN_METRICS or PLAIN. The header's versions and escapings are
+    ignored: names of metrics need no escaping."""
     from prometheus_client.exposition import choose_encoder
 
     return OPEN_METRICS if choose_encoder(accept)[1].startswith("application/openmetrics-text") else PLAIN
@@ -41,11 +41,11 @@ class Exposition:
         self._names_tenants = names_tenants
         self._worker = worker
         self._targets = frozenset(targets)
-        self._extra = {} if worker is None else {WORKER_LABEL: str(worker)}
+        self._worker_labels = {} if worker is None else {WORKER_LABEL: str(worker)}
         metrics.BUILD.of(VERSION).set(1)
 
     def without_tenants(self) -> Exposition:
-        """Leaves out the series that name tenants, for readers who may belong to one of them."""
+        """The exposition of the same targets without the series that name tenants, for readers that may be tenants."""
         return Exposition(self._targets, worker=self._worker, names_tenants=False)
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
@@ -79,7 +79,7 @@ class Exposition:
         from prometheus_client import metrics_core
 
         declared = instrument.declaration
-        names = (*declared.labels, *self._extra)
+        names = (*declared.labels, *self._worker_labels)
         if declared.buckets:
             kind: Any = metrics_core.HistogramMetricFamily
         elif declared.name.endswith("_total"):
@@ -88,7 +88,7 @@ class Exposition:
             kind = metrics_core.GaugeMetricFamily
         family: Metric = kind(declared.name, declared.meaning, labels=names)
         for values, child in instrument.children().items():
-            self._add(family, (*values, *self._extra.values()), child, declared.buckets)
+            self._add(family, (*values, *self._worker_labels.values()), child, declared.buckets)
         return family
 
     def _add(self, family: Any, values: tuple[str, ...], child: object, bounds: tuple[float, ...]) -> None:
@@ -119,7 +119,7 @@ class MetricsServer:
         self.port = self._server.server_port
 
     def stop(self) -> None:
-        """Waits until the socket is closed."""
+        """Stops serving, and waits until the socket is closed."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
