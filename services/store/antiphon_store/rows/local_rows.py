@@ -106,6 +106,10 @@ class LocalRows(LocalReads):
 
     # ---- Programs ----
 
+    def _is_crowded(self, program: Program) -> bool:
+        """Whether a guard that limits the entries of an index fails."""
+        return not all(self.has_fewer(each) for each in program.guards if isinstance(each, Fewer))
+
     def decide(self, decision: Decision[_Answer]) -> _Answer:
         """Runs a decision and applies its program. An error of the decision itself has changed nothing."""
         refused = Refused(self.now_ms, {})
@@ -113,7 +117,7 @@ class LocalRows(LocalReads):
             view = _LocalView(self, refused)
             finish = decision(view)
             program = view.program()
-            if program.guards and not all(self.has_fewer(each) for each in program.guards if isinstance(each, Fewer)):
+            if program.guards and self._is_crowded(program):
                 refused = Refused(self.now_ms, {}, crowded=True)
                 continue
             try:
@@ -129,7 +133,7 @@ class LocalRows(LocalReads):
         """Applies a program, or changes nothing and returns the reason."""
         guards = [each for each in program.guards if isinstance(each, Guard)]
         failing = [each.ref for each in guards if not holds(each, self.row(each.ref), self.now_ms)]
-        is_crowded = not all(self.has_fewer(each) for each in program.guards if isinstance(each, Fewer))
+        is_crowded = self._is_crowded(program)
         if failing or is_crowded:
             return Refused(self.now_ms, {ref: self.whole_row(ref) for ref in failing}, crowded=is_crowded)
         try:
@@ -272,5 +276,5 @@ _CHANGES: dict[type, Callable[[LocalRows, Any], None]] = {
     DeleteBelow: lambda rows, change: rows.remove_below(*change),
     Grow: LocalRows.grow,
     File: LocalRows.file_at,
-    Unfile: lambda rows, change: rows.unfile(*change[:3]),
+    Unfile: lambda rows, change: rows.unfile(*change[:3]),  # within the step, so `taken_until` is not needed
 }

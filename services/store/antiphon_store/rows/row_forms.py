@@ -27,7 +27,7 @@ _ABSENT = Absent()
 NUMBER_MAX = 2**53 - 1  # the largest that every database and every client keeps exactly
 _TEXT, _NUMBER, _FLAG = frozenset({str}), frozenset({int}), frozenset({int, bool})
 _NOTHING = frozenset({NoneType})
-_NO_FIELD = frozenset({NoneType, Absent})  # of a row without the field, too
+_NO_FIELD = frozenset({NoneType, Absent})  # of a field that is null or absent
 _SEALED = _TEXT  # encryption replaces a value by text
 _LIST, _MAP = frozenset({list}), frozenset({dict})
 
@@ -75,7 +75,7 @@ _TYPES: Mapping[Kind, Mapping[str, frozenset[type]]] = {
     },
     Kind.QUOTA: {"buckets": _MAP | _NO_FIELD, "slots": _MAP | _NO_FIELD},
     Kind.LINE: dict.fromkeys(("at", "joins", "places"), _NUMBER),
-    Kind.PROMPT: {},  # a version; of the others below
+    Kind.PROMPT: {},  # a version has no fields; the other rows of this kind: _FORMS_OF_PROMPTS
 }
 """The types of the fields of each kind, as services/store/README.md lists them."""
 
@@ -113,7 +113,7 @@ def _is_amount(value: Any) -> bool:
 _is_checkpoint = _is_tuple_of(_is_number, _is_list_of(_is_number))
 _STATUSES = frozenset(each.value for each in Status)
 _JOB_STATES = frozenset(each.value for each in JobState)
-_PARTS: Mapping[Kind, Sequence[tuple[str, _Check]]] = {
+_CHECKS: Mapping[Kind, Sequence[tuple[str, _Check]]] = {
     Kind.NODE: [("status", _STATUSES.__contains__)],
     Kind.SESSION: [
         ("removed", _is_nothing_or(_is_list_of(_is_text))),
@@ -132,28 +132,28 @@ _PARTS: Mapping[Kind, Sequence[tuple[str, _Check]]] = {
         ("slots", _is_nothing_or(_is_map_of(_is_number))),
     ],
 }
-"""Checks of values that their types do not decide."""
+"""Checks of values for which their types are not enough."""
 
 
 class Form:
     """The form of the rows of a kind. Types are compared all at once: most rows of a kind have the same."""
 
-    def __init__(self, types: Mapping[str, frozenset[type]], parts: Sequence[tuple[str, _Check]]) -> None:
+    def __init__(self, types: Mapping[str, frozenset[type]], checks: Sequence[tuple[str, _Check]]) -> None:
         self._types = {"v": _NUMBER, **types}
-        self._parts = parts
+        self._checks = checks
         self._numbers: dict[tuple[type, ...], Callable[[Mapping[str, Any]], Any]] = {}
 
     def fits(self, fields: Mapping[str, Any]) -> bool:
         signature = (*map(type, map(fields.get, self._types, repeat(_ABSENT))),)
-        numbers_of = self._numbers.get(signature) or self._added(signature)
+        numbers_of = self._numbers.get(signature) or self._note_types(signature)
         if numbers_of is None:
             return False
         numbers = numbers_of(fields)
         if min(numbers) < 0 or max(numbers) > NUMBER_MAX:
             return False
-        return all(check(fields.get(name)) for name, check in self._parts)
+        return all(check(fields.get(name)) for name, check in self._checks)
 
-    def _added(self, signature: tuple[type, ...]) -> Callable[[Mapping[str, Any]], Any] | None:
+    def _note_types(self, signature: tuple[type, ...]) -> Callable[[Mapping[str, Any]], Any] | None:
         """Notes types that fit, with a function that gets the numbers among the fields; None: they do not fit."""
         if not all(each in allowed for each, allowed in zip(signature, self._types.values(), strict=True)):
             return None
@@ -162,7 +162,7 @@ class Form:
         return numbers_of
 
 
-_FORMS = {kind: Form(types, _PARTS.get(kind, ())) for kind, types in _TYPES.items()}
+_FORMS = {kind: Form(types, _CHECKS.get(kind, ())) for kind, types in _TYPES.items()}
 _FORMS_OF_PROMPTS = {
     "all": Form(dict.fromkeys(("created", "latest"), _NUMBER), ()),
     "count": Form({"prompts": _NUMBER}, ()),
@@ -179,8 +179,8 @@ _NODE_NUMBERS = itemgetter("v", "depth", "version", "created", "updated", "size"
 
 
 def are_sound(nodes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether nodes have their form, column by column: seven times as fast as one by one. An exception means that they
-    have not."""
+    """Whether nodes have their form, column by column: seven times as fast as one by one. If it raises, they do not
+    have it."""
     numbers = [0, *chain.from_iterable(map(_NODE_NUMBERS, nodes))]
     numbers += [each for each in map(itemgetter("expires"), nodes) if each is not None]
     texts = chain.from_iterable(map(itemgetter("parent", "session"), nodes))

@@ -10,7 +10,8 @@ from antiphon_store.backends.faults import damaged, report
 
 _DISK_FULL = "53100"
 
-# Temporary errors and those that an operator can mend, by SQLSTATE or by its class (two characters); SQLSTATE first.
+# Temporary errors and those that an operator can mend, by SQLSTATE or by its class (its first two characters).
+# The whole SQLSTATE is looked up first.
 _UNAVAILABLE = {
     "08": "the connection to its database was lost",
     "25006": "its database is read-only",
@@ -30,8 +31,8 @@ _UNAVAILABLE = {
     "XX002": "its database is damaged",
 }
 _DAMAGED = ("22", "P0002")
-"""Classes of errors that the store's own programs never cause: a stored row has no number where one is expected, or is
-missing where its place is taken from."""
+"""Errors that the store's own programs never cause: a stored row has no number where one is expected (22), or the row
+of a parent is missing when its child gets a place (P0002; `new_place` in schema.py)."""
 _LOST = ("08", "57P")  # the connection was lost: the transaction may have been committed
 
 
