@@ -10,8 +10,8 @@ call item. A call of the function becomes that item, and such items of the histo
     computer        computer        computer_call         actions        computer_call_output
     tool_search     tool_search     tool_search_call      arguments      tool_search_output
 
-The parameters of a search are those that the request has for it. Its output lists tools, which later turns offer
-(tools.py); the model is told their names.
+`tool_search` has the parameters that the request defines for it. Its output lists tools, which later turns offer
+(tools.py); the model is shown their names.
 
 If the arguments do not have the form of the item, the item is empty and its status is `incomplete`, so that no client
 runs half of a command.
@@ -31,7 +31,7 @@ from antiphon_core.request.client_items import ApplyPatchOperation, ComputerActi
 from antiphon_translator.prompt.tool_names import shown_names
 
 _TEXT: Object = {"type": "string"}
-_WHOLE: Object = {"type": "integer"}
+_INTEGER: Object = {"type": "integer"}
 _TEXTS: Object = {"type": "array", "items": _TEXT}
 
 
@@ -91,7 +91,7 @@ def _object(required: list[str], **properties: Object) -> Object:
 
 
 _ACTION_TYPES = ["click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"]
-_POINT = _object(["x", "y"], x=_WHOLE, y=_WHOLE)
+_POINT = _object(["x", "y"], x=_INTEGER, y=_INTEGER)
 
 CLIENT_TOOLS: Mapping[str, ClientTool] = {
     tool.name: tool
@@ -101,7 +101,7 @@ CLIENT_TOOLS: Mapping[str, ClientTool] = {
             "shell_call",
             "action",
             "Runs shell commands on the user's machine, one after the other, and returns what each of them printed.",
-            _object(["commands"], commands=_TEXTS, timeout_ms=_WHOLE, max_output_length=_WHOLE),
+            _object(["commands"], commands=_TEXTS, timeout_ms=_INTEGER, max_output_length=_INTEGER),
             ShellAction,
             {"commands": []},
             {"environment": {"type": "local"}},
@@ -111,7 +111,7 @@ CLIENT_TOOLS: Mapping[str, ClientTool] = {
             "local_shell_call",
             "action",
             "Runs a command, given as its program and arguments, on the user's machine, and returns what it printed.",
-            _object(["command"], command=_TEXTS, working_directory=_TEXT, timeout_ms=_WHOLE),
+            _object(["command"], command=_TEXTS, working_directory=_TEXT, timeout_ms=_INTEGER),
             LocalShellAction,
             {"type": "exec", "command": [], "env": {}},
             {},
@@ -145,13 +145,13 @@ CLIENT_TOOLS: Mapping[str, ClientTool] = {
                     "items": _object(
                         ["type"],
                         type={"type": "string", "enum": _ACTION_TYPES},
-                        x=_WHOLE,
-                        y=_WHOLE,
+                        x=_INTEGER,
+                        y=_INTEGER,
                         button={"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
                         keys=_TEXTS,
                         path={"type": "array", "items": _POINT},
-                        scroll_x=_WHOLE,
-                        scroll_y=_WHOLE,
+                        scroll_x=_INTEGER,
+                        scroll_y=_INTEGER,
                         text=_TEXT,
                     ),
                 },
@@ -177,28 +177,28 @@ CLIENT_TOOLS: Mapping[str, ClientTool] = {
 BY_CALL_TYPE: Mapping[str, ClientTool] = {tool.call_type: tool for tool in CLIENT_TOOLS.values()}
 
 
-def _shell_output(item: Object) -> Any:
+def _shell_output(item: Object) -> list[Any]:
     return [dumps(item.get("output")).decode()]
 
 
-def _patch_output(item: Object) -> Any:
+def _patch_output(item: Object) -> list[Any]:
     return [str(item.get("output") or item.get("status"))]
 
 
-def _screenshot(item: Object) -> Any:
+def _screenshot(item: Object) -> list[Any]:
     shown = item.get("output")
     return [{"type": "input_image", "image_url": shown.get("image_url") if isinstance(shown, dict) else None}]
 
 
-def _found_tools(item: Object) -> Any:
+def _found_tools(item: Object) -> list[Any]:
     return [dumps({"tools": [name for tool in item.get("tools", []) for name in shown_names(tool)]}).decode()]
 
 
-OUTPUTS: Mapping[str, Callable[[Object], Any]] = {
+OUTPUTS: Mapping[str, Callable[[Object], list[Any]]] = {
     "shell_call_output": _shell_output,
     "local_shell_call_output": lambda item: [str(item.get("output"))],
     "apply_patch_call_output": _patch_output,
     "computer_call_output": _screenshot,
     "tool_search_output": _found_tools,
 }
-"""Converts each type of output item for the model, to texts and to other content parts."""
+"""For each type of output item, the function that makes the result for the model: texts and other content parts."""

@@ -5,7 +5,7 @@
     otherwise                        the prompt goes up to the name or to the arguments; there is no guide
 
 The second row is only for families that write a call as an object of `name` and `arguments`. A tool that is declared
-as not strict, or whose schema cannot become a grammar, is guided by JSON and not by its schema. A forced call of a
+`strict: false`, or whose schema cannot become a grammar, is guided by JSON and not by its schema. A forced call of a
 custom tool with a grammar is rejected if the guide cannot express the grammar.
 """
 
@@ -28,7 +28,8 @@ _ANY_OBJECT: Object = {"type": "object"}
 @dataclass(frozen=True, slots=True)
 class ForcedCall:
     """The means to force a call. `beginning` is the text with which the answer begins, at the end of the prompt; empty
-    if the family's table has none. `rest` is the text that is added to the output if the guide ends before the call."""
+    if the family's table has none. `rest` is added to the output if the guide ends before the call: it closes
+    the objects that `beginning` opened."""
 
     beginning: str = ""
     guide: Guide | None = None
@@ -44,12 +45,12 @@ def of(family: Family, tools: ToolSet, prompt_tail: str, *, guides: bool) -> For
     name = tools.forced_name
     if name is None and guides and family.forced_object:
         beginning = family.behind_reasoning(family.forced_object, prompt_tail)
-        return ForcedCall(beginning, _schema(_any_call(tools.callable)))
+        return ForcedCall(beginning, _schema_guide(_any_call_schema(tools.callable)))
     beginning = family.beginning_of_call(name, prompt_tail)
     if name is None or not guides or not family.forced_json:
         return ForcedCall(beginning)
     tool = tools.callable[0]
-    guide = _schema(_arguments(tool)) if _is_held_to_schema(tool) else Guide(GuideKind.JSON)
+    guide = _schema_guide(_arguments_schema(tool)) if _is_held_to_schema(tool) else Guide(GuideKind.JSON)
     return ForcedCall(beginning, guide, rest="}" * beginning.count("{"))
 
 
@@ -67,21 +68,21 @@ def require_grammars(tools: ToolSet, forced: ForcedCall) -> None:
             )
 
 
-def _any_call(tools: Sequence[Tool]) -> Object:
+def _any_call_schema(tools: Sequence[Tool]) -> Object:
     """The schema of a call of any of these tools. References begin at the root of a schema, so the arguments of a tool
     whose schema has some are a definition there."""
     calls, definitions = list[Object](), dict[str, Object]()
     for tool in tools:
-        arguments = _arguments(tool) if _is_held_to_schema(tool) else _ANY_OBJECT
+        arguments = _arguments_schema(tool) if _is_held_to_schema(tool) else _ANY_OBJECT
         if Outline(arguments).has_references:
             pointer = f"#/$defs/arguments_{len(definitions)}"
             definitions[pointer.rpartition("/")[2]] = moved(arguments, pointer)
             arguments = {"$ref": pointer}
-        calls.append(_call(tool, arguments))
+        calls.append(_call_schema(tool, arguments))
     return {"anyOf": calls} | ({"$defs": definitions} if definitions else {})
 
 
-def _call(tool: Tool, arguments: Object) -> Object:
+def _call_schema(tool: Tool, arguments: Object) -> Object:
     return {
         "type": "object",
         "properties": {"name": {"const": tool.shown_as}, "arguments": arguments},
@@ -91,8 +92,8 @@ def _call(tool: Tool, arguments: Object) -> Object:
 
 
 def _is_held_to_schema(tool: Tool) -> bool:
-    """Whether calls of a tool are guided by its schema: it is not declared as not strict, and a grammar can be made of
-    its schema."""
+    """Whether calls of a tool are guided by its schema: it is not declared `strict: false`, and a grammar can be
+    made of its schema."""
     if tool.strict is False:
         return False
     try:
@@ -102,10 +103,10 @@ def _is_held_to_schema(tool: Tool) -> bool:
     return True
 
 
-def _arguments(tool: Tool) -> Object:
+def _arguments_schema(tool: Tool) -> Object:
     """The schema of a tool's arguments, which always are an object, even if the schema does not say so."""
     return _ANY_OBJECT | normal_form.of(Outline(tool.schema))
 
 
-def _schema(schema: Object) -> Guide:
+def _schema_guide(schema: Object) -> Guide:
     return Guide(GuideKind.JSON_SCHEMA, dumps(schema).decode())
