@@ -200,8 +200,8 @@ class Background:
             return await self._queue(accepted)
         except BaseException as error:
             log.info("background response %s was not accepted: %s", accepted.response_id, for_log(error))
-            failure = f"background response {accepted.response_id} keeps its lease and key until they expire"
-            await self._cleanup.attempt(self._starter.give_up(accepted), failure)
+            if_it_fails = f"background response {accepted.response_id} keeps its lease and key until they expire"
+            await self._cleanup.attempt(self._starter.give_up(accepted), if_it_fails)
             raise
 
     async def _queue(self, accepted: AcceptedTurn) -> Record:
@@ -223,8 +223,10 @@ class Background:
         try:
             accepted = await commit_or_as_root(accepted, commit)
         except BaseException:  # the commit may have happened, but the caller gets the error
-            failure = f"background response {accepted.response_id} could not be taken back: it may run unless deleted"
-            await self._cleanup.attempt(self._take_back(accepted), failure)
+            if_it_fails = (
+                f"background response {accepted.response_id} could not be taken back: it may run unless deleted"
+            )
+            await self._cleanup.attempt(self._take_back(accepted), if_it_fails)
             raise
         metrics.JOBS_ENQUEUED.of().add()
         return accepted.record(Status.QUEUED, body, output_items)

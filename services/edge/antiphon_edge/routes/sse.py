@@ -66,7 +66,7 @@ class EventStream:
         self._cut_reason = "client_left"
 
     def open_after(self, seconds: float) -> None:
-        """Sends the headers after a time, if no event came until then."""
+        """Sends the headers after a time, unless an event is sent before."""
         self._timer = self._loop.call_later(seconds, self._open)
 
     def receive(self, batch: Batch) -> None:
@@ -136,8 +136,7 @@ class EventStream:
     def _hold(self, frames: bytes) -> None:
         """Keeps frames until the headers are sent."""
         self._early.append(frames)
-        if self._opening is None:
-            self._open()
+        self._open()
 
     def _send(self, transport: asyncio.Transport, frames: bytes) -> None:
         self._written_at = self._loop.time()
@@ -145,7 +144,7 @@ class EventStream:
             return
         if not self._is_chunked:
             transport.write(frames)
-        elif len(frames) > BATCH_BYTES_MAX:  # not worth a copy
+        elif len(frames) > BATCH_BYTES_MAX:  # too many to copy
             transport.writelines([b"%x\r\n" % len(frames), frames, b"\r\n"])
         else:
             transport.write(b"%x\r\n%b\r\n" % (len(frames), frames))

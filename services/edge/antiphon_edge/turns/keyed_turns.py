@@ -35,9 +35,9 @@ from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
 
-AGAIN_S = 0.1
+BEGIN_AGAIN_S = 0.1
 """The pause before the request is begun again."""
-ROUNDS_MAX = 60
+BEGINS_MAX = 60
 """How often a request is begun while the turn of its key sends no events."""
 
 Begin = Callable[[], Awaitable[AcceptedTurn | RepeatedRequest]]
@@ -113,17 +113,17 @@ class KeyedTurns:
         """Sends all events of the key's turn, whichever edge runs it, and returns after the terminal one.
 
         `begin` accepts the request. It is called again while the turn that it finds or begins sends no events, up to
-        ROUNDS_MAX times. Cancelling does not stop the turn.
+        BEGINS_MAX times. Cancelling does not stop the turn.
         """
         stale_key = StaleKey(self._store, stale_after_s=self._timing.stale_key_s)
-        for _ in range(ROUNDS_MAX):
+        for _ in range(BEGINS_MAX):
             begun, reader = await begin(), _Reader(receive, flow)
             await self._send_once(begun, reader)
             if reader.next_sequence:
                 return
             if isinstance(begun, RepeatedRequest):
                 await stale_key.release_if_stale(begun)
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(BEGIN_AGAIN_S)
         raise Unavailable("An earlier request with this idempotency key left no response. Try again later.")
 
     async def _send_once(self, begun: AcceptedTurn | RepeatedRequest, reader: _Reader) -> None:
@@ -149,8 +149,8 @@ class KeyedTurns:
         try:
             return await asyncio.shield(holding)
         except BaseException:
-            failure = f"response {accepted.response_id} keeps its lease and key until they expire"
-            self._cleanup.schedule(self._give_back(accepted, holding), failure)
+            if_it_fails = f"response {accepted.response_id} keeps its lease and key until they expire"
+            self._cleanup.schedule(self._give_back(accepted, holding), if_it_fails)
             raise
 
     async def _give_back(self, accepted: AcceptedTurn, holding: asyncio.Task[AcceptedTurn | None]) -> None:

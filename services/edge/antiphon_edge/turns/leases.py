@@ -62,7 +62,7 @@ async def kept(
 
 
 class JobLease:
-    """The lease of one job. `claim` claims the job for the same holder each time, if its holder can do so."""
+    """The lease of one job. `claim` claims the job again for the same holder; None: the holder cannot name the job."""
 
     def __init__(self, jobs: Jobs, tenant: str, job: Job, claim: Claim | None = None) -> None:
         self.fence = job.fence
@@ -97,7 +97,8 @@ class JobLease:
 
     @asynccontextmanager
     async def kept(self, *renewals: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
-        """Keeps the job's lease, and what the job needs besides, until the block is left or the job is settled."""
+        """Runs `renewals`, of the job's lease and of others that its turn needs, until the block is left or the job is
+        settled."""
         for renewal in renewals:
             await self._renewals.enter_async_context(renewal)
         try:

@@ -56,6 +56,7 @@ class TurnJobs:
         if job is None:
             return None
         held = replace(accepted, job_lease=JobLease(self._store, accepted.tenant, job, claim))
+        # By now another request may have released the key as stale (StaleKey).
         is_late = perf_counter() - accepted.started_s > self._timing.stale_key_s / 2
         return await self._with_key(held) if is_late else held
 
@@ -147,15 +148,15 @@ class StaleKey:
         self._store = store
         self._stale_after_s = stale_after_s
         self._response_id = ""
-        self._until_s = 0.0
+        self._stale_at_s = 0.0
 
     async def release_if_stale(self, repeated: RepeatedRequest) -> None:
         """Releases the key if its first request has left nothing for `stale_after_s`. Call it each time that nothing is
         found. An edge that was only slow then finds the key with another request, and stores nothing."""
         now_s = asyncio.get_running_loop().time()
         if repeated.response_id != self._response_id:
-            self._response_id, self._until_s = repeated.response_id, now_s + self._stale_after_s
-        elif now_s >= self._until_s:
+            self._response_id, self._stale_at_s = repeated.response_id, now_s + self._stale_after_s
+        elif now_s >= self._stale_at_s:
             await self._store.abort_turn(
                 repeated.tenant, None, idempotency_key=repeated.key, response_id=repeated.response_id
             )

@@ -1,7 +1,7 @@
 """Accepts requests: reads the history of a turn, leases its session and claims its idempotency key.
 
-One round trip to the store does all three; a turn that needs none of them needs no round trip. If the turn will be
-stored, the store must have shown that it answers and has room. Items that the input refers to are looked up before.
+One round trip to the store does all three; a turn that needs none of them needs no round trip. Items that the input
+references are looked up before it. If the turn will be stored, the store must have shown that it answers and has room.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class TurnStarter:
         is_kept = request.store is not False
         if is_kept and key is None:
             await self._watch.require_room()  # before a model generates output that could not be stored
-        start = await self._start_or_undo(tenant, asked, request.conversation_id)
+        start = await self._start_counted(tenant, asked, request.conversation_id)
         response_id = str(asked.response_id)
         correlation.note(response_id=response_id)
         if _is_repeated(start):
@@ -189,12 +189,12 @@ class TurnStarter:
         except PreviousResponseNotFound as error:
             if session_id is None:
                 raise
-            raise _uncounted(session_id) from error
+            raise _uncountable(session_id) from error
         finally:
             reading.cancel()
 
     async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
-        """All items of a conversation, without its lease."""
+        """All items of a conversation, read without taking its lease."""
         _require_conversation_id(conversation_id)
         pages: list[bytes] = []
         after, has_more = None, True
@@ -297,19 +297,20 @@ class TurnStarter:
             response_id=response_id,
         )
 
-    async def _start_or_undo(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
-        """Calls `_start`, and undoes it if the caller is cancelled or the store's answer is lost. A turn that may wait
-        for the lease of its session does not hold long work: the turn that has the lease may need it."""
+    async def _start_counted(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
+        """Starts a turn, and counts its history as long work of the tenant. A turn that may wait for the lease of its
+        session does not hold long work: the turn that has the lease may need it."""
         if _needs_no_start(asked):
             return NOTHING_BEFORE
         if asked.session_id is not None:
-            return await self._started(tenant, asked, conversation_id)
+            return await self._start_or_undo(tenant, asked, conversation_id)
         async with self._long_work.reading(tenant) as note_bytes:
-            start = await self._started(tenant, asked, conversation_id)
+            start = await self._start_or_undo(tenant, asked, conversation_id)
             note_bytes(len(start.history.items))
             return start
 
-    async def _started(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
+    async def _start_or_undo(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
+        """Calls `_start`, and undoes it if the caller is cancelled or the store's answer is lost."""
         starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
         try:
             await self._watch.while_it_lives(starting)
@@ -421,7 +422,7 @@ async def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
     return await offload.run(digest, size_bytes=request.work_bytes)
 
 
-def _uncounted(session_id: str) -> InvalidRequest:
+def _uncountable(session_id: str) -> InvalidRequest:
     """The error for a history that only a turn can read: a session continues its last response even if that was
     deleted."""
     return InvalidRequest(
@@ -449,8 +450,8 @@ def _require_store(request: CreateRequest, *, session_id: str | None, key: str |
         "conversation": session_id is not None,
         "Idempotency-Key": key is not None,
     }
-    for name, asked in wanted.items():
-        if asked:
+    for name, is_wanted in wanted.items():
+        if is_wanted:
             raise InvalidRequest(
                 f"'{name}' needs 'store': true. With false nothing is stored.", field=name, code="invalid_value"
             )

@@ -435,8 +435,8 @@ async def test_short_store_outage_does_not_change_the_stream(system: System) -> 
 async def test_key_held_by_a_dead_edge_is_an_error_after_the_last_round(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyed_turns, "ROUNDS_MAX", 2)
-    monkeypatch.setattr(keyed_turns, "AGAIN_S", 0)
+    monkeypatch.setattr(keyed_turns, "BEGINS_MAX", 2)
+    monkeypatch.setattr(keyed_turns, "BEGIN_AGAIN_S", 0)
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
     accepted = await system.edges[0].turns._starter.begin(TENANT, request, key="k")  # and then the edge died
     assert isinstance(accepted, AcceptedTurn)
