@@ -44,7 +44,7 @@ class Sender:
     """All bodies of one connection. Windows and settings are those of the peer."""
 
     def __init__(self, on_empty: Callable[[int], None] | None = None) -> None:
-        """`on_empty` is called with the stream of a body that was sent so far and has not ended."""
+        """`on_empty` is called with the stream of a body that has not ended, when all of it so far is sent."""
         self.frame_bytes_max = FRAME_BYTES_MAX
         self._on_empty = on_empty
         self._initial_window_bytes = WINDOW_BYTES_DEFAULT

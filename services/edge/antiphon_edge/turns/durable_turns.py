@@ -25,8 +25,8 @@ States, by the rows that a process finds:
     over    | job failed or cancelled, or | a reader writes the end (background) -> ended   | over: the next
             | gone, without a record of   | keyed turns have no record: the next request    | reader does it
             | an end                      | frees the key                                   |
-    ended   | record with an end, log     | nobody; the holder settles the job              | ended: the next
-            | with its terminal event     |                                                 | holder settles it
+    ended   | record with an end, log     | nobody; the commit has ended the job, except    | ended: the next
+            | with its terminal event     | that of a cancelled response: its holder does   | holder settles it
 
 A takeover reads the log, leases the session of the turn again, and continues the generation behind the token ids of the
 log. A turn that has no output in its log begins anew.

@@ -44,7 +44,7 @@ class WriteOperations(SweepOperations, JobOperations):
 
     @implements(ResponseStore.commit_turn)
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
-        """Binds the key, then writes the record, the head, the end of the lease and the end of the log in one step.
+        """Binds the key, then writes the record, the head, and the ends of the lease, the log and the job in one step.
 
         Raises the errors of `decisions.records.put`. IdempotencyMismatch: the key is another response's."""
         write, fence, record_id = await self._write(commit), commit.fence, commit.record.id

@@ -48,14 +48,14 @@ class ClientTool:
     form: Any
     blank: Any
     others: Mapping[str, Any]
-    wraps: bool = False
+    is_wrapped: bool = False
     """Whether the function's arguments are an object that has the member, instead of being the member themselves."""
     is_open: bool = False
     """Whether requests may have other parameters for the tool, so that the arguments are any object."""
 
     def members(self, arguments: Object | None) -> Object | None:
         """The members of a call item with these arguments; None if the arguments are invalid."""
-        given = arguments.get(self.member) if arguments is not None and self.wraps else arguments
+        given = arguments.get(self.member) if arguments is not None and self.is_wrapped else arguments
         try:
             checked = _adapter(self.form).validate_python(given)
         except ValidationError:
@@ -69,7 +69,7 @@ class ClientTool:
     def arguments(self, item: Object) -> Object:
         """The arguments of a call item, as the model is shown them."""
         given = item.get(self.member)
-        if self.wraps:
+        if self.is_wrapped:
             # Older computer_call items have one `action` in place of `actions`.
             return {self.member: given if given is not None else [item.get("action")]}
         if not isinstance(given, dict):
@@ -159,7 +159,7 @@ CLIENT_TOOLS: Mapping[str, ClientTool] = {
             ComputerActions,
             [],
             {"pending_safety_checks": []},
-            wraps=True,
+            is_wrapped=True,
         ),
         ClientTool(
             "tool_search",

@@ -432,7 +432,7 @@ async def test_short_store_outage_does_not_change_the_stream(system: System) -> 
     assert await reader == await first
 
 
-async def test_key_held_by_a_dead_edge_is_an_error_after_the_last_round(
+async def test_key_held_by_a_dead_edge_is_an_error_when_beginning_again_was_in_vain(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyed_turns, "BEGINS_MAX", 2)
