@@ -36,13 +36,14 @@ async def test_a_flood_of_jobs_delays_another_tenants_first_by_one_job_at_most(s
     shop.clock.advance(0.001)  # within a millisecond the line has no order
     async with shop.worker(slots=1) as worker:
         assert (await shop.ended(wanted.id, tenant=VICTIM)).status is Status.COMPLETED
-        await until(lambda: VICTIM in tenants_of_ended_jobs(worker), "the victim's job was settled")
+        await until(lambda: VICTIM in tenants_of_ended_jobs(worker), "the victim's job ended")
     assert tenants_of_ended_jobs(worker).index(VICTIM) <= 1
 
 
 def tenants_of_ended_jobs(worker: KillableWorker) -> list[str]:
-    """The tenants of the jobs that a worker has settled, first the first."""
-    return [arguments[0] for name, arguments in worker.store.calls if name == "settle_job"]
+    """The tenants of the jobs that a worker has ended with their records, first the first."""
+    commits = [arguments for name, arguments in worker.store.calls if name == "commit_turn"]
+    return [tenant for tenant, commit in commits if commit.ends_job]
 
 
 async def test_delayed_jobs_hold_no_slot(shop: Bench) -> None:
