@@ -17,6 +17,7 @@ from typing import Any
 
 import requests
 import schemathesis
+import schemathesis.specs.openapi.schemas  # not while servers run: Python 3.11 parses in one thread at a time
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as with_seed
 from hypothesis import strategies as st
