@@ -24,6 +24,8 @@ _TCP_INTERVAL_S = 10
 class Wired(Protocol):
     """A connection, as a link needs it."""
 
+    has_unread: bool
+
     @property
     def is_finished(self) -> bool: ...
 
@@ -89,16 +91,23 @@ class SocketLink(asyncio.Protocol, Generic[ConnectionT]):
 
     def resume_writing(self) -> None:
         self._full_bytes = None
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._pace_reading()
         self.flush()
 
-    def _stop_reading_if_unread(self) -> None:
+    def _pace_reading(self) -> None:
+        """Reads the socket, unless the connection has bytes to handle or its peer does not read answers."""
         transport = self._transport
-        if self._full_bytes is None or transport is None or transport.is_closing():
+        if transport is None or transport.is_closing():
             return
-        if transport.get_write_buffer_size() - self._full_bytes > UNREAD_ANSWERS_BYTES_MAX:
+        if self.connection.has_unread or self._has_unread_answers(transport):
             transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    def _has_unread_answers(self, transport: asyncio.Transport) -> bool:
+        if self._full_bytes is None:
+            return False
+        return transport.get_write_buffer_size() - self._full_bytes > UNREAD_ANSWERS_BYTES_MAX
 
     # ---- asyncio.Protocol ----
 

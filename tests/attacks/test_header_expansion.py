@@ -17,7 +17,7 @@ from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame
 
 from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import STORE
-from antiphon_http2.limits import CONTROL_ITEMS_MAX
+from antiphon_http2.limits import CONTROL_ITEMS_MAX, STREAMS_ITEMS_MAX
 from antiphon_http2.statuses import ErrorCode
 from tests.support.guarded_store import GuardedStore, guarded_store
 from tests.support.http2_peer import GRPC, REQUEST, Http2Peer
@@ -63,7 +63,8 @@ def many_fields(client: Http2Peer) -> bytes:
 
 def rapid_reset(client: Http2Peer) -> bytes:
     calls = range(1, 2 * CONTROL_ITEMS_MAX, 2)
-    return b"".join(client.request(each) + client.reset(each, ErrorCode.CANCEL) for each in calls)
+    calls_and_resets = (client.request(each) + client.reset(each, ErrorCode.CANCEL) for each in calls)
+    return b"".join(calls_and_resets) + client.goaway(0)  # some are rejected before their reset: the flood may pass
 
 
 def pings(client: Http2Peer) -> bytes:
@@ -84,6 +85,26 @@ async def end_of(port: int, attack: Attack) -> ErrorCode | None:
                 code = ErrorCode(ends[0]) if ends else code
     writer.close()
     return code
+
+
+async def test_calls_without_a_token_wait_behind_the_calls_of_others(served: GuardedStore) -> None:
+    """Four connections that sent calls without a pause delayed every other call beyond its deadline of five seconds."""
+    path = STORE.methods["DescribeSession"].path
+    fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "host:1"), *GRPC]
+    flood, calls = Http2Peer(is_client=True), range(1, 2 * STREAMS_ITEMS_MAX, 2)
+    await ask(served)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(flood.hello() + b"".join(flood.headers(each, fields, ends=True) for each in calls))
+    answers = 0
+    asked: asyncio.Task[None] | None = None
+    while asked is None or not asked.done():
+        async with asyncio.timeout(WAIT_MAX_S):
+            frames = flood.read(await reader.read(2**16))
+        answers += sum(isinstance(frame, HeadersFrame) for frame in frames)
+        asked = asked or asyncio.create_task(ask(served))
+    await asked
+    assert answers < len(calls)
+    writer.close()
 
 
 @pytest.mark.parametrize("attack", [expanding, expanding_in_a_small_block, many_fields, rapid_reset, pings])

@@ -125,7 +125,7 @@ class Link(SocketLink[ClientConnection]):
         if self.connection.is_ready or self.connection.is_closed:
             self._changed.set()
         self.flush()
-        self._stop_reading_if_unread()
+        self._pace_reading()
         if self.connection.calls.is_held and self._hold is None:
             self._hold = self._loop.call_at(self._loop.time() + _REFUSED_PAUSE_S, self._end_hold)
 

@@ -3,6 +3,7 @@
     server.py          GrpcServer: listens, and drains
     call.py            ServerCall: what a handler uses
     link.py            one connection on an event loop: socket, timers
+    read_turns.py      shares the event loop among connections that have much to handle
     tls.py             TLS between two buffers
     connection.py      the protocol: bytes in, events; calls, bytes out; no I/O
     events.py          what happens to its calls
@@ -13,5 +14,5 @@
     answers.py         the headers and trailers of an answer
     options.py
 
-Every module but server.py, call.py and link.py is synchronous and is given the time as an argument.
+Every module but server.py, call.py, link.py and read_turns.py is synchronous and is given the time as an argument.
 """

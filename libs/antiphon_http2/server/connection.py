@@ -20,6 +20,7 @@ from antiphon_http2.limits import (
     REQUEST_LIST_BYTES_MAX,
     REQUEST_WINDOW_BYTES,
     SMALL_DATA_BYTES,
+    STEP_ITEMS_MAX,
 )
 from antiphon_http2.messages import framed
 from antiphon_http2.server.answers import HEADERS, Fields, Status, http_answer, trailers
@@ -46,6 +47,7 @@ class ServerConnection(Connection):
             stream_window_bytes=REQUEST_WINDOW_BYTES,
             block_bytes_max=REQUEST_BLOCK_BYTES_MAX,
             header_list_bytes_max=REQUEST_LIST_BYTES_MAX,
+            step_items_max=STEP_ITEMS_MAX,
             on_empty=self._on_empty,
         )
         self._options = options

@@ -13,6 +13,7 @@ from antiphon_http2.server.call import Serve, ServerCall
 from antiphon_http2.server.connection import ServerConnection
 from antiphon_http2.server.events import Happening
 from antiphon_http2.server.options import ServerOptions
+from antiphon_http2.server.read_turns import ReadTurns
 from antiphon_http2.server.stream import ServerStream
 from antiphon_http2.server.tls import TlsFault, TlsSession
 from antiphon_http2.socket_link import SocketLink
@@ -34,6 +35,7 @@ class ServerLink(SocketLink[ServerConnection]):
         route: Route,
         *,
         read_tls: Callable[[], ssl.SSLContext] | None,
+        turns: ReadTurns,
         tasks: set[asyncio.Task[None]],
         admit: Callable[[ServerLink], bool],
         on_closed: Callable[[ServerLink], None],
@@ -51,6 +53,7 @@ class ServerLink(SocketLink[ServerConnection]):
         self._options = options
         self._route = route
         self._read_tls = read_tls
+        self._turns = turns
         self._tasks = tasks
         self._admit = admit
         self._on_closed = on_closed
@@ -137,13 +140,19 @@ class ServerLink(SocketLink[ServerConnection]):
         self._keepalive.heard(self._loop.time())
         if self._tls is not None:
             data = self._decrypted(self._tls, data)
+        self._step(data)
+
+    def _step(self, data: bytes = b"") -> None:
+        """Handles a part of the bytes so far. The rest waits for a turn, or one client could keep the loop busy."""
         connection, was_ready = self.connection, self.connection.is_ready
         connection.receive(data)
         if connection.is_ready and not was_ready:
             self._arm(self._keepalive.due_s, self._check_alive)
         self._handle_events()
         self.flush_soon()
-        self._stop_reading_if_unread()
+        self._pace_reading()
+        if connection.has_unread:
+            self._turns.add(self._step)
 
     def _decrypted(self, tls: TlsSession, data: bytes) -> bytes:
         """Decrypts what was read, and continues the handshake. A fault of TLS is the client's: it ends the connection,

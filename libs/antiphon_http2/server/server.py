@@ -18,6 +18,7 @@ from collections.abc import Callable
 from antiphon_http2.server.answers import Status
 from antiphon_http2.server.link import Route, ServerLink
 from antiphon_http2.server.options import ServerOptions
+from antiphon_http2.server.read_turns import ReadTurns
 from antiphon_http2.statuses import UNAVAILABLE
 
 DEFAULT_OPTIONS = ServerOptions()
@@ -41,6 +42,7 @@ class GrpcServer:
         self._read_tls = read_tls
         self._options = options
         self._listener: asyncio.Server | None = None
+        self._turns = ReadTurns()
         self._links: set[ServerLink] = set()
         self._tasks: set[asyncio.Task[None]] = set()  # of handlers; the loop itself would not keep them
         self._closed = asyncio.Event()  # set and replaced when a connection has ended
@@ -81,6 +83,7 @@ class GrpcServer:
             self._options,
             self._route,
             read_tls=self._read_tls,
+            turns=self._turns,
             tasks=self._tasks,
             admit=self._admit,
             on_closed=self._drop,

@@ -7,9 +7,15 @@ from collections.abc import Callable
 
 import pytest
 from hpack import Encoder
-from hyperframe.frame import ContinuationFrame, HeadersFrame, SettingsFrame
+from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, SettingsFrame
 
-from antiphon_http2.limits import CONTROL_ITEMS_MAX, REQUEST_BLOCK_BYTES_MAX, REQUEST_LIST_BYTES_MAX, STREAMS_ITEMS_MAX
+from antiphon_http2.limits import (
+    CONTROL_ITEMS_MAX,
+    REQUEST_BLOCK_BYTES_MAX,
+    REQUEST_LIST_BYTES_MAX,
+    STEP_ITEMS_MAX,
+    STREAMS_ITEMS_MAX,
+)
 from antiphon_http2.server.answers import SUCCESS
 from antiphon_http2.server.events import Happening
 from antiphon_http2.server.options import ServerOptions
@@ -84,6 +90,34 @@ def test_as_many_calls_as_are_allowed_may_begin_and_be_cancelled_at_once() -> No
     assert end_code(session.receive(*(session.client.reset(each, ErrorCode.CANCEL) for each in calls))) is None
     assert session.heard.count((Happening.BEGUN, 1)) == 1
     assert session.connection.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("flood", "most"),
+    [("calls", 3), ("calls of many fields", 1), ("pings", STEP_ITEMS_MAX), ("settings", STEP_ITEMS_MAX)],
+)
+def test_step_handles_a_part_of_a_flood_and_leaves_the_rest(flood: str, most: int) -> None:
+    session = Session(options=LARGE)
+    fields = [("x", "y")] * (400 if "fields" in flood else 0)
+    pieces = {
+        "pings": lambda _: session.client.ping(),
+        "settings": lambda _: session.client.settings(),
+    }
+    piece: Callable[[int], bytes] = pieces.get(
+        flood, lambda number: session.client.request(2 * number + 1, *fields, ends=True)
+    )
+    session.connection.receive(b"".join(piece(number) for number in range(200)))
+    for _ in range(200 // most - 1):
+        assert session.connection.has_unread
+        answered = [frame for frame in session.sent() if not isinstance(frame, GoAwayFrame)]
+        begun = [kind for kind, _ in session.heard if kind is Happening.BEGUN]
+        assert 0 < len(answered) + len(begun) <= most
+        session.heard.clear()
+        session.connection.receive(b"")
+    while session.connection.has_unread:
+        session.connection.receive(b"")
+    session.sent()
+    assert not session.connection.is_closed
 
 
 # ---- header blocks ----
