@@ -102,7 +102,8 @@ class HeaderCodec:
         except OversizedHeaderListError as error:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, str(error)) from error
         except HPACKError as error:
-            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, str(error)) from error
+            # The text of hpack may have the address of an object in memory.
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "A header block is malformed.") from error
 
 
 def _check_size_updates(block: bytes) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hyperframe.frame import (
     ContinuationFrame,
     DataFrame,
+    GoAwayFrame,
     HeadersFrame,
     PingFrame,
     PriorityFrame,
@@ -71,6 +72,14 @@ def test_error_of_the_connection_ends_it_with_its_code(case: str, data: Bytes, c
     assert end_code(frames) == code, case
     assert session.connection.is_finished
     assert session.heard[-1] == (Happening.CANCELLED, 1)
+
+
+def test_goaway_shows_no_address_of_memory() -> None:
+    """hpack names the object in which a number has no end."""
+    session = Session()
+    goaway = session.receive(raw(1, 4, 3, b"\xff" * 7 + b"\x7f"))[-1]
+    assert isinstance(goaway, GoAwayFrame)
+    assert goaway.additional_data == b"A header block is malformed."
 
 
 def fields(*extra: tuple[str, str], pseudo: list[tuple[str, str]] | None = None) -> Bytes:
