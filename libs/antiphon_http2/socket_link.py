@@ -64,6 +64,11 @@ class SocketLink(asyncio.Protocol, Generic[ConnectionT]):
         if self._transport is not None:
             self._transport.abort()
 
+    @property
+    def silence_s(self) -> float:
+        """The time since something was received."""
+        return self._keepalive.silence_s(self._loop.time())
+
     def _has_calls(self) -> bool:
         """Whether keepalive pings are due."""
         raise NotImplementedError

@@ -74,11 +74,6 @@ class Link(SocketLink[ClientConnection]):
         self.connection.close(reason)
         self.flush()
 
-    @property
-    def silence_s(self) -> float:
-        """The time since something was received."""
-        return self._keepalive.silence_s(self._loop.time())
-
     async def wait_closed(self) -> None:
         await self._closed.wait()
 

@@ -79,6 +79,19 @@ class ServerLink(SocketLink[ServerConnection]):
         else:
             self.abort()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call runs, and the connection is open."""
+        return not (self.connection.calls or self.connection.is_closed)
+
+    def give_way(self) -> None:
+        """Closes an idle connection, so that another one has room."""
+        if self.connection.is_ready:
+            self.connection.close("Another client needs the room of this idle connection.")
+            self.flush()
+        else:
+            self.abort()
+
     def _refuse_calls(self) -> None:
         """Ends the wait for a client that does not answer."""
         self.connection.refuse_calls()
@@ -121,11 +134,11 @@ class ServerLink(SocketLink[ServerConnection]):
     # ---- asyncio.Protocol ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.peer = _peer_text(transport.get_extra_info("peername"))
         if not self._admit(self):
             self._on_closed = _ignore
             cast(asyncio.Transport, transport).abort()
             return
-        self.peer = _peer_text(transport.get_extra_info("peername"))
         if self._read_tls is not None:
             self._tls = TlsSession(self._read_tls())
         self._connected(transport)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections import defaultdict
 from collections.abc import Callable
 
 from antiphon_http2.server.answers import Status
@@ -90,11 +91,23 @@ class GrpcServer:
         )
 
     def _admit(self, link: ServerLink) -> bool:
-        """Counts a new connection. Returns False if the server has its maximum already."""
-        has_room = len(self._links) < self._options.connections_max
+        """Counts a new connection. Returns False if the server has its maximum already, and none of them is idle."""
+        has_room = len(self._links) < self._options.connections_max or self._make_room()
         if has_room:
             self._links.add(link)
         return has_room
+
+    def _make_room(self) -> bool:
+        """Closes the idle connection that was silent longest, of the address that has most of them. Otherwise one
+        client could keep all others out with connections that it does not use. Returns whether there was one."""
+        idle: defaultdict[str, list[ServerLink]] = defaultdict(list)
+        for link in self._links:
+            if link.is_idle:
+                idle[link.peer.rpartition(":")[0]].append(link)
+        if idle:
+            _, address = max((len(links), address) for address, links in idle.items())
+            max(idle[address], key=lambda link: link.silence_s).give_way()
+        return bool(idle)
 
     def _drop(self, link: ServerLink) -> None:
         self._links.discard(link)

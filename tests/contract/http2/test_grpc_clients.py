@@ -344,14 +344,41 @@ async def test_old_connections_are_renewed_and_no_call_notices() -> None:
         waiting.cancel()
 
 
-async def test_connection_beyond_the_limit_is_closed_at_once() -> None:
+async def ended(reader: asyncio.StreamReader) -> None:
+    """Waits for the end of a connection, which asyncio reports as an end and uvloop as an error."""
+    async with asyncio.timeout(WAIT_MAX_S):
+        with suppress(ConnectionError):
+            while await reader.read(2**16):
+                pass
+
+
+async def test_connection_beyond_the_limit_is_closed_while_calls_run_on_all_others() -> None:
     options = ServerOptions(connections_max=1)
     async with serving(options=options) as (_methods, _server, port), channel_to(port) as channel:
-        assert await unary(channel, "echo", b"x") == b"x"
+        waiting = streamed(channel, "wait")
+        assert await waiting.read() == b"begun"
         reader, writer = await asyncio.open_connection(HOST, port)
-        with suppress(ConnectionError):  # asyncio reports an end, uvloop an error
-            assert await reader.read() == b""
+        await ended(reader)
         writer.close()
+        waiting.cancel()
+
+
+@pytest.mark.parametrize("hello", [b"", Http2Peer().hello()], ids=["silent", "idle"])
+async def test_idle_connection_of_the_address_with_most_of_them_gives_way_to_a_new_one(hello: bytes) -> None:
+    opened = []
+    async with serving(options=ServerOptions(connections_max=3)) as (_methods, server, port):
+        for count, address in enumerate(("127.0.0.2", HOST, HOST), start=1):
+            reader, writer = await asyncio.open_connection(HOST, port, local_addr=(address, 0))
+            writer.write(hello)
+            await until(lambda least=count: len(server._links) == least, "the connection")  # type: ignore[misc]
+            opened.append((reader, writer))
+        async with channel_to(port) as channel:
+            assert await unary(channel, "echo", b"x") == b"x"
+            await ended(opened[1][0])
+            assert len(server._links) == 3
+            assert not any(opened[each][0].at_eof() for each in (0, 2))
+        for _reader, writer in opened:
+            writer.close()
 
 
 async def test_connection_that_says_nothing_is_closed() -> None:
