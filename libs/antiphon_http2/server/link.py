@@ -85,8 +85,9 @@ class ServerLink(SocketLink[ServerConnection]):
         return not (self.connection.calls or self.connection.is_closed)
 
     def give_way(self) -> None:
-        """Closes an idle connection, so that another one has room."""
-        if self.connection.is_ready:
+        """Closes an idle connection, so that another one has room. A client that does not read gets no GOAWAY: it
+        could keep its socket open until the end of the grace."""
+        if self.connection.is_ready and not cast(asyncio.Transport, self._transport).get_write_buffer_size():
             self.connection.close("Another client needs the room of this idle connection.")
             self.flush()
         else:

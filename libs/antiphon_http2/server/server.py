@@ -44,7 +44,7 @@ class GrpcServer:
         self._options = options
         self._listener: asyncio.Server | None = None
         self._turns = ReadTurns()
-        self._links: set[ServerLink] = set()
+        self._links: dict[ServerLink, None] = {}  # a set in the order of their age
         self._tasks: set[asyncio.Task[None]] = set()  # of handlers; the loop itself would not keep them
         self._closed = asyncio.Event()  # set and replaced when a connection has ended
 
@@ -94,7 +94,7 @@ class GrpcServer:
         """Counts a new connection. Returns False if the server has its maximum already, and none of them is idle."""
         has_room = len(self._links) < self._options.connections_max or self._make_room()
         if has_room:
-            self._links.add(link)
+            self._links[link] = None
         return has_room
 
     def _make_room(self) -> bool:
@@ -110,7 +110,7 @@ class GrpcServer:
         return bool(idle)
 
     def _drop(self, link: ServerLink) -> None:
-        self._links.discard(link)
+        self._links.pop(link, None)
         closed, self._closed = self._closed, asyncio.Event()
         closed.set()
 

@@ -7,7 +7,7 @@ import gc
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -365,20 +365,24 @@ async def test_connection_beyond_the_limit_is_closed_while_calls_run_on_all_othe
 
 @pytest.mark.parametrize("hello", [b"", Http2Peer().hello()], ids=["silent", "idle"])
 async def test_idle_connection_of_the_address_with_most_of_them_gives_way_to_a_new_one(hello: bytes) -> None:
-    opened = []
-    async with serving(options=ServerOptions(connections_max=3)) as (_methods, server, port):
-        for count, address in enumerate(("127.0.0.2", HOST, HOST), start=1):
+    readers: list[asyncio.StreamReader] = []
+    async with AsyncExitStack() as stack:
+        _methods, server, port = await stack.enter_async_context(serving(options=ServerOptions(connections_max=3)))
+
+        def are_known() -> bool:
+            return [link.connection.is_ready for link in server._links] == [bool(hello)] * len(readers)
+
+        for address in ("127.0.0.2", HOST, HOST):
             reader, writer = await asyncio.open_connection(HOST, port, local_addr=(address, 0))
+            stack.callback(writer.close)
+            readers.append(reader)
             writer.write(hello)
-            await until(lambda least=count: len(server._links) == least, "the connection")  # type: ignore[misc]
-            opened.append((reader, writer))
-        async with channel_to(port) as channel:
-            assert await unary(channel, "echo", b"x") == b"x"
-            await ended(opened[1][0])
-            assert len(server._links) == 3
-            assert not any(opened[each][0].at_eof() for each in (0, 2))
-        for _reader, writer in opened:
-            writer.close()
+            await until(are_known, "the connection")
+        channel = await stack.enter_async_context(channel_to(port))
+        assert await unary(channel, "echo", b"x") == b"x"
+        await ended(readers[1])
+        assert len(server._links) == 3
+        assert not any(readers[each].at_eof() for each in (0, 2))
 
 
 async def test_connection_that_says_nothing_is_closed() -> None:
