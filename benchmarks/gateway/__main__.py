@@ -16,7 +16,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 import uvloop
 
 from antiphon_core.jsons import dumps
+from benchmarks.arguments import chosen
 from benchmarks.gateway import peers
 from benchmarks.gateway.antiphon_systems import systems
 from benchmarks.gateway.bench import ROUNDS, Bench
@@ -66,7 +67,7 @@ _SYSTEMS = {"one": Column.ONE, "split": Column.SPLIT, "peer": Column.PEER}
 
 def main() -> None:
     options = _parse()
-    names = _chosen("workload", options.only, list(WORKLOADS))
+    names = chosen("workload", options.only, list(WORKLOADS))
     rows = [row for name in names for row in ROWS[name]]
     begun = time.monotonic()
     graphs = None if options.profile is None else FlameGraphs(options.profile)
@@ -87,7 +88,7 @@ def main() -> None:
 
 @contextmanager
 def _bench(options: argparse.Namespace, graphs: FlameGraphs | None) -> Iterator[Bench]:
-    columns = frozenset(_SYSTEMS[name] for name in _chosen("system", options.systems, list(_SYSTEMS)))
+    columns = frozenset(_SYSTEMS[name] for name in chosen("system", options.systems, list(_SYSTEMS)))
     with tempfile.TemporaryDirectory(prefix="bench-gateway-") as name:
         folder = Path(name)
         with (
@@ -127,14 +128,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--peer-model", default="bench", help="what it calls the model")
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="write flame graphs instead of the table")
     return parser.parse_args()
-
-
-def _chosen(what: str, asked: str, known: Sequence[str]) -> Sequence[str]:
-    """Returns the chosen names, or all of them. SystemExit: a name is unknown."""
-    chosen = asked.split(",") if asked else known
-    for name in set(chosen) - set(known):
-        raise SystemExit(f"there is no {what} '{name}'; there are {', '.join(known)}")
-    return chosen
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from antiphon_translator.parsing import families
+from benchmarks.arguments import chosen
 from benchmarks.translator.depth import print_depths
 from benchmarks.translator.families import print_parsers, print_pipelines
 from benchmarks.translator.prompts import print_prompts
@@ -23,7 +24,7 @@ from benchmarks.translator.steps import print_steps
 
 def main() -> None:
     asked = _parse()
-    names = _chosen("family", asked.families, families.names())
+    names = chosen("family", asked.families, families.names())
     tables: dict[str, Callable[[], None]] = {
         "parsers": partial(print_parsers, names),
         "pipelines": partial(print_pipelines, names),
@@ -32,7 +33,7 @@ def main() -> None:
         "depth": print_depths,
     }
     print(f"{os.cpu_count()} cores")
-    for table in _chosen("table", asked.tables, list(tables)):
+    for table in chosen("table", asked.tables, list(tables)):
         tables[table]()
 
 
@@ -41,14 +42,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--tables", default="", help="which, of parsers,pipelines,steps,prompts,depth")
     parser.add_argument("--families", default="", help="which; all when not said")
     return parser.parse_args()
-
-
-def _chosen(what: str, asked: str, known: Sequence[str]) -> Sequence[str]:
-    """Returns the chosen names, or all of them. SystemExit: a name is unknown."""
-    chosen = asked.split(",") if asked else known
-    for name in set(chosen) - set(known):
-        raise SystemExit(f"there is no {what} '{name}'; there are {', '.join(known)}")
-    return chosen
 
 
 if __name__ == "__main__":

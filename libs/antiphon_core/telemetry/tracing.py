@@ -47,8 +47,11 @@ class Tracer(Protocol):
         """Exports the spans that have ended. May wait for the network."""
 
 
-class _NoSpan:
-    trace = TraceContext("0" * 32, "0" * 16, is_sampled=False)
+class UnrecordedSpan:
+    """A span that nothing records. Calls made within it pass `trace` on."""
+
+    def __init__(self, trace: TraceContext) -> None:
+        self.trace = trace
 
     def rename(self, name: str) -> None:
         pass
@@ -63,7 +66,7 @@ class _NoSpan:
         pass
 
 
-_NO_SPAN: Span = _NoSpan()
+_NO_SPAN: Span = UnrecordedSpan(TraceContext("0" * 32, "0" * 16, is_sampled=False))
 _tracer: Tracer | None = None
 
 

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.sampling import ParentBased
 from antiphon_core.config import SettingsError
 from antiphon_core.telemetry.spans import ERROR_TYPE, SpanKind
 from antiphon_core.telemetry.trace_context import TraceContext
-from antiphon_core.telemetry.tracing import Span, Value
+from antiphon_core.telemetry.tracing import Span, UnrecordedSpan, Value
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class OtlpTracer:
 
     def start(self, name: str, kind: SpanKind, facts: Mapping[str, Value], parent: TraceContext | None) -> Span:
         if parent is not None and not parent.is_sampled and self._follows_parents:
-            return _UnsampledSpan(parent)  # 14 us faster than the SDK's
+            return UnrecordedSpan(parent)  # 14 us faster than the SDK's
         # An empty context, so that a span never becomes the child of a span that a library has started.
         context = trace.set_span_in_context(trace.NonRecordingSpan(_as_otel(parent)) if parent else trace.INVALID_SPAN)
         return _OtlpSpan(self._tracer.start_span(name, context, _KINDS[kind], facts))
@@ -98,25 +98,6 @@ class OtlpTracer:
             log.warning("the last spans could not be exported within %g s", self._close_timeout_s)
             self._exporter.shutdown()  # ends the retries, and gRPC's call
             closing.join(self._close_timeout_s)
-
-
-class _UnsampledSpan:
-    """A span in a trace that is not sampled. Calls made within it pass on its parent."""
-
-    def __init__(self, parent: TraceContext) -> None:
-        self.trace = parent
-
-    def rename(self, name: str) -> None:
-        pass
-
-    def note(self, facts: Mapping[str, Value]) -> None:
-        pass
-
-    def fail(self, error_type: str) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
 
 
 class _OtlpSpan:
