@@ -76,27 +76,31 @@ class LogTail:
         return found
 
     async def _listen(self, position: int) -> None:
-        """Reads the log from `position` on, and tells each page, or the error that ends this."""
+        """Reads the log from `position` on, and passes each page on. Followers that come while the last one is passed
+        on, or the error that ended the reading, get it too: nobody would read for them."""
         try:
-            with self._waiting.waiter([self._line]) as waiter:
-                while True:
-                    page = await self._read(position)
-                    if page.batches:
-                        position = _end_of(page.batches[-1])
-                    has_ended = page.closed and position >= page.next_position
-                    if page.batches or has_ended:
-                        await self._tell(page, position)
-                    if has_ended:
-                        return
-                    if position >= page.next_position:
-                        await waiter.wait()
+            last: LogPage | AntiphonError = await self._last_page(position)
         except Exception as error:  # noqa: BLE001 - a follower must not wait for a reader that is gone
-            await self._pass_on(as_antiphon_error(error, "following an event log", FAILED))
+            last = as_antiphon_error(error, "following an event log", FAILED)
+        while self._ears:
+            await self._pass_on(last)
 
-    async def _tell(self, page: LogPage, position: int) -> None:
-        is_small = sum(len(batch.frames) for batch in page.batches) <= KEPT_BYTES_MAX
-        self._page, self._next = page if is_small else None, position
-        await self._pass_on(page)
+    async def _last_page(self, position: int) -> LogPage:
+        with self._waiting.waiter([self._line]) as waiter:
+            while True:
+                page = await self._read(position)
+                if page.batches:
+                    position = _end_of(page.batches[-1])
+                has_ended = page.closed and position >= page.next_position
+                if page.batches or has_ended:
+                    is_small = sum(len(batch.frames) for batch in page.batches) <= KEPT_BYTES_MAX
+                    self._page, self._next = page if is_small else None, position
+                if has_ended:
+                    return page
+                if page.batches:
+                    await self._pass_on(page)
+                if position >= page.next_position:
+                    await waiter.wait()
 
     async def _pass_on(self, found: LogPage | AntiphonError) -> None:
         ears, self._ears = self._ears, []

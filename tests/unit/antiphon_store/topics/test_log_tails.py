@@ -9,6 +9,7 @@ import pytest
 from antiphon_core.errors import AntiphonError, InternalError, LogNotFound
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_store.decisions.logs import LogPage
+from antiphon_store.topics import log_tails
 from antiphon_store.topics.log_tails import LogTail, LogTails
 from antiphon_store.waiting import WaitingLines
 
@@ -129,6 +130,26 @@ async def test_an_error_of_the_reader_reaches_each_follower_as_its_own(
         found = await asyncio.gather(*(tail.beyond(0, 0) for _ in range(3)), return_exceptions=True)
     assert [type(each) for each in found] == [told] * 3
     assert len(set(map(id, found))) == 3
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_follower_that_comes_while_the_end_is_passed_on_gets_it_too(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_tails, "KEPT_BYTES_MAX", 0)
+    log = Log(woken_together=1)
+    with log.tails.followed(*LINE) as tail:
+        waiting = [asyncio.create_task(tail.beyond(5, 0)) for _ in range(3)]
+        while tail.waiting < 3:
+            await asyncio.sleep(0)
+        log.error = LogNotFound.of("resp") if fails else None
+        log.add(terminal=True)
+        while not waiting[0].done():
+            await asyncio.sleep(0)
+        late = asyncio.create_task(tail.beyond(5, 1))
+        async with asyncio.timeout(30):
+            found = await asyncio.gather(*waiting, late, return_exceptions=True)
+    assert all(isinstance(each, LogNotFound if fails else LogPage) for each in found)
 
 
 async def test_the_reader_ends_with_its_last_follower(log: Log) -> None:
