@@ -137,7 +137,7 @@ def ids_in(message: Any) -> list[str]:
 
 def _line_of(action: Action) -> bytes:
     tenant = action.tenant if not action.tenant or is_tenant(action.tenant) else "?"
-    fields = asdict(action) | {"tenant": tenant, "ids": [_shown(each) for each in action.ids[:IDS_MAX]]}
+    fields = asdict(action) | {"tenant": tenant, "ids": [_shorten(each) for each in action.ids[:IDS_MAX]]}
     return dumps({"ts": round(time(), 3), **fields})
 
 
@@ -152,5 +152,5 @@ def _ids_in(message: Any) -> Iterator[str]:
                 yield from _ids_in(each)
 
 
-def _shown(given: str) -> str:
+def _shorten(given: str) -> str:
     return given if _ID.fullmatch(given) else "?"

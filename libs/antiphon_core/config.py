@@ -93,11 +93,11 @@ class Setting:
 def declared(sections: Sections) -> Iterator[Setting]:
     """Every setting of the sections, in the order of declaration."""
     for name, section in sections.items():
-        yield from _declared(name, section)
+        yield from _settings_of(name, section)
 
 
 @cache
-def _declared(name: str, section: type[Any]) -> tuple[Setting, ...]:
+def _settings_of(name: str, section: type[Any]) -> tuple[Setting, ...]:
     hints = get_type_hints(section, include_extras=True)
     return tuple(Setting(section=name, field=each, type=hints[each.name]) for each in fields(section))
 

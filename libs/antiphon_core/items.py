@@ -66,9 +66,9 @@ def page(
     """One page of a JSON array of items; None if `after` is not among them. Items with the ids `removed` are left out,
     but a page may begin behind one of them.
 
-    If several items have the same id, `first_id` and `last_id` distinguish them by a suffix (`_named`), so that
+    If several items have the same id, `first_id` and `last_id` distinguish them by a suffix (`_with_ids`), so that
     the next page begins behind the right one."""
-    entries = _named(loads(items))
+    entries = _with_ids(loads(items))
     if order is Order.DESCENDING:
         entries.reverse()
     names = [name for name, _ in entries]
@@ -85,7 +85,7 @@ def page(
     )
 
 
-def _named(entries: Sequence[Object]) -> list[tuple[str, Object]]:
+def _with_ids(entries: Sequence[Object]) -> list[tuple[str, Object]]:
     """Names each item by its id, the second with the same id `ID~2`, and so on; a number whose name is taken is left
     out. Items that are added later do not change these names."""
     numbers: defaultdict[str, int] = defaultdict(lambda: 1)

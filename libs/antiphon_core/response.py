@@ -60,15 +60,15 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "model": parameters["model"],
         "output": [],
         "usage": None,
-        **_repeated(parameters),
+        **_repeat_parameters(parameters),
     }
 
 
-def _repeated(parameters: Object) -> Object:
+def _repeat_parameters(parameters: Object) -> Object:
     """The parameters in the form in which the response repeats them, with all members that clients expect."""
     names = (*_REPEATED, *_REPEATED_IF_GIVEN)
     repeated = _REPEATED | {name: value for name, value in parameters.items() if value is not None and name in names}
-    repeated["tools"] = list(map(_declared, repeated["tools"]))
+    repeated["tools"] = list(map(_complete_tool, repeated["tools"]))
     repeated["text"] = _text(repeated["text"])
     repeated["reasoning"] = _reasoning(repeated["reasoning"])
     repeated["metadata"] = dict(repeated["metadata"])
@@ -79,7 +79,7 @@ def _repeated(parameters: Object) -> Object:
     return repeated
 
 
-def _declared(tool: Object) -> Object:
+def _complete_tool(tool: Object) -> Object:
     """A tool with all members that clients expect."""
     if tool["type"] != "function":
         return tool
@@ -120,7 +120,7 @@ def failed(response: Object, error: AntiphonError) -> Object:
     `code` is one of OpenAI's closed list, in which every server fault is server_error. `cause` is an extension: later
     requests for this response get the same error as the first caller (`error_of`)."""
     described = {"code": code_in_response(error), "message": error.message, "cause": cause_of(error)}
-    return _ended(response, Status.FAILED) | {"error": described}
+    return _end(response, Status.FAILED) | {"error": described}
 
 
 def error_of(response: Object) -> AntiphonError:
@@ -131,7 +131,7 @@ def error_of(response: Object) -> AntiphonError:
 
 def cancelled(response: Object) -> Object:
     """The response after its cancellation, with the output so far."""
-    return _ended(response, Status.CANCELLED)
+    return _end(response, Status.CANCELLED)
 
 
 def split(response: Object) -> tuple[bytes, bytes]:
@@ -145,7 +145,7 @@ def join(body: bytes, output_items: bytes) -> bytes:
     return with_member(body, "output", output_items)
 
 
-def _ended(response: Object, status: Status) -> Object:
+def _end(response: Object, status: Status) -> Object:
     output = [
         item | {"status": "incomplete"} if item.get("status") == "in_progress" else item for item in response["output"]
     ]

@@ -170,7 +170,7 @@ class Retrier:
         attempts: Attempts | None = None
         while True:
             try:
-                answer = await (_hedged(call, policy) if policy.hedges and attempts is None else call())
+                answer = await (_hedge(call, policy) if policy.hedges and attempts is None else call())
             except AntiphonError as fault:
                 attempts = attempts or Attempts(self, policy)
                 if not await attempts.paused_after(fault):
@@ -221,7 +221,7 @@ class Attempts:
         return True
 
 
-async def _hedged(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
+async def _hedge(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
     """Returns or raises the result of the first call that ends. The other calls are cancelled."""
     calls = {asyncio.ensure_future(call())}
     try:

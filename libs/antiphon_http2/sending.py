@@ -115,10 +115,10 @@ class Sender:
             if body.waiting_bytes:
                 self._give_turn(body)
             else:
-                out += self._emptied(body)
+                out += self._finish_body(body)
         return out
 
-    def _emptied(self, body: _Body) -> list[bytes]:
+    def _finish_body(self, body: _Body) -> list[bytes]:
         """Handles a body without waiting bytes, and returns the frames of its trailers."""
         if not body.is_ended:
             if self._on_empty is not None:
@@ -128,12 +128,12 @@ class Sender:
         return body.trailers() if body.trailers is not None else []
 
     def credit_connection(self, increment: int) -> None:
-        self._window_bytes = _grown(self._window_bytes, increment)
+        self._window_bytes = _grow_window(self._window_bytes, increment)
 
     def credit(self, stream_id: int, increment: int) -> None:
         """Enlarges the window of a body. Ignored if the body was sent completely."""
         if (body := self._bodies.get(stream_id)) is not None:
-            body.window_bytes = _grown(body.window_bytes, increment)
+            body.window_bytes = _grow_window(body.window_bytes, increment)
             self._give_turn(body)
 
     def set_initial_window(self, window_bytes: int) -> int:
@@ -143,7 +143,7 @@ class Sender:
         if not change:
             return 0
         for body in self._bodies.values():
-            body.window_bytes = _grown(body.window_bytes, change)
+            body.window_bytes = _grow_window(body.window_bytes, change)
             if body.window_bytes <= 0 and body.has_turn:
                 self._turns.remove(body)
                 body.has_turn = False
@@ -156,7 +156,7 @@ class Sender:
             self._turns.append(body)
 
 
-def _grown(window_bytes: int, increment: int) -> int:
+def _grow_window(window_bytes: int, increment: int) -> int:
     if window_bytes + increment > WINDOW_BYTES_MAX:
         raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "A window grew beyond its limit.")
     return window_bytes + increment

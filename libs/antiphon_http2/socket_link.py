@@ -116,7 +116,7 @@ class SocketLink(asyncio.Protocol, Generic[ConnectionT]):
 
     # ---- asyncio.Protocol ----
 
-    def _connected(self, transport: asyncio.BaseTransport) -> None:
+    def _use_transport(self, transport: asyncio.BaseTransport) -> None:
         """Begins to use a transport, whose TLS handshake is over."""
         self._transport = cast(asyncio.Transport, transport)
         watch_peer(transport.get_extra_info("socket"), self._keepalive_timeout_s)

@@ -180,7 +180,7 @@ class Work:
         self.read_bytes = 0
         self.parsed = list[bytes]()
         self._updated = asyncio.Event()
-        check, update = CheckedFrames._checked, PacedReads.buffer_updated
+        check, update = CheckedFrames._check_frames, PacedReads.buffer_updated
 
         def checked(frames: CheckedFrames, data: bytes) -> bytes:
             self.parsed.append(data)
@@ -191,7 +191,7 @@ class Work:
             self.read_bytes += nbytes
             self._updated.set()
 
-        monkeypatch.setattr(CheckedFrames, "_checked", checked)
+        monkeypatch.setattr(CheckedFrames, "_check_frames", checked)
         monkeypatch.setattr(PacedReads, "buffer_updated", updated)
 
     async def until_read(self, size: int) -> None:

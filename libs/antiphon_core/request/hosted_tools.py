@@ -46,7 +46,7 @@ def dropped(given: Object) -> Object:
     Without a search of the client, no tool can be found later. So all tools are shown to the model from the beginning.
     """
     left_out: dict[str, None] = {}
-    kept = _with_tools(given, partial(_kept, left_out=left_out))
+    kept = _with_tools(given, partial(_without_hosted, left_out=left_out))
     if not any(_is_client_search(tool) for tools in _lists(kept) for tool in tools):
         kept = _with_tools(kept, lambda tools: [_not_deferred(tool) for tool in tools])
     return kept | {NOTE: list(left_out)} if left_out else kept
@@ -76,7 +76,7 @@ def _brings_tools(item: Any) -> bool:
     return isinstance(item, dict) and item.get("type") in _BRINGING_TOOLS and isinstance(item.get("tools"), list)
 
 
-def _kept(tools: list[Any], *, left_out: dict[str, None]) -> list[Any]:
+def _without_hosted(tools: list[Any], *, left_out: dict[str, None]) -> list[Any]:
     left_out.update((tool["type"], None) for tool in tools if is_hosted(tool))
     return [tool for tool in tools if not is_hosted(tool)]
 

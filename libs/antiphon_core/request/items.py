@@ -304,10 +304,10 @@ def items_given(items: Sequence[Any]) -> list[Object]:
     """Validated items as the client wrote them, except that references without a type get it, outputs of local shells
     the `call_id`, and reasoning the `summary` that the types of OpenAI's SDKs require in every item that is listed.
     Their `id` may be replaced, as that of any item."""
-    return [item | more if (more := _implied(item)) else item for item in items]
+    return [item | more if (more := _with_implied_type(item)) else item for item in items]
 
 
-def _implied(item: Object) -> Object:
+def _with_implied_type(item: Object) -> Object:
     if not item.get("type"):
         return {"type": REFERENCE} if _implied_type(item) == REFERENCE else {}
     if item["type"] == LOCAL_OUTPUT and item.get("call_id") is None:

@@ -27,9 +27,9 @@ class AtMost:
         bounded["max_length"] = self.count  # for the OpenAPI document
         if bounded["type"] == "list":
             bounded["fail_fast"] = True
-        return core_schema.no_info_before_validator_function(self._checked, bounded)
+        return core_schema.no_info_before_validator_function(self._check_length, bounded)
 
-    def _checked(self, given: Any) -> Any:
+    def _check_length(self, given: Any) -> Any:
         if isinstance(given, list | dict) and len(given) > self.count:
             raise too_long(given, self.count)
         return given

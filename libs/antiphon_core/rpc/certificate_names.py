@@ -53,11 +53,11 @@ def parse(written: str, where: str) -> CertificateName:
     """Reads the name behind `certificate:`. SettingsError: it has no type, and is no DNS name."""
     type_, colon, name = written.partition(":")
     if colon and type_ in _TYPES.values():
-        return _typed(NameType(type_), name, where)
+        return _parse_typed(NameType(type_), name, where)
     if not written or set(written) & set(":/@"):
         types = ", ".join(_TYPES.values())
         raise SettingsError(f"{where}: the name of a certificate that is no DNS name needs its type, one of: {types}.")
-    return _named(NameType.UNTYPED, written)
+    return _parse_name(NameType.UNTYPED, written)
 
 
 def of_certificate(certificate: Certificate) -> Iterator[CertificateName]:
@@ -65,23 +65,23 @@ def of_certificate(certificate: Certificate) -> Iterator[CertificateName]:
     alternatives = certificate.get("subjectAltName", ())
     for kind, value in alternatives:
         if (type_ := _TYPES.get(kind)) is not None:
-            name = _named(type_, str(ip_address(value.strip())) if type_ is NameType.IP else value)
+            name = _parse_name(type_, str(ip_address(value.strip())) if type_ is NameType.IP else value)
             yield name
             if type_ is NameType.DNS:
                 yield name._replace(type=NameType.UNTYPED)
     if not alternatives:
         for kind, value in (field for fields in certificate.get("subject", ()) for field in fields):
             if kind == "commonName":
-                yield _named(NameType.UNTYPED, value)
+                yield _parse_name(NameType.UNTYPED, value)
 
 
-def _typed(type_: NameType, name: str, where: str) -> CertificateName:
+def _parse_typed(type_: NameType, name: str, where: str) -> CertificateName:
     try:
-        return _named(type_, str(ip_address(name)) if type_ is NameType.IP else name)
+        return _parse_name(type_, str(ip_address(name)) if type_ is NameType.IP else name)
     except ValueError as error:
         raise SettingsError(f"{where}: '{name}' is no IP address.") from error
 
 
-def _named(type_: NameType, name: str) -> CertificateName:
+def _parse_name(type_: NameType, name: str) -> CertificateName:
     has_case = type_ in (NameType.URI, NameType.EMAIL)
     return CertificateName(type_, name if has_case else name.lower())

@@ -90,7 +90,7 @@ class RpcClient:
         except asyncio.CancelledError:
             if _is_task_cancelled():
                 raise
-            raise self._closed() from None
+            raise self._closed_error() from None
         return data
 
     async def stream(
@@ -124,7 +124,7 @@ class RpcClient:
         except asyncio.CancelledError:
             if _is_task_cancelled():
                 raise
-            raise self._closed() from None
+            raise self._closed_error() from None
         finally:
             rpc.cancel()
 
@@ -145,7 +145,7 @@ class RpcClient:
             check = self._channels.choose().health.Check(request, timeout=READY_DEADLINE_S)
             answer = await check
         except grpc.aio.UsageError as error:
-            raise self._closed() from error
+            raise self._closed_error() from error
         except grpc.aio.AioRpcError as error:
             away = error.code() is grpc.StatusCode.UNAVAILABLE or None
             fault = from_rpc_error(error, self._unavailable)  # without addresses: readiness needs no authentication
@@ -161,9 +161,9 @@ class RpcClient:
             call = self._channels.choose().methods[method.name]
             return call(encode_request(method.request, request), timeout=timeout, metadata=metadata)
         except grpc.aio.UsageError as error:
-            raise self._closed() from error
+            raise self._closed_error() from error
 
-    def _closed(self) -> Unavailable:
+    def _closed_error(self) -> Unavailable:
         return self._unavailable("The call was cancelled because its channel was closed.")
 
 

@@ -51,10 +51,10 @@ def decode(kind: MessageType, data: bytes) -> Any:
             f"{culprits.PACKED_BYTES_MAX:,} bytes. Send several requests.",
             code="too_many_fields",
         )
-    return _parsed(kind, data)
+    return _parse_message(kind, data)
 
 
-def _parsed(kind: MessageType, data: bytes) -> Any:
+def _parse_message(kind: MessageType, data: bytes) -> Any:
     try:
         strict = kind.strict.FromString(data)
     except DecodeError as error:
@@ -72,7 +72,7 @@ def decode_answer(kind: MessageType, data: bytes) -> Any:
     """Parses the answer of a service. ServiceFault: the bytes are not a message of this type. A service that cannot be
     read is no mistake of the client, which an InvalidRequest would tell it."""
     try:
-        return _parsed(kind, data)
+        return _parse_message(kind, data)
     except InvalidRequest as error:
         raise ServiceFault(f"A service answered what cannot be read: {error.message}") from error
 

@@ -66,15 +66,15 @@ class ClientCredentials:
         """Returns a function that returns the current certificates for gRPC; None for plaintext."""
         from antiphon_core.rpc.tls import client_tls  # imported late: settings use this module without gRPC
 
-        return self._watched(client_tls)
+        return self._watch_files(client_tls)
 
     def open_ssl(self) -> Callable[[], ssl.SSLContext] | None:
         """Returns a function that returns the current certificates for Python's `ssl`; None for plaintext."""
         from antiphon_core.rpc.tls import client_ssl
 
-        return self._watched(client_ssl)
+        return self._watch_files(client_ssl)
 
-    def _watched(self, read: Callable[[Path, KeyPair | None], Tls]) -> Callable[[], Tls] | None:
+    def _watch_files(self, read: Callable[[Path, KeyPair | None], Tls]) -> Callable[[], Tls] | None:
         from antiphon_core.rpc.tls import KeyPair
 
         authorities = self.tls_ca_file

@@ -30,7 +30,7 @@ def methods(names: Sequence[str], security: ServerSecurity, intake: Intake) -> M
         try:
             caller = callers.identify(call, security)
             with intake.budget.call(caller):
-                async for answer in servicer.ServerReflectionInfo(_received(intake, call, caller), None):
+                async for answer in servicer.ServerReflectionInfo(_receive_requests(intake, call, caller), None):
                     call.send(answer.SerializeToString())
                     await call.room()
         except AntiphonError as error:
@@ -39,7 +39,7 @@ def methods(names: Sequence[str], security: ServerSecurity, intake: Intake) -> M
     return {f"/{SERVICE_NAME}/ServerReflectionInfo": describe}
 
 
-async def _received(
+async def _receive_requests(
     intake: Intake, call: ServerCall, caller: str
 ) -> AsyncIterator[reflection_pb2.ServerReflectionRequest]:
     while (request := await intake.receive(call, caller)) is not None:

@@ -104,11 +104,11 @@ class RpcServer:
         the services cannot serve; their health follows within READY_POLL_S. If the error `is_full`, only services that
         need room are reported as not serving."""
         for name, method in api.methods.items():
-            served = self._served(method, handlers.get(name, _unimplemented(method)))
+            served = self._build_served(method, handlers.get(name, _reject_unimplemented(method)))
             self._methods[method.path] = _streaming(served) if method.streams else _unary(served)
         self._ready[api] = ready
 
-    def _served(self, method: Method, handler: Handler) -> _Served:
+    def _build_served(self, method: Method, handler: Handler) -> _Served:
         return _Served(method, handler, self._security, self._intake, self._delivery, self._rejections)
 
     async def start(self, host: str, port: int) -> int:
@@ -250,7 +250,7 @@ def _streaming(served: _Served) -> Serve:
                 caller, call = served.admit(rpc)
                 observed.admitted(caller, call.tenant)
                 with served.intake.budget.call(caller):
-                    answers = await _begun(served, rpc, observed, caller, call)
+                    answers = await _begin_stream(served, rpc, observed, caller, call)
                     async with aclosing(answers):
                         async for answer in answers:
                             with served.delivery.counted(caller, encode(method.response, answer)) as data:
@@ -263,7 +263,7 @@ def _streaming(served: _Served) -> Serve:
     return serve
 
 
-async def _begun(served: _Served, rpc: ServerCall, observed: ServedCall, caller: str, call: Call) -> Any:
+async def _begin_stream(served: _Served, rpc: ServerCall, observed: ServedCall, caller: str, call: Call) -> Any:
     """Receives the request of a stream, and returns the answers to it."""
     with await served.receive(rpc, caller) as data:
         request = decode(served.method.request, data)
@@ -293,7 +293,7 @@ def _log_rejection(served: _Served, error: Unauthenticated | PermissionDenied, p
         log.warning("%s from %s was rejected: %s%s", served.method.path, peer, error.message, others)
 
 
-def _unimplemented(method: Method) -> Handler:
+def _reject_unimplemented(method: Method) -> Handler:
     name = f"{method.service}.{method.name}"
 
     async def reject(_request: Any, _call: Call) -> Any:

@@ -79,7 +79,7 @@ def _rich_status(error: AntiphonError) -> status_pb2.Status:
         facts["field"] = error.field
     row = row_of(error)
     info = error_details_pb2.ErrorInfo(reason=row.reason, domain=ERROR_DOMAIN, metadata=facts)
-    details = map(_packed, (info, *_advice(error)))
+    details = map(_pack, (info, *_advice(error)))
     return status_pb2.Status(code=row.grpc_status, message=error.message, details=details)
 
 
@@ -96,7 +96,7 @@ def _advice(error: AntiphonError) -> Iterator[Message]:
         yield error_details_pb2.RetryInfo(retry_delay=delay)
 
 
-def _packed(message: Message) -> any_pb2.Any:
+def _pack(message: Message) -> any_pb2.Any:
     packed = any_pb2.Any()
     packed.Pack(message)
     return packed

@@ -121,9 +121,9 @@ class Instrument(Generic[Child]):
     def of(self, *values: str) -> Child:
         """The child with these label values, which are in the order of the declared labels."""
         child = self._children.get(values)
-        return child if child is not None else self._added(values)
+        return child if child is not None else self._add_child(values)
 
-    def _added(self, values: tuple[str, ...]) -> Child:
+    def _add_child(self, values: tuple[str, ...]) -> Child:
         if len(values) != len(self.declaration.labels):
             raise TypeError(f"{self.declaration.name} has the labels {self.declaration.labels}, not {values}")
         if len(self._children) >= self._most:

@@ -111,7 +111,7 @@ class BalancedStreams:
         for peer in (*self._peers.values(), *self._leaving):
             await peer.streams.close()
 
-    def _connected(self) -> Sequence[Peer]:
+    def _peers_connected(self) -> Sequence[Peer]:
         return [peer for peer in self._peers.values() if peer.streams.is_connected]
 
     async def _until_connected(self) -> Sequence[Peer]:
@@ -121,9 +121,9 @@ class BalancedStreams:
         for peer in self._peers.values():
             if not peer.streams.is_connected:
                 attempts.add(self._spawn(self._connect(peer), "connecting"))
-        while attempts and not self._connected():
+        while attempts and not self._peers_connected():
             _, attempts = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
-        return self._connected()
+        return self._peers_connected()
 
     async def _connect(self, peer: Peer) -> None:
         try:
@@ -140,7 +140,7 @@ class BalancedStreams:
     # ---- addresses ----
 
     def _resolve_if_due(self) -> None:
-        pause_s = RESOLVE_INTERVAL_S if self._connected() else RESOLVE_RETRY_S
+        pause_s = RESOLVE_INTERVAL_S if self._peers_connected() else RESOLVE_RETRY_S
         since_s = self._now_s() - self._resolved_s
         if self._resolving is None and since_s >= pause_s:
             self._resolving = self._spawn(self._resolve(), "looking up addresses")

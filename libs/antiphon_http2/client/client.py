@@ -155,7 +155,7 @@ class GrpcStreams:
 
     async def connect(self) -> None:
         """Connects if there is no connection. ConnectionLost: it fails, or the backoff has not passed."""
-        await self._connected()
+        await self._open_link()
 
     async def start(
         self,
@@ -178,7 +178,7 @@ class GrpcStreams:
         deadline_s = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
         try:
             async with asyncio.timeout_at(deadline_s):
-                link = await self._connected()
+                link = await self._open_link()
         except TimeoutError as error:
             raise _timeout_error() from error
         return GrpcCall(link, request, receive, flow=flow, deadline_s=deadline_s)
@@ -195,7 +195,7 @@ class GrpcStreams:
         for link in links:
             await link.wait_closed()
 
-    async def _connected(self) -> Link:
+    async def _open_link(self) -> Link:
         """The connection. All callers that wait for it share one attempt to connect."""
         if self._is_closed:
             raise ConnectionLost(_CLOSED, is_unprocessed=True)

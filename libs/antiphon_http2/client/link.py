@@ -109,7 +109,7 @@ class Link(SocketLink[ClientConnection]):
             self._transport = cast(asyncio.Transport, transport)
             self.abort()
             return
-        self._connected(transport)
+        self._use_transport(transport)
 
     def data_received(self, data: bytes) -> None:
         self._keepalive.heard(self._loop.time())

@@ -260,13 +260,13 @@ class ServerConnection(Connection):
     def _on_reset(self, frame: RstStreamFrame) -> None:
         if (stream := self._find(frame.stream_id)) is not None:
             self._control.charge(0)  # once more: a call that is begun and cancelled takes as much as two other frames
-            self._cancelled(stream)
+            self._cancel_stream(stream)
 
     def _reset(self, stream: ServerStream, code: ErrorCode) -> None:
         self._out.append(frames.reset_frame(stream.id, code))
-        self._cancelled(stream)
+        self._cancel_stream(stream)
 
-    def _cancelled(self, stream: ServerStream) -> None:
+    def _cancel_stream(self, stream: ServerStream) -> None:
         self._forget(stream)
         self.events.append(Event(Happening.CANCELLED, stream))
 
@@ -280,7 +280,7 @@ class ServerConnection(Connection):
 
     def _on_lost(self, reason: str) -> None:
         for stream in list(self._streams.values()):
-            self._cancelled(stream)
+            self._cancel_stream(stream)
 
     # ---- answers ----
 

@@ -65,8 +65,8 @@ class ServerLink(SocketLink[ServerConnection]):
             Happening.BEGUN: self._begin,
             Happening.RECEIVED: lambda stream: stream.owner.on_received(),
             Happening.SENT: lambda stream: stream.owner.on_sent(),
-            Happening.ENDED: lambda stream: _released(stream).on_ended(),
-            Happening.CANCELLED: lambda stream: _released(stream).on_cancelled(),
+            Happening.ENDED: lambda stream: _release_call(stream).on_ended(),
+            Happening.CANCELLED: lambda stream: _release_call(stream).on_cancelled(),
         }
 
     def shut_down(self) -> None:
@@ -142,7 +142,7 @@ class ServerLink(SocketLink[ServerConnection]):
             return
         if self._read_tls is not None:
             self._tls = TlsSession(self._read_tls())
-        self._connected(transport)
+        self._use_transport(transport)
         now_s, options = self._loop.time(), self._options
         self._arm(now_s + options.handshake_timeout_s, self.abort)  # until the client's settings have arrived
         self._age_timers = (
@@ -153,7 +153,7 @@ class ServerLink(SocketLink[ServerConnection]):
     def data_received(self, data: bytes) -> None:
         self._keepalive.heard(self._loop.time())
         if self._tls is not None:
-            data = self._decrypted(self._tls, data)
+            data = self._decrypt(self._tls, data)
         self._step(data)
 
     def _step(self, data: bytes = b"") -> None:
@@ -168,7 +168,7 @@ class ServerLink(SocketLink[ServerConnection]):
         if connection.has_unread:
             self._turns.add(self._step)
 
-    def _decrypted(self, tls: TlsSession, data: bytes) -> bytes:
+    def _decrypt(self, tls: TlsSession, data: bytes) -> bytes:
         """Decrypts what was read, and continues the handshake. A fault of TLS is the client's: it ends the connection,
         and the reason leaves its text out, because nobody on this side can mend it."""
         was_secured = tls.is_secured
@@ -213,7 +213,7 @@ class ServerLink(SocketLink[ServerConnection]):
             task.add_done_callback(self._tasks.discard)
 
 
-def _released(stream: ServerStream) -> ServerCall:
+def _release_call(stream: ServerStream) -> ServerCall:
     """The call of a stream that has ended, without the cycle of references that would keep both for the collector."""
     call: ServerCall = stream.owner
     stream.owner = None

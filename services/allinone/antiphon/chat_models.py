@@ -47,8 +47,8 @@ async def discover(
     adapters. `only` names the one model to serve of several. SettingsError: the URL is malformed, or the server cannot
     be asked, lacks the model, or has several for one `directory`."""
     base = _base_url(url)
-    shared = _shared(base, key_file)
-    found = await _listed(shared)
+    shared = _shared_members(base, key_file)
+    found = await _list_models(shared)
     served = [each for each in found if only in (None, each.name)]
     if not served:
         listed = ", ".join(each.name for each in found) or "no models"
@@ -71,13 +71,13 @@ def _base_url(url: str) -> str:
     return url.rstrip("/") if path.strip("/") else url.rstrip("/") + "/v1"
 
 
-def _shared(url: str, key_file: Path | None) -> dict[str, str | int]:
+def _shared_members(url: str, key_file: Path | None) -> dict[str, str | int]:
     """Returns the members that all profiles of the server have in common."""
     key: dict[str, str | int] = {} if key_file is None else {"api_key_file": str(key_file.absolute())}
     return {"engine": CHAT_ENGINE, "endpoint": url} | key
 
 
-async def _listed(shared: dict[str, str | int]) -> list[ListedModel]:
+async def _list_models(shared: dict[str, str | int]) -> list[ListedModel]:
     engine = OpenAIChatEngine(profiles.from_values({"name": "of --openai", **shared}, source="--openai"))
     try:
         return await engine.listed()

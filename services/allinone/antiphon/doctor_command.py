@@ -25,13 +25,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    found = asyncio.run(_found(options))
+    found = asyncio.run(_find(options))
     for finding in found:
         print(*_lines(finding), sep="\n")
     return 1 if any(finding.level is Level.FAULT for finding in found) else 0
 
 
-async def _found(options: argparse.Namespace) -> list[Finding]:
+async def _find(options: argparse.Namespace) -> list[Finding]:
     found = [*checks.of_machine()]
     try:
         loaded = load(options)

@@ -173,7 +173,7 @@ def _changing(keys_file: Path) -> Iterator[None]:
     """Holds the lock for one change. SettingsError: an OSError prevented the change. Its message names the file."""
     try:
         keys_file.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(keys_file.parent):
+        with _lock(keys_file.parent):
             yield
     except OSError as error:
         reason = f"{error.filename or keys_file}: {error.strerror or error}"
@@ -181,7 +181,7 @@ def _changing(keys_file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Locks the folder. A lock on the file would end when the file is replaced."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

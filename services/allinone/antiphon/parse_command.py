@@ -72,7 +72,7 @@ def parsed(options: argparse.Namespace, offered: ToolSet, chunks: Sequence[Any])
     assembly = Assembly(machine, offered, ids, family=options.family)
     parser = _parser(options, offered)
     for number, chunk in enumerate(chunks):
-        assembly.take(parser.feed(_checked(chunk, number, of_ids=options.tokenizer is not None)))
+        assembly.take(parser.feed(_check_chunk(chunk, number, of_ids=options.tokenizer is not None)))
     cut_off = options.finish == "length"
     assembly.take(parser.finish(cut_off=cut_off))
     assembly.close("incomplete" if cut_off else "completed")
@@ -103,7 +103,7 @@ def _family(name: str) -> Family:
         raise SettingsError(f"There is no family '{name}'; there is {', '.join(families.names())}.") from error
 
 
-def _checked(chunk: Any, number: int, *, of_ids: bool) -> Any:
+def _check_chunk(chunk: Any, number: int, *, of_ids: bool) -> Any:
     is_ids = isinstance(chunk, list) and all(isinstance(each, int) for each in chunk)
     if of_ids and not is_ids:
         raise SettingsError(f"Chunk {number} must be a list of token ids, as a tokenizer is named.")

@@ -38,11 +38,11 @@ def _draining(process: Process) -> str:
     busy = [part for part in _parts(process) if part.running]
     if not busy:
         return "nothing runs"
-    works = " and ".join(_counted(part.running, part.work) for part in busy)
+    works = " and ".join(_count_text(part.running, part.work) for part in busy)
     return f"{works} still running, with up to {max(part.drain_s for part in busy):g} s to end"
 
 
-def _counted(count: int, work: str) -> str:
+def _count_text(count: int, work: str) -> str:
     return f"{count} {work}{'' if count == 1 else 's'}"
 
 

@@ -98,7 +98,7 @@ async def _export(options: argparse.Namespace, store: StoreSettings) -> int:
     from antiphon.operations.exporting import export
     from antiphon.operations.files import new_file
 
-    async with _opened(store) as (rows, maintenance):
+    async with _open_rows(store) as (rows, maintenance):
         with _progress("rows") as progress, new_file(options.file) as draft, draft.open("wb") as file:
             count = await export(rows, maintenance, options.tenant, file.write, progress)
     print(f"{options.file} holds {count:,} rows of tenant '{options.tenant}'.")
@@ -108,7 +108,7 @@ async def _export(options: argparse.Namespace, store: StoreSettings) -> int:
 async def _import(options: argparse.Namespace, store: StoreSettings) -> int:
     from antiphon.operations.importing import import_lines
 
-    async with _opened(store, writes=True) as (rows, maintenance):
+    async with _open_rows(store, writes=True) as (rows, maintenance):
         with _progress("rows") as progress, options.file.open("rb") as lines:
             imported = await import_lines(rows, maintenance, lines, progress, may_merge=options.merge)
     print(f"{imported.written:,} rows were written, {imported.kept:,} were there before.")
@@ -118,7 +118,7 @@ async def _import(options: argparse.Namespace, store: StoreSettings) -> int:
 async def _erase(options: argparse.Namespace, store: StoreSettings) -> int:
     from antiphon.operations.statistics import statistics
 
-    async with _opened(store) as (_rows, maintenance):
+    async with _open_rows(store) as (_rows, maintenance):
         with _progress("rows") as progress:
             amounts = await statistics(maintenance, options.tenant, progress)
         count = sum(each.rows for each in amounts.values())
@@ -136,7 +136,7 @@ async def _verify(options: argparse.Namespace, store: StoreSettings) -> int:
     from antiphon.operations.verifying import verify
 
     damaged = hints = 0
-    async with _opened(store) as (rows, maintenance):
+    async with _open_rows(store) as (rows, maintenance):
         with _progress("rows") as progress:
             async for is_damage, tenant, text in verify(rows, maintenance, options.tenant, progress):
                 damaged, hints = damaged + is_damage, hints + (not is_damage)
@@ -149,7 +149,7 @@ async def _verify(options: argparse.Namespace, store: StoreSettings) -> int:
 async def _stats(options: argparse.Namespace, store: StoreSettings) -> int:
     from antiphon.operations.statistics import statistics
 
-    async with _opened(store) as (_rows, maintenance):
+    async with _open_rows(store) as (_rows, maintenance):
         with _progress("rows") as progress:
             amounts = await statistics(maintenance, options.tenant, progress)
     lines = [("TENANT", "KIND", "ROWS", "BYTES")]
@@ -174,7 +174,7 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
 
 
 @asynccontextmanager
-async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
+async def _open_rows(store: StoreSettings, *, writes: bool = False) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
     """Opens the rows of an existing store, and its maintenance. `writes`: the command writes content, so a store that
     is to be encrypted is marked as such."""
     from antiphon_store.encryption import configured_rows

@@ -82,7 +82,7 @@ def run_check(options: argparse.Namespace) -> int:
     if not made.calls:
         print("the template writes no calls: find another source for the syntax of the model's calls")
     print("the family parses the output" if not missing else f"the output was: {dumps(made.raw).decode()}")
-    found = list(shown_cases.findings(_compiled(source)))
+    found = list(shown_cases.findings(_compile(source)))
     for finding in found:
         print(f"{finding.case}: {finding.problem}")
     return int(bool(missing) or any(finding.is_distorted for finding in found))
@@ -90,15 +90,19 @@ def run_check(options: argparse.Namespace) -> int:
 
 def _reasons(name: str, reasons: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     if name in reasons:
-        yield f"because of: {_listed(reasons[name])}"
+        yield f"because of: {_list_text(reasons[name])}"
     elif not reasons:
         yield "no text in the template or the vocabulary belongs to a family"
     for other, found in sorted(reasons.items(), key=lambda pair: -len(pair[1])):
         if other != name:
-            yield f"weaker reasons for {other}: {_listed(found)}" if name in reasons else f"{other}: {_listed(found)}"
+            yield (
+                f"weaker reasons for {other}: {_list_text(found)}"
+                if name in reasons
+                else f"{other}: {_list_text(found)}"
+            )
 
 
-def _listed(found: Collection[str]) -> str:
+def _list_text(found: Collection[str]) -> str:
     return ", ".join(repr(each) for each in found)
 
 
@@ -121,7 +125,7 @@ def _source(path: Path) -> _Source:
     return _Source(facts.chat_template, facts.special_tokens, frozenset(facts.tokenizer.added.values()))
 
 
-def _compiled(source: _Source) -> JinjaTemplate:
+def _compile(source: _Source) -> JinjaTemplate:
     try:
         return JinjaTemplate(source.template, special_tokens=source.special_tokens)
     except InvalidTemplate as error:
@@ -130,6 +134,6 @@ def _compiled(source: _Source) -> JinjaTemplate:
 
 def _trial(source: _Source) -> trial.Trial:
     try:
-        return trial.of(_compiled(source))
+        return trial.of(_compile(source))
     except InvalidRequest as error:
         raise SettingsError(error.message) from error

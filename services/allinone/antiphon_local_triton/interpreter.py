@@ -47,7 +47,7 @@ def find_interpreter() -> Interpreter:
     install."""
     candidates = [sys.executable, *(found for v in VERSIONS if (found := shutil.which(f"python{v}")))]
     fitting: list[Interpreter] = []
-    for interpreter in map(_described, candidates):  # one after the other: each takes a tenth of a second
+    for interpreter in map(_describe, candidates):  # one after the other: each takes a tenth of a second
         if interpreter is None or interpreter.version not in VERSIONS:
             continue
         if interpreter.has_library:
@@ -66,7 +66,7 @@ def find_interpreter() -> Interpreter:
     )
 
 
-def _described(executable: str) -> Interpreter | None:
+def _describe(executable: str) -> Interpreter | None:
     """Runs an interpreter to describe itself. None if it does not run, like the shim of a version manager for a version
     that is not installed."""
     try:

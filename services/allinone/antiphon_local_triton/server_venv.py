@@ -67,7 +67,7 @@ def ensure_server_venv(cache_dir: Path, report: Callable[[str], None]) -> Path:
         cache_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LocalModelError(f"The cache folder {cache_dir} cannot be made: {error.strerror}.") from error
-    with _locked(cache_dir / f"{venv.name}.lock", report):
+    with _lock(cache_dir / f"{venv.name}.lock", report):
         if not _is_complete(venv):
             _build(venv, interpreter, report)
     return venv
@@ -107,7 +107,7 @@ def _check_platform() -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path, report: Callable[[str], None]) -> Iterator[None]:
+def _lock(path: Path, report: Callable[[str], None]) -> Iterator[None]:
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

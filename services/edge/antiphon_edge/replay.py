@@ -19,13 +19,13 @@ _NOT_ENDED: Object = {"status": "in_progress", "completed_at": None, "error": No
 
 def frames_of(record: Record) -> list[bytes]:
     """The frames of a finished response, from response.created to the terminal event."""
-    return _framed(_events(_response(record)), 0)
+    return _frame_events(_events(_response(record)), 0)
 
 
 def end_of(record: Record, first_sequence: int) -> list[bytes]:
     """The frames that end a finished response, the first with this sequence number: the terminal event, and the error
     of a failed response before it."""
-    return _framed(_end(_response(record)), first_sequence)
+    return _frame_events(_end(_response(record)), first_sequence)
 
 
 def _response(record: Record) -> Object:
@@ -33,7 +33,7 @@ def _response(record: Record) -> Object:
     return response
 
 
-def _framed(log: Iterator[Object], first_sequence: int) -> list[bytes]:
+def _frame_events(log: Iterator[Object], first_sequence: int) -> list[bytes]:
     return [events.encode(event | {"sequence_number": number}) for number, event in enumerate(log, first_sequence)]
 
 

@@ -98,7 +98,7 @@ class Operation:
         elif default is MISSING:
             raise TypeError(f"{self.rpc} has no field for '{name}'.")
 
-    def _named(self, *values: Any) -> dict[str, Any]:
+    def _names(self, *values: Any) -> dict[str, Any]:
         return dict(zip(self._slots, values, strict=True))
 
     def _require_all_fields(self) -> None:
@@ -168,14 +168,14 @@ class Operation:
                 size_bytes = work_bytes_of(result) if self._has_nodes else content_bytes_of(result) // COPIES_PER_PARSE
                 if size_bytes <= offload.INLINE_BYTES_MAX:
                     return self.answer.put(result)
-                return await offload.run(partial(self._encoded, result), size_bytes=size_bytes)
+                return await offload.run(partial(self._encode, result), size_bytes=size_bytes)
             except InvalidRequest as error:
                 self.name_for_wire(error)
                 raise
 
         return handle
 
-    def _encoded(self, result: Any) -> bytes:
+    def _encode(self, result: Any) -> bytes:
         """The result as the bytes of its message, which copies its content twice."""
         return encode(self._answer_type, self.answer.put(result))
 

@@ -94,7 +94,7 @@ class JointCalls(Generic[_Call, _Answer]):
         while self._waiting and (self._limits.runs is None or self._under_way < self._limits.runs):
             task = asyncio.get_running_loop().create_task(self._answer(self._take()), name="calls that met")
             self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._finish_task)
         if self.is_idle:
             self._settled.set()
 
@@ -102,7 +102,7 @@ class JointCalls(Generic[_Call, _Answer]):
     def _under_way(self) -> int:
         return len(self._tasks) + self._is_one_alone
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _finish_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._start()
 

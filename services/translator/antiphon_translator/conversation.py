@@ -148,8 +148,8 @@ class Conversation:
 
     def map_text(self, change: Callable[[str], str]) -> Conversation:
         """Copies the conversation with `change` applied to every text, except keys and the names of JSON types."""
-        changed = self.with_messages(tuple(_mapped(message, change) for message in self.messages))
-        return replace(changed, tools=tuple(_changed(tool, change) for tool in self.tools))
+        changed = self.with_messages(tuple(_map_message(message, change) for message in self.messages))
+        return replace(changed, tools=tuple(_change_texts(tool, change) for tool in self.tools))
 
     def texts(self) -> Iterator[str]:
         """Yields every text of the conversation, keys of objects included."""
@@ -170,23 +170,23 @@ class Conversation:
             yield from _keys(tool)
 
 
-def _mapped(message: Message, change: Callable[[str], str]) -> Message:
+def _map_message(message: Message, change: Callable[[str], str]) -> Message:
     role, parts, reasoning, calls, call_id, name, is_commentary = message
     parts = tuple([change(part) if isinstance(part, str) else part for part in parts])
     if not (reasoning or calls or name or call_id):
         return Message(role, parts, is_commentary=is_commentary)
-    calls = tuple(Call(change(call.id), change(call.name), _changed(call.arguments, change)) for call in calls)
+    calls = tuple(Call(change(call.id), change(call.name), _change_texts(call.arguments, change)) for call in calls)
     return Message(role, parts, change(reasoning), calls, change(call_id), change(name), is_commentary)
 
 
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
+def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
     match value:
         case str():
             return value if value in _SCHEMA_TYPES else change(value)
         case list():
-            return [_changed(each, change) for each in value]
+            return [_change_texts(each, change) for each in value]
         case Mapping():
-            return {key: _changed(each, change) for key, each in value.items()}
+            return {key: _change_texts(each, change) for key, each in value.items()}
     return value
 
 

@@ -128,10 +128,10 @@ class TurnPipeline:
         if self._plan.prompt.forced.beginning:
             self._assembly.take(self._output.write(self._plan.prompt.forced.beginning))
         if self._resume is not None and self._resume.token_ids:
-            return batches, self._resumed(self._resume)
+            return batches, self._resume_request(self._resume)
         return batches, self._plan.request
 
-    def _resumed(self, resume: Resume) -> GenerationRequest:
+    def _resume_request(self, resume: Resume) -> GenerationRequest:
         """Reads the ids that another translator received, and returns the request for the rest. The boundaries of
         chunks do not change the state, so the turn continues as it was in the other translator."""
         self._assembly.take(self._output.take(TokenChunk(resume.token_ids)))

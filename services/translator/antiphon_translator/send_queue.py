@@ -72,7 +72,7 @@ class SendQueue:
             if count > BATCH_EVENTS_MAX or size > BATCH_BYTES_MAX:
                 break
             taken.append(self._waiting.popleft())
-        return taken[0] if len(taken) == 1 else _joined(taken)
+        return taken[0] if len(taken) == 1 else _join(taken)
 
 
 def _can_be_joined(batch: Batch, following: Batch) -> bool:
@@ -81,7 +81,7 @@ def _can_be_joined(batch: Batch, following: Batch) -> bool:
     return following.final is None and (bool(following.token_ids) or not batch.token_ids)
 
 
-def _joined(batches: Sequence[Batch]) -> Batch:
+def _join(batches: Sequence[Batch]) -> Batch:
     return Batch(
         first_sequence=batches[0].first_sequence,
         count=sum(batch.count for batch in batches),

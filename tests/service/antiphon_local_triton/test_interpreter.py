@@ -20,7 +20,7 @@ def _known(monkeypatch: pytest.MonkeyPatch, *found: tuple[str, bool]) -> None:
 
     monkeypatch.setattr(sys, "executable", f"/bin/python{found[0][0]}")
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if f"/bin/{name}" in names else None)
-    monkeypatch.setattr(interpreter, "_described", ask)
+    monkeypatch.setattr(interpreter, "_describe", ask)
 
 
 def test_the_running_python_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,13 +31,13 @@ def test_the_running_python_is_preferred(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_no_other_python_is_run_when_the_first_suits(monkeypatch: pytest.MonkeyPatch) -> None:
     _known(monkeypatch, ("3.10", True), ("3.12", True))
     asked: list[str] = []
-    known = interpreter._described
+    known = interpreter._describe
 
     def ask(path: str) -> Interpreter | None:
         asked.append(path)
         return known(path)
 
-    monkeypatch.setattr(interpreter, "_described", ask)
+    monkeypatch.setattr(interpreter, "_describe", ask)
     find_interpreter()
     assert asked == ["/bin/python3.10"]
 
@@ -60,10 +60,10 @@ def test_a_missing_shared_library_names_its_package(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_running_python_is_described_with_its_version() -> None:
-    described = interpreter._described(sys.executable)
+    described = interpreter._describe(sys.executable)
     assert described is not None
     assert described.version == "{}.{}".format(*sys.version_info[:2])
 
 
 def test_a_missing_interpreter_is_skipped(tmp_path: Path) -> None:
-    assert interpreter._described(str(tmp_path / "python3.11")) is None
+    assert interpreter._describe(str(tmp_path / "python3.11")) is None

@@ -20,7 +20,7 @@ def grammars() -> ModuleType:
 
 def test_known_guide_does_not_wait_for_a_trial(grammars: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     made, begun, may_end = grammars.Grammars("none"), Event(), Event()
-    monkeypatch.setattr(made, "_tried", lambda *_: {"grammar": "known"})
+    monkeypatch.setattr(made, "_compile_in_time", lambda *_: {"grammar": "known"})
     made.of("regex", "a")
 
     def slow(*_: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ def test_known_guide_does_not_wait_for_a_trial(grammars: ModuleType, monkeypatch
         may_end.wait()
         return {"grammar": "new"}
 
-    monkeypatch.setattr(made, "_tried", slow)
+    monkeypatch.setattr(made, "_compile_in_time", slow)
     trial = Thread(target=made.of, args=("regex", "b"))
     trial.start()
     assert begun.wait(WAIT_MAX_S)
@@ -44,7 +44,7 @@ def test_known_guide_does_not_wait_for_a_trial(grammars: ModuleType, monkeypatch
 def test_trial_that_took_too_long_is_not_remembered(grammars: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     made = grammars.Grammars("none")
     answers = iter([{"error": "took longer", "retry": "yes"}, {"grammar": "g"}])
-    monkeypatch.setattr(made, "_tried", lambda *_: next(answers))
+    monkeypatch.setattr(made, "_compile_in_time", lambda *_: next(answers))
     with pytest.raises(grammars.RequestError, match="took longer"):
         made.of("regex", "a")
     assert made.of("regex", "a") == made.of("regex", "a") == "g"

@@ -221,14 +221,14 @@ def test_every_argument_of_the_ports_has_a_check(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 2 * 2**20])
-async def test_an_answer_with_much_content_is_encoded_beside_the_event_loop(size: int) -> None:
+async def test_an_answer_with_much_content_is_encode_beside_the_event_loop(size: int) -> None:
     """200 answers of 16 MB stood for eight seconds in one iteration of the loop."""
     record, threads = draft(body=b"x" * size), list[int]()
 
     class Spied(Operation):
-        def _encoded(self, result: Any) -> bytes:
+        def _encode(self, result: Any) -> bytes:
             threads.append(threading.get_ident())
-            return super()._encoded(result)
+            return super()._encode(result)
 
     async def get(_tenant: str, response_id: str) -> Any:
         return record

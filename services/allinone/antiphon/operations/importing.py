@@ -53,7 +53,7 @@ async def import_lines(
     """Writes the rows of an export. `may_merge`: the tenant may have data.
 
     OperationError: the tenant has data, or the lines are not a complete export."""
-    parsed = _parsed(lines)
+    parsed = _parse_lines(lines)
     tenant = _tenant_of(next(parsed, {}))
     if not may_merge and [each async for each in maintenance.partitions(tenant)]:
         raise OperationError(f"Tenant '{tenant}' has data already. Give --merge to add to them.")
@@ -107,7 +107,7 @@ def _file_entries(view: View, ref: Ref, row: Row) -> Finish[None]:
     return nothing
 
 
-def _parsed(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+def _parse_lines(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
         try:
             value = loads(line)

@@ -202,14 +202,14 @@ async def _dangling_entries(rows: RowBackend, key: IndexKey) -> list[str]:
         after = (entries[-1].at, entries[-1].id) if entries else None
         _, entries = await rows.page(key.partition, key.of, key.key, Span(ENTRIES_PER_PAGE, after))
         for each in entries:
-            partition, ref = _named(key, each)
+            partition, ref = _row_of_entry(key, each)
             if not await _is_there(rows, partition, ref):
                 found.append(f"index {key.of} {key.key}: it names {ref.kind} {ref.id}, which is not there")
         if len(entries) < ENTRIES_PER_PAGE:
             return found
 
 
-def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
+def _row_of_entry(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
     """The row that an entry names."""
     if key.of not in TENANT_WIDE:
         return key.partition, Ref(Kind.NODE, named_node(entry.id))

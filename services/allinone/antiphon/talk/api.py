@@ -50,7 +50,7 @@ class Api:
             return _object(await answer.read())
 
     async def post(self, path: str, body: Object) -> Object:
-        async with self._ask("POST", path, data=_encoded(body)) as answer:
+        async with self._ask("POST", path, data=_encode(body)) as answer:
             return _object(await answer.read())
 
     async def models(self) -> list[str]:
@@ -79,7 +79,7 @@ class Api:
     async def events(self, body: Object) -> AsyncIterator[Object]:
         """Creates a response and yields its events while they stream. An `error` event is raised as ApiError. Events
         without a type, such as the heartbeats of some servers, are skipped."""
-        async with self._ask("POST", "/responses", data=_encoded({**body, "stream": True})) as answer:
+        async with self._ask("POST", "/responses", data=_encode({**body, "stream": True})) as answer:
             async for event in _events(answer.content):
                 if event.get("type") == "error":
                     raise _error(event.get("error") or event, answer.status)
@@ -100,7 +100,7 @@ class Api:
             raise ApiError(f"{self._base_url} does not answer: {str(error) or type(error).__name__}.") from error
 
 
-def _encoded(body: Object) -> bytes:
+def _encode(body: Object) -> bytes:
     """The JSON of a body. ApiError: a text in it, such as an argument of a command, is not Unicode."""
     try:
         return dumps(body)

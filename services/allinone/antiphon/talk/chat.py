@@ -112,10 +112,10 @@ class Chat:
                 elif event["type"] in _ENDS:
                     stop_waiting()
                     self._screen.write("\n")
-                    return self._ended(event["response"])
+                    return self._end_answer(event["response"])
         raise ApiError("The stream ended without an end of the response.")
 
-    def _ended(self, response: Object) -> Object:
+    def _end_answer(self, response: Object) -> Object:
         if response["status"] == "failed":
             raise ApiError(failure_of(response))
         if response["status"] == "incomplete":

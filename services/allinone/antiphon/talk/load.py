@@ -59,7 +59,7 @@ class Result:
             f"{len(completed) / self.took_s:.1f} requests/s, {tokens / self.took_s:.1f} tokens/s",
             f"{'':<24}{heads}",
             *(f"{name:<24}" + "".join(_cell(values, percent) for percent in PERCENTILES) for name, values in rows),
-            *(f"{count} x {error}" for error, count in _counted(self.samples)),
+            *(f"{count} x {error}" for error, count in _count_errors(self.samples)),
         ]
 
 
@@ -110,6 +110,6 @@ def _cell(values: Sequence[float], percent: int) -> str:
     return f"{'-':>12}" if math.isnan(value) else f"{value:>12.3f}"
 
 
-def _counted(samples: Sequence[Sample]) -> list[tuple[str, int]]:
+def _count_errors(samples: Sequence[Sample]) -> list[tuple[str, int]]:
     errors = [sample.error for sample in samples if sample.error]
     return [(error, errors.count(error)) for error in dict.fromkeys(errors)]

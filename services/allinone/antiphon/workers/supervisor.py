@@ -109,7 +109,7 @@ class Supervisor:
                 worker.terminate()
             report = await worker.report()
             if isinstance(report, Failed):
-                return await self._failed(worker, report)
+                return await self._handle_failure(worker, report)
             log.info("worker %d is ready, as process %d", number, worker.pid)
             self._note_ready(number, report, on_started)
             return await worker.wait()
@@ -120,7 +120,7 @@ class Supervisor:
         finally:
             del self._workers[number]
 
-    async def _failed(self, worker: WorkerProcess, report: Failed) -> int:
+    async def _handle_failure(self, worker: WorkerProcess, report: Failed) -> int:
         """Handles a worker that could not start. WorkerFailed: the service was still starting, and ends with it."""
         await worker.wait()
         if self._stopping.is_set():

@@ -256,10 +256,10 @@ class Background:
             batch = await failure(fold, InternalError(f"The response could not be finished: {reason}."))
         with suppress(Conflict):  # another process has ended it
             try:
-                await self._store.commit_turn(tenant, _ended(record, batch, is_logged=is_logged))
+                await self._store.commit_turn(tenant, _end_commit(record, batch, is_logged=is_logged))
             except REJECTED:
                 rejected = await unstorable(fold)
-                await self._store.commit_turn(tenant, _ended(record, rejected, is_logged=is_logged))
+                await self._store.commit_turn(tenant, _end_commit(record, rejected, is_logged=is_logged))
             await self._free_session(tenant, record)
 
     async def _so_far(self, tenant: str, record: Record) -> tuple[Fold, bool]:
@@ -303,7 +303,7 @@ def _new_response(accepted: AcceptedTurn) -> _NewResponse:
     return _NewResponse(*response.split(queued), queueing.opening(accepted.response_id, queued))
 
 
-def _ended(record: Record, batch: Batch, *, is_logged: bool) -> TurnCommit:
+def _end_commit(record: Record, batch: Batch, *, is_logged: bool) -> TurnCommit:
     """The write that ends an unfinished record, and its event log if there is one."""
     final = final_of(batch)
     return TurnCommit(

@@ -72,8 +72,8 @@ def logprobs_of(tokens: list[Object]) -> Object | None:
 def _message(output: list[Object]) -> Object:
     """All output items as one message, with the reasoning in `reasoning_content`."""
     calls = [call_of(item) for item in output if is_call(item)]
-    text, refusal = (_joined(output, "message", member) for member in ("text", "refusal"))
-    reasoning = _joined(output, "reasoning", "text")
+    text, refusal = (_join_texts(output, "message", member) for member in ("text", "refusal"))
+    reasoning = _join_texts(output, "reasoning", "text")
     return {
         "role": "assistant",
         "content": "" if text is None and refusal is None and not calls else text,
@@ -84,7 +84,7 @@ def _message(output: list[Object]) -> Object:
     }
 
 
-def _joined(output: list[Object], item_type: str, member: str) -> str | None:
+def _join_texts(output: list[Object], item_type: str, member: str) -> str | None:
     """The joined texts of the parts that have this member, in all items of a type; None if there are none."""
     parts = [part for item in output if item["type"] == item_type for part in item.get("content", [])]
     found = [part[member] for part in parts if member in part]

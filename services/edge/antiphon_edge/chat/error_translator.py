@@ -48,15 +48,15 @@ class ErrorTranslator:
 
     def translate(self, error: AntiphonError) -> AntiphonError:
         """Returns the error with the parameter of the chat request, in its field and its message."""
-        message, field = self._renamed(error.message, error.field)
+        message, field = self._rename_field(error.message, error.field)
         return error if field == error.field else type(error)(message, field=field, **error.facts)
 
     def in_envelope(self, error: Object) -> Object:
         """Returns the error of an envelope with the parameter of the chat request, as `translate` does."""
-        message, field = self._renamed(error["message"], error["param"])
+        message, field = self._rename_field(error["message"], error["param"])
         return error | {"message": message, "param": field}
 
-    def _renamed(self, message: str, field: str | None) -> tuple[str, str | None]:
+    def _rename_field(self, message: str, field: str | None) -> tuple[str, str | None]:
         """A message about a parameter of the create request, and the parameter, with its name in the chat request."""
         if field is None:
             return message, None

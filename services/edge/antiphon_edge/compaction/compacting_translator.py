@@ -198,9 +198,9 @@ class Insertion:
                 inserted = _item_events(self._summary)
                 self._moved_by = len(inserted)
                 yield from inserted
-            yield self._moved(event)
+            yield self._renumber(event)
 
-    def _moved(self, event: Object) -> Object:
+    def _renumber(self, event: Object) -> Object:
         if "output_index" in event:
             event["output_index"] += 1
         if event["type"] in events.TERMINAL:

@@ -69,7 +69,7 @@ async def summarise(translator: Translator, turn: Turn) -> Summary:
     spent: Object = {}
     try:
         limit = await _tokens_max(translator, turn)
-        final = await _written(translator, summary_turn(turn, limit), spent)
+        final = await _write_summary(translator, summary_turn(turn, limit), spent)
         if final.status is Status.INCOMPLETE:
             final = await _rewritten(translator, turn, limit, spent) or final
         return _summary(turn, final, limit, spent)
@@ -88,12 +88,12 @@ async def _tokens_max(translator: Translator, turn: Turn) -> int | None:
 async def _rewritten(translator: Translator, turn: Turn, limit: int | None, spent: Object) -> Final | None:
     """The second attempt; None where the engine takes no penalty."""
     try:
-        return await _written(translator, summary_turn(turn, limit, attempt=2), spent)
+        return await _write_summary(translator, summary_turn(turn, limit, attempt=2), spent)
     except InvalidRequest:
         return None
 
 
-async def _written(translator: Translator, turn: Turn, spent: Object) -> Final:
+async def _write_summary(translator: Translator, turn: Turn, spent: Object) -> Final:
     """Makes one attempt, and adds its usage to `spent`."""
     finals: list[Final] = []
 

@@ -28,7 +28,7 @@ _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
 def kept(items: Sequence[Object]) -> list[Object]:
     """The items that stay visible when a compaction follows. An asynchronous call stays until its output has come,
     because the output refers to the call by its id."""
-    return _kept(items, _answered(items))
+    return _visible_items(items, _answered_ids(items))
 
 
 def has_marks(turn: Turn) -> bool:
@@ -44,10 +44,10 @@ def shown(turn: Turn) -> Turn:
     history, given = loads(turn.history), loads(turn.input)
     items = [*history, *given]
     begins = _last_compaction(items)
-    answered = _answered(items[:begins])
+    answered = _answered_ids(items[:begins])
     return replace(
         turn,
-        request=_configured(turn.request, items),
+        request=_apply_settings(turn.request, items),
         history=dumps(_from(history, begins, answered)),
         input=dumps(_from(given, begins - len(history), answered)),
     )
@@ -81,11 +81,11 @@ def can_shrink(turn: Turn) -> bool:
     return len(kept(items)) < len(items)
 
 
-def _kept(items: Sequence[Object], answered: Set[object]) -> list[Object]:
+def _visible_items(items: Sequence[Object], answered: Set[object]) -> list[Object]:
     return [item for item in items if _is_kept(item) or _is_pending_call(item, answered)]
 
 
-def _answered(items: Sequence[Object]) -> Set[object]:
+def _answered_ids(items: Sequence[Object]) -> Set[object]:
     """The ids of the calls whose outputs are among the items."""
     return {item.get("call_id") for item in items if item.get("type") in _OUTPUTS}
 
@@ -110,10 +110,10 @@ def _last_compaction(items: Sequence[Object]) -> int:
 def _from(items: Sequence[Object], index: int, answered: Set[object]) -> list[Object]:
     """The items from an index on, and those before it that stay visible."""
     index = max(index, 0)
-    return [*_kept(items[:index], answered), *items[index:]]
+    return [*_visible_items(items[:index], answered), *items[index:]]
 
 
-def _configured(request: bytes, items: Sequence[Object]) -> bytes:
+def _apply_settings(request: bytes, items: Sequence[Object]) -> bytes:
     """The parameters of a request, changed by the configuration items of the turn, in their order."""
     updates = [item for item in items if item.get("type") == CONFIGURATION]
     if not updates:

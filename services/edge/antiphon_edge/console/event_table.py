@@ -21,14 +21,14 @@ def module() -> str:
             "/** The events of a response. Written by `make docs` from antiphon_core.events. */",
             "",
             "/** For each delta the list of parts and the member that it extends; no list for a member of the item. */",
-            f"export const DELTAS = /** @type {{Record<string, [string, string]>}} */ ({_written(deltas)});",
+            f"export const DELTAS = /** @type {{Record<string, [string, string]>}} */ ({_write_value(deltas)});",
             "",
             "/** For each event with a part the list that has the part. */",
-            f"export const PARTS = /** @type {{Record<string, string>}} */ ({_written(parts)});",
+            f"export const PARTS = /** @type {{Record<string, string>}} */ ({_write_value(parts)});",
             "",
-            f"export const ITEMS = new Set({_written(items)});",
+            f"export const ITEMS = new Set({_write_value(items)});",
             "",
-            f"export const TERMINAL = new Set({_written(last)});",
+            f"export const TERMINAL = new Set({_write_value(last)});",
             "",
         ]
     )
@@ -38,7 +38,7 @@ def _list_of(target: Target) -> str:
     return target.value[-1][0] if target is not Target.ITEM else ""
 
 
-def _written(value: dict[str, object] | dict[str, str] | dict[str, list[str]] | list[str]) -> str:
+def _write_value(value: dict[str, object] | dict[str, str] | dict[str, list[str]] | list[str]) -> str:
     rows = (
         [f"  {json.dumps(name)}: {json.dumps(each)}," for name, each in value.items()]
         if isinstance(value, dict)

@@ -47,14 +47,14 @@ class _Linker:
         if path in self.modules:
             return
         text = _INDENT.sub("", _COMMENT.sub("", self._read(path)))
-        body = _IMPORT.sub(lambda found: self._bound(found, path, (*above, path)), text)
+        body = _IMPORT.sub(lambda found: self._bind_import(found, path, (*above, path)), text)
         names = [found["name"] for found in _EXPORT.finditer(body)]
         body = _EXPORT.sub("", body)
         if left := _LEFT.search(body):
             raise ValueError(f"{path} has an import or export of an unsupported form: {left[0]}")
         self.modules[path] = f'$["{path}"] = (() => {{\n{body}return {{ {", ".join(names)} }};\n}})();\n'
 
-    def _bound(self, found: re.Match[str], path: str, above: tuple[str, ...]) -> str:
+    def _bind_import(self, found: re.Match[str], path: str, above: tuple[str, ...]) -> str:
         """Replaces an import by a statement that binds its names to the exports of the other module."""
         source, name = found["path"], found["name"]
         if source.startswith("."):

@@ -59,7 +59,7 @@ class Cors:
 
     def headers_of(self, request: web.BaseRequest) -> dict[str, str]:
         """The CORS headers of any answer to a request."""
-        allowed = self._allowed(request)
+        allowed = self._allowed_origin(request)
         headers = _readable_by(allowed) if allowed is not None else {}
         if ANY_ORIGIN not in self._origins:
             headers[hdrs.VARY] = hdrs.ORIGIN
@@ -70,14 +70,14 @@ class Cors:
         page may read the answer: it holds nothing of a tenant."""
         return _readable_by(ANY_ORIGIN)
 
-    def _allowed(self, request: web.BaseRequest) -> str | None:
+    def _allowed_origin(self, request: web.BaseRequest) -> str | None:
         if ANY_ORIGIN in self._origins:
             return ANY_ORIGIN
         origin = request.headers.get(hdrs.ORIGIN)
         return origin if origin in self._origins else None
 
     def _preflight(self, request: web.Request) -> web.Response:
-        if self._allowed(request) is None:
+        if self._allowed_origin(request) is None:
             message = "Pages of this origin may not call this server: the origin is not in edge.cors_origins."
             error = {"message": message, "type": "invalid_request_error", "param": "Origin", "code": "origin_refused"}
             return web.Response(status=403, body=dumps({"error": error}), content_type="application/json")

@@ -104,10 +104,10 @@ class HttpServer(web.Server):
         table: ConnectionTable,
         requests: RequestsInProgress,
     ) -> None:
-        handler = requests.counted(_answering(inner.request_handler, cors))
+        handler = requests.counted(_wrap_handler(inner.request_handler, cors))
         super().__init__(
             request_ids.observed(handler, ids),  # type: ignore[arg-type]
-            request_factory=_adapted(inner.request_factory),
+            request_factory=_wrap_factory(inner.request_factory),
             handler_cancellation=inner.handler_cancellation,
         )
         self._ids = ids
@@ -336,7 +336,7 @@ def _end_sending(transport: asyncio.Transport) -> None:
         transport.write_eof()
 
 
-def _adapted(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
+def _wrap_factory(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
     """Wraps aiohttp's factory of requests.
 
     A request that stands for a parser error becomes one of HTTP/1.1: aiohttp makes it one of HTTP/1.0, whose answer
@@ -368,7 +368,7 @@ def _rejection_of_head(message: RawRequestMessage) -> Rejection | None:
     return None
 
 
-def _answering(handler: Handler, cors: Cors | None) -> Handler:
+def _wrap_handler(handler: Handler, cors: Cors | None) -> Handler:
     """Wraps a handler: answers rejected requests, with the headers that the application adds to all other answers, and
     makes an answer with an envelope of each exception."""
 

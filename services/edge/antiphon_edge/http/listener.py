@@ -154,10 +154,10 @@ class ListeningSite(web.BaseSite):
         server = self._runner.server
         if server is None:
             raise RuntimeError("the runner was not set up")
-        listener = Listener(server, await self._bound(), table=self._table)
+        listener = Listener(server, await self._bind(), table=self._table)
         self._server = cast(asyncio.AbstractServer, listener)  # aiohttp reads its sockets and closes it
 
-    async def _bound(self) -> Sequence[socket.socket]:
+    async def _bind(self) -> Sequence[socket.socket]:
         """A bound socket for each address of the host. A server of asyncio binds them, and is closed without
         serving."""
         bound = await asyncio.get_running_loop().create_server(

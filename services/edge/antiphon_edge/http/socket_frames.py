@@ -101,7 +101,7 @@ class CheckedFrames:
         """Passes bytes on. Returns the reader's own answer: whether it reads no more, and the bytes that it left."""
         if self.is_over:
             return True, b""
-        answer = self._reader.feed_data(self._checked(data))
+        answer = self._reader.feed_data(self._check_frames(data))
         self._report()
         return answer
 
@@ -115,7 +115,7 @@ class CheckedFrames:
         if self._listener is not None:
             self._listener.fail(self.violation)
 
-    def _checked(self, data: bytes) -> bytes:
+    def _check_frames(self, data: bytes) -> bytes:
         """The bytes to pass on, up to the first violation."""
         data = self._head + data
         at = self._take_payload(len(data))

@@ -35,7 +35,7 @@ _NEXT_CURSOR = "The `cursor` for the next page; null if there is none."
 _METADATA = doc(mapping(STRING), "The metadata of the request.")
 
 
-def _echoed(schema: Object) -> Object:
+def _echo(schema: Object) -> Object:
     """A parameter of the request that the response repeats."""
     return doc(schema, "The value in the request, or the default.")
 
@@ -184,18 +184,18 @@ _RESPONSE: dict[str, Object] = {
             "usage": doc(nullable(named("Usage")), "Null until the response has ended."),
             "previous_response_id": doc(nullable(STRING), "The response that this one continues."),
             "instructions": doc(nullable(STRING), "The instructions of this response; they are not inherited."),
-            "background": _echoed(BOOLEAN),
-            "store": _echoed(BOOLEAN),
-            "max_output_tokens": _echoed(nullable(INTEGER)),
-            "max_tool_calls": _echoed(nullable(INTEGER)),
+            "background": _echo(BOOLEAN),
+            "store": _echo(BOOLEAN),
+            "max_output_tokens": _echo(nullable(INTEGER)),
+            "max_tool_calls": _echo(nullable(INTEGER)),
             "temperature": doc(NUMBER, "As the engine got it: from the request, or the default of the model."),
             "top_p": doc(NUMBER, "As for `temperature`."),
             "presence_penalty": doc(NUMBER, "As for `temperature`."),
             "frequency_penalty": doc(NUMBER, "As for `temperature`."),
-            "top_logprobs": _echoed(INTEGER),
-            "truncation": _echoed(one_of(["auto", "disabled"])),
-            "parallel_tool_calls": _echoed(BOOLEAN),
-            "tool_choice": _echoed({"anyOf": [STRING, ANY_OBJECT]}),
+            "top_logprobs": _echo(INTEGER),
+            "truncation": _echo(one_of(["auto", "disabled"])),
+            "parallel_tool_calls": _echo(BOOLEAN),
+            "tool_choice": _echo({"anyOf": [STRING, ANY_OBJECT]}),
             "tools": doc(array(ANY_OBJECT), "The tools of the request, without `dropped_tools`."),
             "text": doc(
                 record({"format": ANY_OBJECT}, {"verbosity": STRING}),
@@ -208,8 +208,8 @@ _RESPONSE: dict[str, Object] = {
             ),
             "metadata": _METADATA,
             "service_tier": doc(STRING, "Always `default`."),
-            "safety_identifier": _echoed(nullable(STRING)),
-            "prompt_cache_key": _echoed(nullable(STRING)),
+            "safety_identifier": _echo(nullable(STRING)),
+            "prompt_cache_key": _echo(nullable(STRING)),
         },
         {
             "conversation": doc(record({"id": STRING}), "The conversation that the response was added to."),
@@ -221,7 +221,7 @@ _RESPONSE: dict[str, Object] = {
             "dropped_tools": doc(
                 array(STRING), "The types of hosted tools that were left out, if the operator has configured that."
             ),
-            "user": _echoed(nullable(STRING)),
+            "user": _echo(nullable(STRING)),
             "encrypted_context": doc(
                 STRING, "History and input, sealed, for clients that send the response as `previous_response`."
             ),

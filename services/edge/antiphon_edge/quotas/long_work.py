@@ -102,7 +102,7 @@ class LongWork:
             share.held_bytes += size
             return
         if sum(each for _, each in share.line) + size > LINE * self._bytes_max:
-            raise self._exceeded()
+            raise self._rate_error()
         place = asyncio.get_running_loop().create_future()
         share.line.append((place, size))
         try:
@@ -114,7 +114,7 @@ class LongWork:
             place.cancel()
             self._tidy(tenant, share)
             if isinstance(error, TimeoutError):
-                raise self._exceeded() from None
+                raise self._rate_error() from None
             raise
 
     @contextmanager
@@ -154,7 +154,7 @@ class LongWork:
         if not share.held_bytes and not share.line and not share.rests_until_s and self._shares.get(tenant) is share:
             del self._shares[tenant]
 
-    def _exceeded(self) -> RequestRateExceeded:
+    def _rate_error(self) -> RequestRateExceeded:
         metrics.ADMISSION_REJECTED.of("long").add()
         return RequestRateExceeded(
             f"Rate limit reached on long requests and histories: the server prepares {self._bytes_max} bytes of yours "

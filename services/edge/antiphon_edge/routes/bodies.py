@@ -46,7 +46,7 @@ async def parsed(request: web.Request, parse: Callable[[bytes], T]) -> T:
 
 async def _read(request: web.Request, tally: Tally) -> bytes:
     try:
-        return await _decoded(request, tally)
+        return await _decode(request, tally)
     except (ValueError, web.HTTPRequestEntityTooLarge) as error:
         broken = web.RequestPayloadError(f"the body was not read to its end: {error}")
         request.content.set_exception(broken)  # the rest is dropped, and the connection ends with the answer
@@ -55,7 +55,7 @@ async def _read(request: web.Request, tally: Tally) -> bytes:
         raise
 
 
-async def _decoded(request: web.Request, tally: Tally) -> bytes:
+async def _decode(request: web.Request, tally: Tally) -> bytes:
     if (request.content_length or 0) > request.client_max_size:
         raise web.HTTPRequestEntityTooLarge(request.client_max_size)
     decoder, body = decoder_of(request, tally.add), bytearray()

@@ -64,7 +64,7 @@ class CompactRoutes:
         dropped_tools.note(request, body.dropped_tools)
         tenant = tenant_of(request)
         turn = await context_window.shown_off_loop(await self._starter.look(tenant, body))
-        kept = await offload.run(partial(_kept, turn), size_bytes=turn.size_bytes)
+        kept = await offload.run(partial(_kept_items, turn), size_bytes=turn.size_bytes)
         try:
             summary = await compaction.summarise(self._translator, turn)
         except AntiphonError as error:
@@ -83,7 +83,7 @@ class CompactRoutes:
         )
 
 
-def _kept(turn: Turn) -> bytes:
+def _kept_items(turn: Turn) -> bytes:
     """The items that the compaction keeps. InvalidRequest: there are no items that it could replace."""
     items = [*loads(turn.history), *loads(turn.input)]
     context_window.require_compactable(items)

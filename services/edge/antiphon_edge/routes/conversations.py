@@ -135,11 +135,11 @@ class ConversationRoutes:
         given = await offload.run(open_all, size_bytes=body.work_bytes)
         items, added_bytes = await turn_input.look_up_references(self._store, tenant, given, field="items")
         return await offload.run(
-            partial(_renamed, items, ids, conversation_id), size_bytes=body.work_bytes + added_bytes
+            partial(_with_new_ids, items, ids, conversation_id), size_bytes=body.work_bytes + added_bytes
         )
 
 
-def _renamed(items: Sequence[Object], ids: Ids, conversation_id: str) -> bytes:
+def _with_new_ids(items: Sequence[Object], ids: Ids, conversation_id: str) -> bytes:
     """Complete items with new ids, in the tree of the conversation."""
     without_ids = [{name: value for name, value in item.items() if name != "id"} for item in items]
     return dumps(normalise_input(without_ids, ids, relative=conversation_id))

@@ -105,10 +105,10 @@ def _require_room(latest: Prompt) -> None:
 
 
 async def _whole(prompt: Prompt) -> web.Response:
-    return answers.json(await offload.run(partial(_shown, prompt), size_bytes=len(prompt.content)))
+    return answers.json(await offload.run(partial(_prompt_json, prompt), size_bytes=len(prompt.content)))
 
 
-def _shown(prompt: Prompt) -> Object:
+def _prompt_json(prompt: Prompt) -> Object:
     content: Object = loads(prompt.content)
     template = {"instructions": content.get("instructions"), "input": content.get("input", [])}
     return _head(prompt) | template | {"variables": variables_of(content)}

@@ -102,7 +102,7 @@ class ResponseRoutes:
             return await self._send_followed(request, record, stream, sealer)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
-        return answers.json(_as_json(replace(record, output_items=await _sealed(record.output_items, sealer))))
+        return answers.json(_as_json(replace(record, output_items=await _seal_items(record.output_items, sealer))))
 
     @serves("deleteResponse")
     async def delete(self, request: web.Request) -> web.Response:
@@ -133,7 +133,7 @@ class ResponseRoutes:
                 order=queries.order(request),
             )
             note_bytes(len(page.items))
-            items = await _sealed(page.items, sealer)
+            items = await _seal_items(page.items, sealer)
         return answers.item_page(replace(page, items=items))
 
     def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
@@ -155,7 +155,7 @@ class ResponseRoutes:
         try:
             async with aclosing(checked.read()) as batches:
                 async for batch in batches:
-                    answer.receive(await _changed(batch, change))
+                    answer.receive(await _change_batch(batch, change))
                     await answer.flow.wait_until_open()
             await answer.end()
         except InvalidApiKey as error:
@@ -169,14 +169,14 @@ class ResponseRoutes:
         return answer.response
 
 
-async def _changed(batch: Batch, change: Change | None) -> Batch:
+async def _change_batch(batch: Batch, change: Change | None) -> Batch:
     """The batch for a client, which may be a whole response with reasoning to seal."""
     if change is None:
         return batch
     return await offload.run(partial(change, batch), size_bytes=work_bytes(batch.frames))
 
 
-async def _sealed(items: bytes, sealer: ReasoningSealer | None) -> bytes:
+async def _seal_items(items: bytes, sealer: ReasoningSealer | None) -> bytes:
     """Stored items. With a sealer, reasoning items get a sealed copy of their text."""
     if sealer is None:
         return items

@@ -17,10 +17,10 @@ from antiphon_edge.sealed.sealing import BadSeal, Sealer, bad_seal_error
 
 def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
     """The items of a request, with the summaries of compactions opened. InvalidRequest: one cannot be opened."""
-    return [_opened(item, f"{where}[{index}].encrypted_content", sealer, tenant) for index, item in enumerate(items)]
+    return [_open_item(item, f"{where}[{index}].encrypted_content", sealer, tenant) for index, item in enumerate(items)]
 
 
-def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
+def _open_item(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
     if item.get("type") != COMPACTION:
         return item
     try:

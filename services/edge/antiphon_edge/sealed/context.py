@@ -66,7 +66,7 @@ def carried_items(
     previous = request.previous_response
     if previous is None or is_stored(previous):
         return None
-    context = _opened(previous, sealer, tenant)
+    context = _open_context(previous, sealer, tenant)
     output = dumps(normalise_input(opened(previous.output_given, f"{FIELD}.output"), ids))
     return join_arrays([context, as_history(output, Status(previous.status or Status.COMPLETED))])
 
@@ -83,7 +83,7 @@ def continued_id(request: CreateRequest, carried: bytes | None) -> str | None:
     return request.previous_response.id if request.previous_response is not None else request.previous_response_id
 
 
-def _opened(previous: PreviousResponse, sealer: Sealer, tenant: str) -> bytes:
+def _open_context(previous: PreviousResponse, sealer: Sealer, tenant: str) -> bytes:
     path = f"{FIELD}.{SEALED_CONTEXT}"
     if previous.encrypted_context is None:
         raise InvalidRequest(

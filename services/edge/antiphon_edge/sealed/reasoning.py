@@ -20,10 +20,10 @@ _REASONING = b'"type":"reasoning"'
 
 def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
     """The items of a request, with reasoning opened. InvalidRequest: an item cannot be opened; names its path."""
-    return [_opened(item, f"{where}[{index}]", sealer, tenant) for index, item in enumerate(items)]
+    return [_open_item(item, f"{where}[{index}]", sealer, tenant) for index, item in enumerate(items)]
 
 
-def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
+def _open_item(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
     """Opens one item. The sealed text must be valid even if the item has plain content, which then is used."""
     sealed = item.get("encrypted_content")
     if item.get("type") != "reasoning" or sealed is None:

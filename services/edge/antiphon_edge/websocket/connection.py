@@ -168,21 +168,21 @@ class Connection:
         """Handles the client's messages until the connection ends, one in each iteration of the event loop: those that
         were read together are handed on without a pause."""
         async for message in self._socket:
-            answers = await self._received(message) if message.type in _DATA else []
+            answers = await self._handle_message(message) if message.type in _DATA else []
             await self._send(answers)
             if answers and not self._useless.take():
                 await self._socket.close(code=TOO_MANY_USELESS.code, message=TOO_MANY_USELESS.reason.encode())
                 return
             await asyncio.sleep(0)
 
-    async def _received(self, message: WSMessage) -> list[bytes]:
+    async def _handle_message(self, message: WSMessage) -> list[bytes]:
         """Handles a message. Returns the messages to answer at once, which all are errors."""
         if message.type is WSMsgType.BINARY:
             error = InvalidRequest("Messages must be text, not binary.", field="message", code="invalid_type")
             return [socket_messages.error(error)]
-        return await self._parsed(message.data)
+        return await self._handle_text(message.data)
 
-    async def _parsed(self, text: str) -> list[bytes]:
+    async def _handle_text(self, text: str) -> list[bytes]:
         try:
             message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
         except AntiphonError as error:
@@ -263,12 +263,12 @@ class Connection:
             await self._limiter.admit(self._tenant, generates=False)
             await self._warm_up(turn, queue, request, carried)
             return
-        async with self._admitted():
+        async with self._admit():
             hold_bytes(turn.create.work_bytes)
             await self._generate(turn, queue, request, carried)
 
     @asynccontextmanager
-    async def _admitted(self) -> AsyncIterator[None]:
+    async def _admit(self) -> AsyncIterator[None]:
         """Admits a response. The first one uses the connection's stream slot, others take slots of their own."""
         if not self._has_free_slot:
             async with self._limiter.running(self._tenant, generates=True):

@@ -28,7 +28,7 @@ def row_backend(
     """The backend that `url` names, not yet opened. Without `migrate` it leaves the schema of a PostgreSQL database as
     it is. SettingsError: the URL or the durability is unknown, or the backend does not support it."""
     scheme, separator, rest = url.partition("://")
-    factory = BACKENDS.get(scheme) or _installed(scheme)
+    factory = BACKENDS.get(scheme) or _find_installed(scheme)
     if not separator or factory is None:
         known = ", ".join(f"{name}://" for name in (*BACKENDS, *sorted(entry_points(group=ENTRY_POINTS).names)))
         named = f"'{scheme}://'" if separator else "a URL without '://'"  # not the whole URL: it may have a password
@@ -76,7 +76,7 @@ def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bo
     return PostgresRows(f"postgresql://{rest}", durability=durability, migrate=migrate)
 
 
-def _installed(scheme: str) -> _Factory | None:
+def _find_installed(scheme: str) -> _Factory | None:
     """The factory of a backend from another package."""
     for entry_point in entry_points(group=ENTRY_POINTS, name=scheme):
         make: _Factory = entry_point.load()

@@ -41,11 +41,11 @@ class SqlMaintenance:
             yield count
 
     async def _pages(self, name: str, after: Sequence[str], **values: Any) -> AsyncIterator[Any]:
-        while found := await self._find(name, {**values, "limit": LINES, **_numbered(after)}):
+        while found := await self._find(name, {**values, "limit": LINES, **_number_params(after)}):
             for each in found:
                 yield each
             after = found[-1]
 
 
-def _numbered(after: Sequence[str]) -> dict[str, str]:
+def _number_params(after: Sequence[str]) -> dict[str, str]:
     return {f"after_{number}": value for number, value in enumerate(after)}

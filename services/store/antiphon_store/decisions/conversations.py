@@ -72,7 +72,7 @@ def create(
     if existing is not None and not nodes.is_expired(existing.fields, view.now_ms):
         if existing.fields["origin"] != origin:
             raise AlreadyExists.of(conversation_id)
-        return _shown(conversation_id, existing)
+        return _finish(conversation_id, existing)
     if (existing is not None or first is not None) and leases.is_leased(session, view.now_ms):
         raise SessionLocked.of(conversation_id)
     expires = view.now_ms + ttl_ms if ttl_ms is not None else None
@@ -87,15 +87,15 @@ def create(
     head_id = forks.living_head(view, session) if existing is None else None
     if existing is not None:
         end(view, conversation_id, session)
-    _found(view, conversation_id, fields, session)
+    _found_conversation(view, conversation_id, fields, session)
     if first is not None:
         _append(view, conversation_id, fields, first, head_id)
-    return _shown(conversation_id, Row(fields))
+    return _finish(conversation_id, Row(fields))
 
 
 def get(view: View, conversation_id: str) -> Finish[Conversation]:
     """Reads a conversation that has not expired. ConversationNotFound."""
-    return _shown(conversation_id, require(view, conversation_id))
+    return _finish(conversation_id, require(view, conversation_id))
 
 
 def update(
@@ -107,11 +107,11 @@ def update(
     row = require(view, conversation_id)
     version = row.fields["version"]
     if text == row.fields["metadata"] and expected_version in (None, version, version - 1):
-        return _shown(conversation_id, row)
+        return _finish(conversation_id, row)
     if expected_version not in (None, version):
         raise VersionMismatch.of(conversation_id, expected=expected_version or 0, actual=version)
     view.set(Kind.CONVERSATION, conversation_id, metadata=text, version=Add(1))
-    return _shown(conversation_id, Row({**row.fields, "metadata": text, "version": version + 1}))
+    return _finish(conversation_id, Row({**row.fields, "metadata": text, "version": version + 1}))
 
 
 def delete(view: View, conversation_id: str, *, responses_ttl_ms: int | None = None) -> Finish[None]:
@@ -176,7 +176,7 @@ def delete_item(view: View, conversation_id: str, item_id: str, *, is_there: boo
         if not is_there:
             raise ItemNotFound.of(item_id)
         view.set(Kind.SESSION, conversation_id, removed=[*removed, item_id])
-    return _shown(conversation_id, row)
+    return _finish(conversation_id, row)
 
 
 def end(view: View, conversation_id: str, session: Row | None) -> None:
@@ -203,7 +203,7 @@ def find(items: bytes, item_id: str) -> Object | None:
     return next((item for item in loads(items) if item.get("id") == item_id), None)
 
 
-def _found(view: View, conversation_id: str, fields: Mapping[str, Any], session: Row | None) -> None:
+def _found_conversation(view: View, conversation_id: str, fields: Mapping[str, Any], session: Row | None) -> None:
     """Writes a new conversation, and makes its session begin again."""
     view.put(Kind.CONVERSATION, conversation_id, fields)
     leases.begin_again(view, conversation_id, session)
@@ -211,7 +211,7 @@ def _found(view: View, conversation_id: str, fields: Mapping[str, Any], session:
         view.file(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}", fields["expires"])
 
 
-def _shown(conversation_id: str, row: Row) -> Finish[Conversation]:
+def _finish(conversation_id: str, row: Row) -> Finish[Conversation]:
     fields = row.fields
     return answer(Conversation(conversation_id, fields["metadata"].encode(), fields["created"], fields["version"]))
 

@@ -24,7 +24,7 @@ def fork(view: View, source: ForkSource, new_session_id: str) -> Finish[Fork]:
     ResponseNotFound, PreviousResponseNotReady, NotFound, InvalidRequest, AlreadyExists, SessionLocked."""
     origin = [source.session_id, source.up_to_response_id]
     is_new = view.test(Kind.SESSION, new_session_id, Condition.IS, "head", None)
-    existing = None if is_new else _remembered(view, view.need(Kind.SESSION, new_session_id))
+    existing = None if is_new else _find_session(view, view.need(Kind.SESSION, new_session_id))
     if existing is not None and existing.fields.get("source", [None])[:2] == origin:
         return answer(Fork(new_session_id, existing.fields["source"][2]))
     head_id = _source_head(view, source)
@@ -46,7 +46,7 @@ def describe(view: View, session_id: str) -> Finish[Session]:
     session = view.need(Kind.SESSION, session_id)
     head_id = living_head(view, session)
     lease = leases.granted(session_id, session) if session and leases.is_leased(session, view.now_ms) else None
-    last_fence = leases.last_token(_remembered(view, session))
+    last_fence = leases.last_token(_find_session(view, session))
     return answer(Session(session_id, head_id, last_fence, lease))
 
 
@@ -58,7 +58,7 @@ def living_head(view: View, session: Row | None) -> str | None:
     return head_id if view.test(Kind.NODE, head_id, Condition.AHEAD, "expires") else None
 
 
-def _remembered(view: View, session: Row | None) -> Row | None:
+def _find_session(view: View, session: Row | None) -> Row | None:
     """The session; None if it is forgotten, which means that a sweep may have deleted it."""
     ends_at = leases.forgettable_at(session) if session is not None else None
     if ends_at is None or ends_at > view.now_ms or living_head(view, session) is not None:

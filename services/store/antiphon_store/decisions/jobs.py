@@ -88,16 +88,16 @@ def claim(
         if row is None or fields is None or fields["ended"] is None or row.fields["ended"] is not None:
             return nothing
         _write(view, job_id, row.fields, fields)  # its last lease expired
-        return answer(_granted(job_id, Row(fields)) if tells_end and fields["queue"] == queue else None)
+        return answer(_job_of(job_id, Row(fields)) if tells_end and fields["queue"] == queue else None)
     if fields["holder"] != holder and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
         _write(view, job_id, row.fields, fields)
         return nothing
     if is_damaged:
-        failed = _ended(fields, JobState.FAILED, PAYLOAD_DAMAGED, view.now_ms)
+        failed = _end_fields(fields, JobState.FAILED, PAYLOAD_DAMAGED, view.now_ms)
         _write(view, job_id, row.fields, failed)
-        return answer(_granted(job_id, Row(failed)) if tells_end else None)
+        return answer(_job_of(job_id, Row(failed)) if tells_end else None)
     _lease(view, job_id, row.fields, fields, holder=holder, lease_ttl_ms=lease_ttl_ms)
-    return view.answer_from(partial(_granted, job_id), Get(Ref(Kind.JOB, job_id), Payload.ALL))
+    return view.answer_from(partial(_job_of, job_id), Get(Ref(Kind.JOB, job_id), Payload.ALL))
 
 
 def look_later(view: View, job_id: str, queue: str) -> Finish[None]:
@@ -110,11 +110,11 @@ def end_unreadable(view: View, job_id: str, *, queue: str, due_at: int, retentio
     """Replaces a job whose row cannot be read by one that failed when its ticket was due, and returns it without a
     lease. Does not need the row, so its entry in HOLDER stays: a hint that names no lease."""
     fields = {**_NEW, "queue": queue, "max_attempts": 1, "retention": retention_ms, "available": Now(), "stamp": Now()}
-    failed = _ended(fields, JobState.FAILED, PAYLOAD_DAMAGED, due_at)
+    failed = _end_fields(fields, JobState.FAILED, PAYLOAD_DAMAGED, due_at)
     view.put(Kind.JOB, job_id, failed)
     view.unfile(Index.QUEUE, queue, job_id)
     view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", due_at + retention_ms)
-    return answer(_granted(job_id, Row(failed)))
+    return answer(_job_of(job_id, Row(failed)))
 
 
 def _lease(view: View, job_id: str, former: Fields, fields: Fields, *, holder: str, lease_ttl_ms: int) -> None:
@@ -133,7 +133,7 @@ def _lease(view: View, job_id: str, former: Fields, fields: Fields, *, holder: s
 
 def _answer_lease(view: View, job_id: str) -> Finish[Job | None]:
     """Answers with a job that was leased as it was enqueued, without the payload, which its holder has sent."""
-    return view.answer_from(lambda row: _granted(job_id, Row(row.fields)), Get(Ref(Kind.JOB, job_id)))
+    return view.answer_from(lambda row: _job_of(job_id, Row(row.fields)), Get(Ref(Kind.JOB, job_id)))
 
 
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:
@@ -160,7 +160,7 @@ def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str, *, after_
     if outcome is JobOutcome.WAITED:
         settled["waits"] = fields.get("waits", 0) + 1
     if outcome in _ENDS:
-        settled = _ended(settled, _ENDS[outcome], reason, view.now_ms)
+        settled = _end_fields(settled, _ENDS[outcome], reason, view.now_ms)
     else:
         settled = _given_back(settled, view.now_ms, after_ms)
     _write(view, job_id, fields, settled)
@@ -174,7 +174,7 @@ def cancel(view: View, job_id: str) -> Finish[bool]:
         return answer(fields["ended"][0] == JobState.CANCELLED.value)
     cancelled = {**fields, "cancel": 1}
     if fields["holder"] == NOBODY:
-        cancelled = _ended(cancelled, JobState.CANCELLED, "", view.now_ms)
+        cancelled = _end_fields(cancelled, JobState.CANCELLED, "", view.now_ms)
     _write(view, job_id, fields, cancelled)
     return answer(True)
 
@@ -292,17 +292,17 @@ def _given_back(fields: Fields, at_ms: int, after_ms: int = 0) -> dict[str, Any]
     """The fields of a job whose attempt is over: claimable `after_ms` later, or ended if it was cancelled or
     has no attempt left."""
     if fields["cancel"]:
-        return _ended(fields, JobState.CANCELLED, "", at_ms)
+        return _end_fields(fields, JobState.CANCELLED, "", at_ms)
     if fields["attempts"] >= fields["max_attempts"]:
-        return _ended(fields, JobState.FAILED, ATTEMPTS_EXHAUSTED, at_ms)
+        return _end_fields(fields, JobState.FAILED, ATTEMPTS_EXHAUSTED, at_ms)
     return {**fields, "holder": NOBODY, "lease_until": 0, "available": at_ms + after_ms}
 
 
-def _ended(fields: Fields, state: JobState, reason: str, at_ms: int) -> dict[str, Any]:
+def _end_fields(fields: Fields, state: JobState, reason: str, at_ms: int) -> dict[str, Any]:
     return {**fields, "holder": NOBODY, "lease_until": 0, "ended": [state.value, reason, at_ms]}
 
 
-def _granted(job_id: str, row: Row) -> Job:
+def _job_of(job_id: str, row: Row) -> Job:
     fields = row.fields
     return Job(
         id=job_id,

@@ -66,7 +66,7 @@ def claim(
 
     `gone_response_id`: a response that is neither readable nor running; a key that it has is free."""
     response_id = request.response_id or ""
-    row = _known(view, key)
+    row = _find_key(view, key)
     is_new = True
     if row is not None and row.fields["response"] != gone_response_id and _is_in_force(row, view.now_ms):
         _require_fingerprint(row, key, request.fingerprint.hex())
@@ -75,7 +75,7 @@ def claim(
             return answer(_use_of(row, view.now_ms))
     times = {"claimed_until": Now(claim_ttl_ms), "bound": 0, "binding_until": 0}
     fields = {"response": response_id, "fingerprint": request.fingerprint.hex(), **times}
-    return _written(view, key, fields, KeyUse(response_id, is_mine=True, is_new=is_new), kept_ms=claim_ttl_ms)
+    return _write_key(view, key, fields, KeyUse(response_id, is_mine=True, is_new=is_new), kept_ms=claim_ttl_ms)
 
 
 def look(view: View, *, key: str, request: TurnRequest) -> Finish[KeyUse | None]:
@@ -91,7 +91,7 @@ def look(view: View, *, key: str, request: TurnRequest) -> Finish[KeyUse | None]
 def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = None) -> Finish[KeyUse]:
     """Binds the key to this response for a day. With `fingerprint`, returns the stamp of an equal write that was made
     before. IdempotencyMismatch: another response has the key, or another write was made with it."""
-    row = _known(view, key)
+    row = _find_key(view, key)
     if row is not None and _is_in_force(row, view.now_ms):
         if row.fields["response"] != response_id:
             raise IdempotencyMismatch.of(key)
@@ -106,7 +106,7 @@ def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = No
     claim = row.fields if row is not None and is_own else {"fingerprint": UNKNOWN, "claimed_until": 0}
     times = {"claimed_until": claim["claimed_until"], "bound": 1, "binding_until": Now(BINDING_MS)}
     fields = {"response": response_id, "fingerprint": fingerprint or claim["fingerprint"], **times}
-    return _written(view, key, fields, KeyUse(response_id, is_mine=True, is_new=not is_own, is_bound=True))
+    return _write_key(view, key, fields, KeyUse(response_id, is_mine=True, is_new=not is_own, is_bound=True))
 
 
 def remember_stamp(view: View, *, key: str, response_id: str, stamp: Stamp) -> Finish[None]:
@@ -136,12 +136,12 @@ def undo(view: View, *, key: str, use: KeyUse) -> Finish[None]:
     return nothing
 
 
-def _known(view: View, key: str) -> Row | None:
+def _find_key(view: View, key: str) -> Row | None:
     """The key's row, or None. The program first assumes that there is none, and guards that."""
     return None if view.test(Kind.KEY, key, Condition.ABSENT) else view.need(Kind.KEY, key)
 
 
-def _written(view: View, key: str, fields: dict[str, Any], use: KeyUse, *, kept_ms: int = 0) -> Finish[KeyUse]:
+def _write_key(view: View, key: str, fields: dict[str, Any], use: KeyUse, *, kept_ms: int = 0) -> Finish[KeyUse]:
     """Writes the row of a key, and returns `use` with the version of the row."""
     kept_ms = max(kept_ms, limits.IDEMPOTENCY_MEMORY_MS)
     view.put(Kind.KEY, key, {**fields, "expires": Now(kept_ms), "stamp": None})

@@ -52,7 +52,7 @@ def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:
         view.file(Index.ENDS, "", f"{Kind.LOG}/{log_id}", Now(ttl_ms))
     if not _tests_end(view, log_id, position):
         _begin_anew(view, log_id, position)
-    view.put(Kind.BATCH, batch_id(log_id, position), _written(append), append.frames)
+    view.put(Kind.BATCH, batch_id(log_id, position), _batch_fields(append), append.frames)
     end = {"next": position + append.count, "closed": int(append.terminal), "until": Now(ttl_ms)}
     if position == 0:
         view.put(Kind.LOG, log_id, {**end, "size": len(append.frames)})
@@ -105,7 +105,7 @@ def _is_there(view: View, append: EventAppend) -> bool:
     batch = view.need(Kind.BATCH, batch_id(append.response_id, append.expected_position))
     if batch is None or batch.items != append.frames:
         return False
-    return {**_written(append), "v": 0} == {**batch.fields, "v": 0}
+    return {**_batch_fields(append), "v": 0} == {**batch.fields, "v": 0}
 
 
 def batch_id(log_id: str, position: int) -> str:
@@ -113,7 +113,7 @@ def batch_id(log_id: str, position: int) -> str:
     return f"{log_id}/{position:012d}"
 
 
-def _written(append: EventAppend) -> dict[str, Any]:
+def _batch_fields(append: EventAppend) -> dict[str, Any]:
     checkpoint = append.checkpoint
     return {
         "count": append.count,

@@ -83,7 +83,7 @@ def to_records(chain: ChainRows) -> list[Record]:
 def _record(response_id: str, fields: Mapping[str, Any], items: bytes, body: bytes) -> Record:
     input_bytes = fields["input_bytes"]
     if fields["body_crc"] != body_checksum(checksum(response_id, input_bytes, items), body):
-        raise _damaged(response_id)
+        raise _damage_error(response_id)
     input_items, output_items = unpack(items, input_bytes)
     record: Record = _Draft(
         response_id,
@@ -128,7 +128,7 @@ def joined_items(chain: ChainRows) -> bytes:
     with _reading(chain):
         for response_id, fields, items in zip(chain.ids, chain.fields, chain.items, strict=True):
             if fields["items_crc"] != checksum(response_id, fields["input_bytes"], items):
-                raise _damaged(response_id)
+                raise _damage_error(response_id)
         return join(list(map(_history_of, chain.fields, chain.items)))
 
 
@@ -179,5 +179,5 @@ def _reading(chain: ChainRows) -> AbstractContextManager[None]:
     return damage.reading(f"the history of '{chain.ids[-1] if chain.ids else None}'")
 
 
-def _damaged(response_id: str) -> DataDamaged:
+def _damage_error(response_id: str) -> DataDamaged:
     return damage.found(f"response '{response_id}'", "their checksum differs")

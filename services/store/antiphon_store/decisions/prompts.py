@@ -40,7 +40,7 @@ def put(view: View, prompt_id: str, version: int, content: bytes) -> Finish[Prom
     NotFound, VersionMismatch. InvalidRequest: the tenant has too many prompts."""
     prompt, existing, count = view.need_all(_prompt(prompt_id), _version(prompt_id, version), COUNT)
     if prompt is not None and existing is not None and existing.items == content:
-        return _shown(prompt_id, prompt, version, content)
+        return _finish(prompt_id, prompt, version, content)
     latest = prompt.fields["latest"] if prompt is not None else 0
     if version != latest + 1:
         if prompt is None:
@@ -55,7 +55,7 @@ def put(view: View, prompt_id: str, version: int, content: bytes) -> Finish[Prom
         view.set(*_prompt(prompt_id), latest=version)
         prompt = Row({**prompt.fields, "latest": version})
     view.put(*_version(prompt_id, version), {}, content)
-    return _shown(prompt_id, prompt, version, content)
+    return _finish(prompt_id, prompt, version, content)
 
 
 def get(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
@@ -68,14 +68,14 @@ def get(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
     prompt, found = view.need_all(_prompt(prompt_id), _version(prompt_id, version))
     if prompt is None or found is None:
         raise _not_found(prompt_id, version if prompt is not None else None)
-    return _shown(prompt_id, prompt, version, found.items)
+    return _finish(prompt_id, prompt, version, found.items)
 
 
 def list_all(view: View) -> Finish[Sequence[Prompt]]:
     """Reads the latest version of each prompt without content, in the order of the prompts' creation."""
 
     def shown(rows: Sequence[tuple[str, Row]]) -> Sequence[Prompt]:
-        found = [_made(row_id.removeprefix(_ALL), row, int(row.fields["latest"])) for row_id, row in rows]
+        found = [_build_prompt(row_id.removeprefix(_ALL), row, int(row.fields["latest"])) for row_id, row in rows]
         return sorted(found, key=lambda prompt: (prompt.created_at_ms, prompt.id))
 
     return view.answer_from(shown, Range(Kind.PROMPT, _ALL, _ALL, limits.CHAIN_BYTES_MAX))
@@ -117,9 +117,9 @@ def _not_found(prompt_id: str, version: int | None = None) -> NotFound:
     return NotFound(f"Prompt with id '{prompt_id}' not found.", id=prompt_id)
 
 
-def _shown(prompt_id: str, prompt: Row, version: int, content: bytes) -> Finish[Prompt]:
-    return answer(_made(prompt_id, prompt, version, content))
+def _finish(prompt_id: str, prompt: Row, version: int, content: bytes) -> Finish[Prompt]:
+    return answer(_build_prompt(prompt_id, prompt, version, content))
 
 
-def _made(prompt_id: str, prompt: Row, version: int, content: bytes = b"") -> Prompt:
+def _build_prompt(prompt_id: str, prompt: Row, version: int, content: bytes = b"") -> Prompt:
     return Prompt(prompt_id, version, int(prompt.fields["latest"]), int(prompt.fields["created"]), bytes(content))

@@ -63,7 +63,7 @@ class PayloadCipher:
         start = len(MAGIC) + 1
         end = start + int.from_bytes(stored[start - 1 : start])
         if len(stored) < end + NONCE_BYTES:
-            raise _damaged(bound_to)
+            raise _damage_error(bound_to)
         key_id, nonce = stored[start:end].decode(errors="replace"), stored[end : end + NONCE_BYTES]
         key = self._keys.get().keys.get(key_id)
         if key is None:
@@ -74,7 +74,7 @@ class PayloadCipher:
         try:
             plain = self._aead(key).decrypt(nonce, stored[end + NONCE_BYTES :], bound_to)
         except (InvalidTag, ValueError) as error:
-            raise (_damaged(bound_to) if key in self._proven else _not_opened(bound_to, key_id)) from error
+            raise (_damage_error(bound_to) if key in self._proven else _not_opened(bound_to, key_id)) from error
         self._proven.add(key)
         return plain
 
@@ -95,7 +95,7 @@ class PayloadCipher:
         try:
             return loads(self.open(b64decode(stored.removeprefix(FIELD_PREFIX), validate=True), bound_to))
         except ValueError as error:  # neither base64 nor JSON
-            raise _damaged(bound_to) from error
+            raise _damage_error(bound_to) from error
 
 
 def bound_to(partition: Partition, ref: Ref, name: str) -> bytes:
@@ -118,6 +118,6 @@ def _not_opened(bound_to: bytes, key_id: str) -> InternalError:
     return InternalError(text, missing_key=True)
 
 
-def _damaged(bound_to: bytes) -> DataDamaged:
+def _damage_error(bound_to: bytes) -> DataDamaged:
     """Logs which payload cannot be decrypted, and returns the error for the caller."""
     return damage.found(describe(bound_to), "they cannot be decrypted, or belong to another row")

@@ -111,9 +111,9 @@ class SealedRows(RemoteBackend):
     # ---- Sealing ----
 
     def _sealed_program(self, partition: Partition, program: Program) -> Program:
-        return program._replace(changes=[self._sealed(partition, change) for change in program.changes])
+        return program._replace(changes=[self._seal(partition, change) for change in program.changes])
 
-    def _sealed(self, partition: Partition, change: Change) -> Change:
+    def _seal(self, partition: Partition, change: Change) -> Change:
         if not isinstance(change, (Put, Set, Grow)):
             return change
         ref = Ref(Kind.NODE, change.id) if isinstance(change, Grow) else change.ref
@@ -128,7 +128,7 @@ class SealedRows(RemoteBackend):
     # ---- Opening ----
 
     def _opened_rows(self, partition: Partition, rows: Mapping[Ref, Row | None]) -> Mapping[Ref, Row | None]:
-        return {ref: self._opened(partition, ref, row) for ref, row in rows.items()}
+        return {ref: self._open(partition, ref, row) for ref, row in rows.items()}
 
     def _opened_answers(self, partition: Partition, reads: Sequence[Read], answers: Sequence[Any]) -> Sequence[Any]:
         return [self._opened_answer(partition, read, found) for read, found in zip(reads, answers, strict=True)]
@@ -136,26 +136,25 @@ class SealedRows(RemoteBackend):
     def _opened_answer(self, partition: Partition, read: Read, found: Any) -> Any:
         if isinstance(read, Get):
             asked = found if read.payload or found is None else Row(found.fields)
-            return self._opened(partition, read.ref, asked, read.payload)
+            return self._open(partition, read.ref, asked, read.payload)
         if isinstance(read, Chain):
             return self._opened_chain(partition, found, read.payload)
-        return [(row_id, self._opened(partition, Ref(read.kind, row_id), row)) for row_id, row in found]
+        return [(row_id, self._open(partition, Ref(read.kind, row_id), row)) for row_id, row in found]
 
     def _opened_chain(self, partition: Partition, found: ChainRows, payload: Payload) -> ChainRows:
         if payload is Payload.NONE:
             return found
         named = found.named()
-        rows = [self._opened(partition, Ref(Kind.NODE, row_id), row, payload) or NO_ROW for row_id, row in named]
+        rows = [self._open(partition, Ref(Kind.NODE, row_id), row, payload) or NO_ROW for row_id, row in named]
         return ChainRows(found.ids, *map(list, zip(*rows, strict=True))) if rows else found
 
     def _opened_entries(self, partition: Partition, entries: Sequence[Entry]) -> Sequence[Entry]:
         refs = [Ref(Kind.NODE, named_node(entry.id)) for entry in entries]
         return [
-            entry._replace(row=self._opened(partition, ref, entry.row))
-            for ref, entry in zip(refs, entries, strict=True)
+            entry._replace(row=self._open(partition, ref, entry.row)) for ref, entry in zip(refs, entries, strict=True)
         ]
 
-    def _opened(self, partition: Partition, ref: Ref, row: Row | None, payload: Payload = Payload.ALL) -> Row | None:
+    def _open(self, partition: Partition, ref: Ref, row: Row | None, payload: Payload = Payload.ALL) -> Row | None:
         if row is None:
             return None
         fields = row.fields

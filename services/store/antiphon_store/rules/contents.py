@@ -69,7 +69,7 @@ def parse_items(items: bytes) -> list[Object]:
 def with_ids(entries: list[Object], ids: Ids, conversation_id: str) -> bytes:
     """The items as a JSON array, each with an id: its own, or a new one with the prefix of its type, in the tree of the
     conversation."""
-    return dumps([entry if entry.get("id") is not None else _named(entry, ids, conversation_id) for entry in entries])
+    return dumps([entry if entry.get("id") is not None else _with_id(entry, ids, conversation_id) for entry in entries])
 
 
 def given_ids(entries: list[Object]) -> list[str] | None:
@@ -88,7 +88,7 @@ def _parse_objects(items: bytes, field: str) -> list[Object]:
     return entries
 
 
-def _named(entry: Object, ids: Ids, conversation_id: str) -> Object:
+def _with_id(entry: Object, ids: Ids, conversation_id: str) -> Object:
     item_type = entry.get("type", "message")
     prefix = ID_PREFIX.get(item_type, "item") if isinstance(item_type, str) else "item"
     item_id = new_item_id(ids, prefix, relative=conversation_id)

@@ -99,19 +99,21 @@ class Client:
         record = Record(id=key[1], status=status, body=dumps({"content": self.content}))
         ask = self.store.put(self.tenant, record, precondition=_version(expected))
         arguments = {"status": status.value, "content": record.body.decode(), "expected": expected}
-        return self._seen(key, await self.recorder.record(key, "put", arguments, ask, lambda stamp: stamp.version))
+        return self._note_answer(
+            key, await self.recorder.record(key, "put", arguments, ask, lambda stamp: stamp.version)
+        )
 
     async def get(self, key: Key) -> Any:
         ask = self.store.get(self.tenant, key[1])
         answer = await self.recorder.record(key, "get", {}, ask, _content)
-        self._seen(key, answer[0] if isinstance(answer, tuple) else 0)
+        self._note_answer(key, answer[0] if isinstance(answer, tuple) else 0)
         return answer
 
     async def update_status(self, key: Key) -> Any:
         status, expected = self.dice.choice(STATUSES), self.dice.choice((None, self.versions.get(key)))
         ask = self.store.update_status(self.tenant, key[1], status, precondition=_version(expected))
         arguments = {"status": status.value, "expected": expected}
-        return self._seen(
+        return self._note_answer(
             key, await self.recorder.record(key, "update_status", arguments, ask, lambda stamp: stamp.version)
         )
 
@@ -145,7 +147,7 @@ class Client:
             key, "describe", {}, ask, lambda found: (found.last_fence, found.lease.holder if found.lease else None)
         )
 
-    def _seen(self, key: Key, answer: Any) -> Any:
+    def _note_answer(self, key: Key, answer: Any) -> Any:
         if isinstance(answer, int):
             self.versions[key] = answer
         return answer

@@ -58,7 +58,7 @@ class IdempotencyKeys:
         """Binds the key and commits the turn. IdempotencyMismatch: the key is another response's, and nothing was
         written."""
         use = await self._run(tenant, key, partial(keys.bind, response_id=response_id))
-        return await self._written(tenant, key, use, write)
+        return await self._write_under_key(tenant, key, use, write)
 
     async def put(
         self,
@@ -78,7 +78,7 @@ class IdempotencyKeys:
             now_ms, row = await self._trees.look_up(tenant, record.id)
             if row is not None and records.may_follow(row, condition, now_ms):
                 return nodes.stamp_of(row)
-        stamp = await self._written(tenant, key, use, write)
+        stamp = await self._write_under_key(tenant, key, use, write)
         await self._run(tenant, key, partial(keys.remember_stamp, response_id=record.id, stamp=stamp))
         return stamp
 
@@ -105,7 +105,9 @@ class IdempotencyKeys:
             return TurnStart(History(), replay=nodes.to_record(use.response_id, row))
         return None
 
-    async def _written(self, tenant: str, key: str, use: keys.KeyUse, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
+    async def _write_under_key(
+        self, tenant: str, key: str, use: keys.KeyUse, write: Callable[[], Awaitable[Stamp]]
+    ) -> Stamp:
         """Writes under a bound key. If the write is rejected, the binding is undone, unless the key was bound again
         since."""
         try:

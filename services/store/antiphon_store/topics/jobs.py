@@ -143,7 +143,7 @@ class JobOperations(TenantLine):
             turn = partial(self._claim_of, claim=partial(claim, tells_end=True))
             return await self._claim_in_line(turn) if DISPATCH_QUEUE in queues else None
         for queue in queues:
-            for ticket in await self._held(tenant, queue, holder):
+            for ticket in await self._list_claimed(tenant, queue, holder):
                 job = await self._claim(tenant, queue, ticket, partial(claim, only_own=True))
                 if job is not None:
                     return job
@@ -214,7 +214,7 @@ class JobOperations(TenantLine):
             failed = await self._bare.change(end, tenant, ticket.id)
             return failed if claim.keywords.get("tells_end") else None
 
-    async def _held(self, tenant: str, queue: str, holder: str) -> Sequence[Entry]:
+    async def _list_claimed(self, tenant: str, queue: str, holder: str) -> Sequence[Entry]:
         """Tickets of the jobs that the holder claimed last."""
         key = jobs.held_key(queue, holder)
         return (await self._page(tenant, Index.HOLDER, key, HELD_PER_LOOK, descending=True))[1]

@@ -102,7 +102,7 @@ class NodePages(ItemLookups):
         if (small := await self._small_part(part)) is not None:
             return _page(question, _Found(await _cut(tree_pages.tree, small, after=after, limit=limit), None), limit)
         start = (after.depth, level_id(after.created_at_ms, after.id)) if after is not None else (part.depth, "")
-        found = await self._scan((part.partition, Index.LEVEL, ""), start, partial(self._shown, part), limit)
+        found = await self._scan((part.partition, Index.LEVEL, ""), start, partial(self._show_nodes, part), limit)
         return await self._counted_page(part.partition, found, limit, question)
 
     async def _leaves(self, part: Part, after: Position | None, limit: int, question: Sequence[str]) -> NodePage:
@@ -164,18 +164,18 @@ class NodePages(ItemLookups):
                 return _Found(found, _position(index, entries[-1]))
             size *= 2
 
-    async def _shown(self, part: Part, now_ms: int, entries: Sequence[Entry]) -> _Chosen:
+    async def _show_nodes(self, part: Part, now_ms: int, entries: Sequence[Entry]) -> _Chosen:
         inside = await self._inside(part, entries)
         unreadable = [each.id for each in inside if not nodes.is_readable(each.row, now_ms)]
-        connected, read_count, stop_at = await self._connected(part.partition, unreadable)
+        connected, read_count, stop_at = await self._find_connected(part.partition, unreadable)
         hidden = set(unreadable) - connected
-        return await _chosen([each for each in inside if each.id not in hidden], now_ms, read_count, stop_at, inside)
+        return await _choose([each for each in inside if each.id not in hidden], now_ms, read_count, stop_at, inside)
 
     async def _ends(self, part: Part, now_ms: int, entries: Sequence[Entry]) -> _Chosen:
         readable = [each for each in entries if nodes.is_readable(each.row, now_ms) and each.id != part.top_id]
         inside = await self._inside(part, readable)
-        connected, read_count, stop_at = await self._connected(part.partition, [each.id for each in inside])
-        return await _chosen([each for each in inside if each.id not in connected], now_ms, read_count, stop_at, inside)
+        connected, read_count, stop_at = await self._find_connected(part.partition, [each.id for each in inside])
+        return await _choose([each for each in inside if each.id not in connected], now_ms, read_count, stop_at, inside)
 
     async def _inside(self, part: Part, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Those of the nodes that are in the part."""
@@ -184,7 +184,7 @@ class NodePages(ItemLookups):
         top_of = await self._rows.ancestors(part.partition, [each.id for each in entries], depth=part.depth)
         return [each for each in entries if top_of.get(each.id) == part.top_id]
 
-    async def _connected(self, partition: Partition, node_ids: Sequence[str]) -> tuple[set[str], int, str | None]:
+    async def _find_connected(self, partition: Partition, node_ids: Sequence[str]) -> tuple[set[str], int, str | None]:
         """Those of the nodes that have a readable node below them, the number of nodes that were read, and the first
         node that was not looked at any more because those are enough for a page. A node with
         more than `read_nodes_max` unreadable nodes below it counts as connected if none of those is followed by a
@@ -248,7 +248,7 @@ async def _cut(page: Callable[..., list[Node]], part: Sequence[Node], **argument
     return await offload.run(partial(page, part, **arguments), size_bytes=NODE_WORK_BYTES * len(part))
 
 
-async def _chosen(
+async def _choose(
     shown: Sequence[Entry], now_ms: int, read_count: int, stop_at: str | None, looked_at: Sequence[Entry]
 ) -> _Chosen:
     """Chooses those of the shown nodes that come before `stop_at`."""

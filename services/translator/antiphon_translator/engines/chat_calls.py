@@ -153,7 +153,7 @@ class CallTable:
         nothing."""
         if not (piece.name or piece.id or piece.arguments):
             return None
-        call = self._known(piece)
+        call = self._find_call(piece)
         if call is None or self._begins_another(call, piece):
             if not self._left:
                 self.is_full = True
@@ -169,7 +169,7 @@ class CallTable:
             call.add(piece, self._names)
         return call
 
-    def _known(self, piece: CallPiece) -> Call | None:
+    def _find_call(self, piece: CallPiece) -> Call | None:
         """The call that the piece may belong to."""
         named = self._by_id.get(piece.id) if piece.id is not None else None
         if piece.index is None:

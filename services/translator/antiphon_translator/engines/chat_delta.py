@@ -194,8 +194,8 @@ def _arguments(function: Object) -> str:
         return given
     if given is None:
         return ""
-    return "{}" if given == [] else without_surrogates(_dumped(given))
+    return "{}" if given == [] else without_surrogates(_dump(given))
 
 
-def _dumped(value: object) -> str:
+def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -83,7 +83,7 @@ class HttpModelServer:
     async def models(self) -> Object:
         """The answer to GET /models. Raises EngineTimeout after `probe_timeout_s`."""
         async with self._probe_timeout(), self._response("GET", f"{self.url}/models", None) as response:
-            return self._checked(_object(await _body(response), self.name))
+            return self._check_event(_object(await _body(response), self.name))
 
     async def listed(self) -> list[ListedModel]:
         """All models of the server. Raises as `models`, and EngineFault for a list that cannot be read."""
@@ -92,8 +92,8 @@ class HttpModelServer:
     async def has_route(self, url: str) -> bool:
         """Whether the server has a POST route at `url`: then the status of a GET is not 404."""
         async with self._probe_timeout():
-            with self._translated():
-                response = await self._connected().request("GET", url, None, request_headers.of(self._profile))
+            with self._translate_errors():
+                response = await self._connect().request("GET", url, None, request_headers.of(self._profile))
                 response.close()
                 return response.status != 404
 
@@ -185,7 +185,7 @@ class HttpModelServer:
         """Adds the content of events to `chunks`. Stops at an event that is an error, and returns the error."""
         try:
             for event in self._values(events):
-                chunk = reader.read(self._checked(event))
+                chunk = reader.read(self._check_event(event))
                 if chunk is not None:
                     chunks.append(chunk)
         except AntiphonError as error:
@@ -209,7 +209,7 @@ class HttpModelServer:
                     raise EngineFault(f"{self.name} sent an event that cannot be read.") from error
                 self.unread.note("event", data.decode("utf-8", "replace"))
 
-    def _checked(self, event: Object) -> Object:
+    def _check_event(self, event: Object) -> Object:
         """An event that reports no error. Raises the error that it reports."""
         if event.get("error") or event.get("object") == "error":
             raise self._error(event.get("error") or event, status=200)
@@ -224,8 +224,8 @@ class HttpModelServer:
     async def _response(self, method: str, url: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
         """Sends a request. Yields the response if its status is 200, and raises the server's error otherwise.
         At the end the connection is closed, unless the whole response was read."""
-        with self._translated():
-            response = await self._connected().request(method, url, body, request_headers.of(self._profile))
+        with self._translate_errors():
+            response = await self._connect().request(method, url, body, request_headers.of(self._profile))
             try:
                 if response.status != 200:
                     raise await self._rejection(response)
@@ -253,7 +253,7 @@ class HttpModelServer:
             raise EngineTimeout(f"{self.name} did not answer in time.") from error
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Translates the errors of aiohttp into EngineUnavailable, and endless framing into EngineFault."""
         try:
             yield
@@ -263,7 +263,7 @@ class HttpModelServer:
             log.info("model '%s': %s", self._profile.name, secret_texts.masked(str(error)))
             raise EngineUnavailable(f"{self.name} cannot be reached.") from error
 
-    def _connected(self) -> HttpPool:
+    def _connect(self) -> HttpPool:
         if self._pool is None:
             self._pool = HttpPool()
         return self._pool

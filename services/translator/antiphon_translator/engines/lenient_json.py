@@ -62,10 +62,10 @@ class Halves:
         last piece; a half without its other half is U+FFFD."""
         if not self._held and (piece.isascii() or _SURROGATE.search(piece) is None):
             return piece
-        text = _PAIR.sub(_joined, self._held + piece)
+        text = _PAIR.sub(_join_pair, self._held + piece)
         self._held = text[-1:] if not is_last and _HIGH_AT_END.search(text) else ""
         return _SURROGATE.sub(REPLACEMENT, text.removesuffix(self._held))
 
 
-def _joined(pair: re.Match[str]) -> str:
+def _join_pair(pair: re.Match[str]) -> str:
     return pair.group().encode("utf-16-le", "surrogatepass").decode("utf-16-le")

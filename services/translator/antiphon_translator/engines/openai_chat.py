@@ -27,7 +27,7 @@ class OpenAIChatEngine:
         self._dialect: Dialect | None = None
 
     async def controls(self) -> frozenset[str]:
-        return (await self._described()).controls
+        return (await self._describe()).controls
 
     async def ready(self) -> None:
         await self._server.models()
@@ -40,7 +40,7 @@ class OpenAIChatEngine:
         await self._server.close()
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        written = openai_wire.body(request, self._model, await self._described(), tells_cache_key=self._tells_cache_key)
+        written = openai_wire.body(request, self._model, await self._describe(), tells_cache_key=self._tells_cache_key)
         body = compact(written)
         url = f"{self._server.url}/chat/completions"
         reader = openai_logprobs.reader(request, self._server.unread, body)
@@ -52,7 +52,7 @@ class OpenAIChatEngine:
             self._dialect = None  # a server of another kind may have taken its place
             raise
 
-    async def _described(self) -> Dialect:
+    async def _describe(self) -> Dialect:
         """The server's dialect, read once, and again after a failure."""
         if self._dialect is None:
             self._dialect = openai_wire.dialect_of(await self._server.models(), self._model)

@@ -103,10 +103,12 @@ class ScoredChunkReader(ChunkReader):
 
 def _token(entry: Mapping[str, Any], top: int) -> ScoredToken:
     others = (entry.get("top_logprobs") or ())[:top]
-    return ScoredToken(_written(entry), _logprob(entry), tuple(Candidate(_written(o), _logprob(o)) for o in others))
+    return ScoredToken(
+        _token_bytes(entry), _logprob(entry), tuple(Candidate(_token_bytes(o), _logprob(o)) for o in others)
+    )
 
 
-def _written(entry: Mapping[str, Any]) -> bytes:
+def _token_bytes(entry: Mapping[str, Any]) -> bytes:
     """The bytes of a token; where the server leaves them out, those of its text. ValueError: no list of bytes."""
     given = entry.get("bytes")
     if given is None:

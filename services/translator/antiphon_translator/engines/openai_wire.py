@@ -58,7 +58,7 @@ class Dialect:
         return frozenset((*self.sampling, *others, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"))
 
 
-def _named(*names: str, **others: str) -> dict[str, str]:
+def _dialect_names(*names: str, **others: str) -> dict[str, str]:
     return {name: name for name in (*STANDARD, *names)} | others
 
 
@@ -70,10 +70,10 @@ def _sglang_guide(guide: Guide) -> Object:
     return {"regex" if guide.kind is GuideKind.REGEX else "ebnf": guide.text}
 
 
-PLAIN = Dialect(_named())
+PLAIN = Dialect(_dialect_names())
 DIALECTS: Mapping[str, Dialect] = {
     "vllm": Dialect(  # all versions read `reasoning`, and 0.20 nothing else (vllm-project/vllm#38488)
-        _named(*_NON_STANDARD),
+        _dialect_names(*_NON_STANDARD),
         _vllm_guide,
         reasoning=(REASONING,),
         takes_switches=True,
@@ -82,7 +82,7 @@ DIALECTS: Mapping[str, Dialect] = {
         takes_strict=True,
     ),
     "sglang": Dialect(
-        _named(*_NON_STANDARD),
+        _dialect_names(*_NON_STANDARD),
         _sglang_guide,
         reasoning=("reasoning_content",),
         takes_switches=True,
@@ -91,7 +91,7 @@ DIALECTS: Mapping[str, Dialect] = {
         takes_strict=True,
     ),
     "llamacpp": Dialect(
-        _named("top_k", "min_p", repetition_penalty="repeat_penalty"),
+        _dialect_names("top_k", "min_p", repetition_penalty="repeat_penalty"),
         reasoning=("reasoning_content",),
         takes_switches=True,
         takes_ignore_eos=True,

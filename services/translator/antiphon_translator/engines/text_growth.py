@@ -41,7 +41,7 @@ class GrowingText:
             case Growth.DELTA:
                 return self._decode(message)
             case Growth.CUMULATIVE:
-                return self._grown(message)
+                return self._grow(message)
             case Growth.UNKNOWN:
                 return self._guess(message)
 
@@ -55,7 +55,7 @@ class GrowingText:
         rest, self._emitted = self._last[len(self._emitted) :], self._last
         return added + ("" if cut_off else rest)
 
-    def _grown(self, message: bytes) -> str:
+    def _grow(self, message: bytes) -> str:
         text = message.decode("utf-8", "replace")
         if not text.startswith(self._emitted):
             if self._emitted[:1] != text[:1]:  # the server does not do what its configuration says

@@ -86,7 +86,7 @@ class TritonResponses:
         """Adds the chunks of the messages to `chunks`. Returns whether the generation goes on."""
         idle_bytes = 0
         for message in messages:
-            response = _parsed(message)
+            response = _parse_message(message)
             if response.error_message:
                 raise triton_errors.from_text(response.error_message, model=self._model)
             self._last = response.infer_response
@@ -107,7 +107,7 @@ class TritonResponses:
         return self._deliver(chunks)
 
 
-def _parsed(message: bytes) -> Any:
+def _parse_message(message: bytes) -> Any:
     try:
         return _parse(message)
     except DecodeError as error:

@@ -57,12 +57,12 @@ class StopRequests:
             message = triton_wire.build(step, request_id, _STOP).SerializeToString()
             async with asyncio.timeout(self._timeout_s):
                 with triton_errors.translated(step.name, level=logging.INFO):
-                    await _answered(streams, message)
+                    await _send_request(streams, message)
         except (AntiphonError, TimeoutError) as error:
             log.info("%s: the stop request to '%s' failed: %r", request_id, step.name, error)
 
 
-async def _answered(streams: InferStreams, message: bytes) -> None:
+async def _send_request(streams: InferStreams, message: bytes) -> None:
     """Sends a request and drops the responses to it."""
     call = await streams.start(INFER_PATH, message, _drop, flow=Flow())
     try:

@@ -72,7 +72,7 @@ class TritonEngine:
         return self._level
 
     async def controls(self) -> frozenset[str]:
-        return (await self._described()).controls
+        return (await self._signature_of_model()).controls
 
     async def ready(self) -> None:
         name = self._profile.triton_model
@@ -92,7 +92,7 @@ class TritonEngine:
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         try:
-            await self._generate(await self._described(), request, deliver, flow)
+            await self._generate(await self._signature_of_model(), request, deliver, flow)
         except AntiphonError:
             self._signature = None  # the server may have another model by now
             raise
@@ -118,7 +118,7 @@ class TritonEngine:
 
     async def _infer(self, message: Any, responses: TritonResponses, flow: Flow) -> None:
         """Runs one RPC to its end. An RPC that has not ended by itself is cancelled, and so is the step that runs."""
-        connection, step = self._connected(), self._generating
+        connection, step = self._connect(), self._generating
         with triton_errors.translated(self._profile.name):
             call = await connection.streams.start(
                 INFER_PATH,
@@ -133,7 +133,7 @@ class TritonEngine:
                 if call.cancel() and step is not None:
                     self._stops.send(connection.streams, step, message.id)
 
-    async def _described(self) -> Signature:
+    async def _signature_of_model(self) -> Signature:
         """The model's signature, read once, and again after a failure."""
         if self._signature is None:
             model = read_config(await self._config(self._profile.triton_model))
@@ -155,10 +155,10 @@ class TritonEngine:
     async def _ask(self, method: str, message: Any) -> Any:
         # INFO: failed probes are normal while a server starts.
         with triton_errors.translated(self._profile.name, level=logging.INFO):
-            stub = self._connected().stub
+            stub = self._connect().stub
             return await getattr(stub, method)(message, timeout=self._profile.probe_timeout_s)
 
-    def _connected(self) -> TritonConnection:
+    def _connect(self) -> TritonConnection:
         if self._connection is None:
             self._connection = self._channels.acquire(self._profile.endpoint)
         return self._connection

@@ -65,11 +65,11 @@ def build(model: TritonModel, request_id: str, tensors: Sequence[Tensor]) -> Any
         data_type = model.inputs[tensor.name]
         added = message.inputs.add(name=tensor.name, datatype=data_type)
         added.shape.extend((1, *tensor.shape) if model.batched else tensor.shape)
-        message.raw_input_contents.append(_packed(model, tensor, data_type))
+        message.raw_input_contents.append(_pack_tensor(model, tensor, data_type))
     return message
 
 
-def _packed(model: TritonModel, tensor: Tensor, data_type: str) -> bytes:
+def _pack_tensor(model: TritonModel, tensor: Tensor, data_type: str) -> bytes:
     if data_type != "BYTES" and data_type not in _PACKED:
         raise EngineFault(
             f"The Triton model '{model.name}' declares its input '{tensor.name}' as {data_type}, "

@@ -64,7 +64,7 @@ class Alignment:
             return
         begin = self._read
         self._read += len(text)
-        at = self._found(text)
+        at = self._find(text)
         if at is None:
             self._share(begin)
         elif at:
@@ -88,12 +88,12 @@ class Alignment:
         scored: list[Segment] = []
         for are_texts, run in groupby(segments, lambda segment: isinstance(segment, TracedText)):
             if are_texts:
-                scored.append(self._joined(segment for segment in run if isinstance(segment, TracedText)))
+                scored.append(self._join_run(segment for segment in run if isinstance(segment, TracedText)))
             else:
                 scored.extend(run)
         return scored
 
-    def _joined(self, run: Iterable[TracedText]) -> ScoredText:
+    def _join_run(self, run: Iterable[TracedText]) -> ScoredText:
         texts: list[str] = []
         tokens: list[ScoredToken] = []
         for segment in run:
@@ -122,7 +122,7 @@ class Alignment:
         self._ahead, self._partial = self._ahead + text, whole[used:]
         return breaks
 
-    def _found(self, text: str) -> int | None:
+    def _find(self, text: str) -> int | None:
         """The index in the predicted text at which this text begins; None if it is not in there."""
         ahead = self._ahead
         if ahead.startswith(text) or text.startswith(ahead):

@@ -29,10 +29,10 @@ def wanted(parameters: Parameters, controls: frozenset[str]) -> int | None:
     if OUTPUT_LOGPROBS not in (parameters.include or ()):
         return None
     if "logprobs" not in controls:
-        raise _unsupported("include", "'include': this model's engine gives no log probabilities.")
+        raise _unsupported_error("include", "'include': this model's engine gives no log probabilities.")
     count = parameters.top_logprobs or 0
     if count and "top_logprobs" not in controls:
-        raise _unsupported(
+        raise _unsupported_error(
             "top_logprobs",
             "'top_logprobs' must be 0 with this model: its engine gives the log probabilities of the chosen tokens, "
             "and not those of alternatives.",
@@ -54,5 +54,5 @@ def _as_object(token: ScoredToken | Candidate) -> Object:
     }
 
 
-def _unsupported(field: str, what: str) -> InvalidRequest:
+def _unsupported_error(field: str, what: str) -> InvalidRequest:
     return InvalidRequest(f"Unsupported parameter: {what}", field=field, code="unsupported_parameter")

@@ -102,7 +102,7 @@ class Fetcher:
 
         async def fetch_one(url: str, bytes_max: int) -> None:
             async with turn.slots, share:
-                found[url] = await self._fetched(url, bytes_max, turn)
+                found[url] = await self._fetch(url, bytes_max, turn)
 
         try:
             async with asyncio.timeout(self._rules.timeout_s), asyncio.TaskGroup() as group:
@@ -118,7 +118,7 @@ class Fetcher:
             await session.close()
         await self._resolver.close()
 
-    async def _fetched(self, url: str, bytes_max: int, turn: _TurnLimits) -> Download | Failure:
+    async def _fetch(self, url: str, bytes_max: int, turn: _TurnLimits) -> Download | Failure:
         try:
             return await self._download(url, bytes_max, turn)
         except (_Unusable, aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is an OSError
@@ -128,17 +128,17 @@ class Fetcher:
 
     async def _download(self, url: str, bytes_max: int, turn: _TurnLimits) -> Download:
         """Downloads a URL, and follows its redirects."""
-        target = _checked(url, self._rules)
+        target = _check_url(url, self._rules)
         for _ in range(limits.MEDIA_REDIRECTS_MAX + 1):
-            async with self._connected().get(target, allow_redirects=False) as response:
+            async with self._connect().get(target, allow_redirects=False) as response:
                 if response.status == 200:
                     return Download(await _body(response, bytes_max, turn), _media_type(response))
                 if response.status not in REDIRECTS or "Location" not in response.headers:
                     raise _Unusable(Problem.DOWNLOAD, f"its server answered with the status {response.status}")
-                target = _checked(str(target.join(URL(response.headers["Location"]))), self._rules)
+                target = _check_url(str(target.join(URL(response.headers["Location"]))), self._rules)
         raise _Unusable(Problem.DOWNLOAD, f"its server redirects more than {limits.MEDIA_REDIRECTS_MAX} times")
 
-    def _connected(self) -> aiohttp.ClientSession:
+    def _connect(self) -> aiohttp.ClientSession:
         if self._session is None:
             connector = BoundedConnector(
                 chunk_bytes=CHUNK_BYTES,
@@ -206,7 +206,7 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__} {words or ''}".strip()
 
 
-def _checked(url: str, rules: FetchRules) -> URL:
+def _check_url(url: str, rules: FetchRules) -> URL:
     """Parses a URL with the parser of the client that connects to it, and checks it against the rules."""
     if not rules.fetches:
         raise _Unusable(Problem.URL, "this server takes data: URLs only")

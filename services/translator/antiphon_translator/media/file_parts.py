@@ -25,7 +25,7 @@ def read(part: Object, path: str, downloads: Downloads) -> str:
     url = text_member(part, member, path)
     name = _name(part, url if member == "file_url" else "", path)
     path = f"{path}.{member}"
-    file = _of_data(url, path) if member == "file_data" else _fetched(url, path, downloads)
+    file = _of_data(url, path) if member == "file_data" else _fetch(url, path, downloads)
     try:
         text = text_files.read(file.content, media_type=file.media_type, name=name)
     except text_files.NotText as error:
@@ -45,7 +45,7 @@ def _of_data(url: str, path: str) -> Download:
     return Download(data.content, data.media_type)
 
 
-def _fetched(url: str, path: str, downloads: Downloads) -> Download:
+def _fetch(url: str, path: str, downloads: Downloads) -> Download:
     found = at(url, downloads)
     if isinstance(found, Failure):
         raise part_error(path, f"the file could not be fetched: {found.why}", "invalid_value")

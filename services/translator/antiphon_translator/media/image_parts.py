@@ -22,7 +22,7 @@ def read(part: Object, path: str, sight: Sight, downloads: Downloads) -> str | I
     if sight is Sight.PLACEHOLDER and not data_url.is_data(url):
         return "[image, not shown to this model]"
     path = f"{path}.{MEMBER}"
-    image = _checked(_content(url, path, downloads), path, detail=str(part.get("detail") or ""))
+    image = _check_image(_content(url, path, downloads), path, detail=str(part.get("detail") or ""))
     if sight is Sight.PLACEHOLDER:
         return f"[image: {image.width}x{image.height} {image.kind}, not shown to this model]"
     return image
@@ -46,7 +46,7 @@ def _content_of_data(url: str, path: str) -> bytes:
         raise too_large(path, "an image", limits.IMAGE_BYTES_MAX, Problem.SIZE.value) from error
 
 
-def _checked(content: bytes, path: str, *, detail: str) -> Image:
+def _check_image(content: bytes, path: str, *, detail: str) -> Image:
     if not content:
         raise part_error(path, "the image is empty", "empty_image_file")
     try:

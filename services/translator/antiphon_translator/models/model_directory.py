@@ -66,7 +66,7 @@ def read(directory: Path) -> ModelFacts:
         sampling_defaults = {
             name: value
             for name, kinds in _SAMPLING_DEFAULTS.items()
-            if (value := _checked(name, generation_config.get(name), *kinds)) is not None
+            if (value := _check_member(name, generation_config.get(name), *kinds)) is not None
         }
     with _reading(directory / "config.json") as path:
         context_length = _context_length(_object(path))
@@ -93,7 +93,7 @@ def _object(path: Path) -> Object:
     return content
 
 
-def _checked(name: str, value: Any, *kinds: type) -> Any:
+def _check_member(name: str, value: Any, *kinds: type) -> Any:
     """The value of a member that may be null. ValueError: it is of another type than these, or a number too large."""
     if value in (math.inf, -math.inf):
         raise ValueError(f"'{name}' is too large a number")
@@ -106,10 +106,10 @@ def _special_tokens(tokenizer_config: Object) -> dict[str, str]:
     """`bos_token` and the like; each is text, or an object with the text in `content`. Switches such as `add_bos_token`
     are left out."""
     for name in ("bos_token", "eos_token"):
-        _checked(name, tokenizer_config.get(name), str, dict)
+        _check_member(name, tokenizer_config.get(name), str, dict)
     named = {name: value for name, value in tokenizer_config.items() if name.endswith("_token")}
     texts = {
-        name: _checked("content", value.get("content"), str) if isinstance(value, dict) else value
+        name: _check_member("content", value.get("content"), str) if isinstance(value, dict) else value
         for name, value in named.items()
     }
     return {name: text for name, text in texts.items() if isinstance(text, str)}
@@ -135,17 +135,17 @@ def _stop_ids(tokenizer: ModelTokenizer, eos_token: str | None, eos_token_id: An
     """All ids that end a turn, without repetition, the tokenizer's own first."""
     own = tokenizer.token_id(eos_token) if eos_token else None
     listed = eos_token_id if isinstance(eos_token_id, list) else [eos_token_id]
-    ids = [own, *(_checked("eos_token_id", each, int) for each in listed)]
+    ids = [own, *(_check_member("eos_token_id", each, int) for each in listed)]
     return tuple(dict.fromkeys(found for found in ids if found is not None))
 
 
 def _context_length(config: Object) -> int | None:
     """The context length in tokens, of prompt and output together; None where the config has none."""
-    text_config = _checked("text_config", config.get("text_config"), dict) or config  # of vision models
-    length: int | None = _checked("max_position_embeddings", text_config.get("max_position_embeddings"), int)
-    scaling = _checked("rope_scaling", text_config.get("rope_scaling"), dict) or {}
+    text_config = _check_member("text_config", config.get("text_config"), dict) or config  # of vision models
+    length: int | None = _check_member("max_position_embeddings", text_config.get("max_position_embeddings"), int)
+    scaling = _check_member("rope_scaling", text_config.get("rope_scaling"), dict) or {}
     if length is None or scaling.get("rope_type", scaling.get("type")) not in _SCALED_FROM_ORIGINAL:
         return length
     name = "original_max_position_embeddings"
-    original = _checked(name, scaling.get(name), int, float) or length
-    return int(original * (_checked("factor", scaling.get("factor"), int, float) or 1))
+    original = _check_member(name, scaling.get(name), int, float) or length
+    return int(original * (_check_member("factor", scaling.get("factor"), int, float) or 1))

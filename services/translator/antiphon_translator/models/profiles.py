@@ -139,7 +139,7 @@ def from_values(given: Mapping[str, Any], *, base: Path = Path(), source: str = 
     for name in given:
         if name not in known:
             raise SettingsError(f"{source}: there is no '{name}' in a model profile{_hint(name, list(known))}")
-    values = {name: _checked(member, given[name], base, source) for name, member in known.items() if name in given}
+    values = {name: _check_member(member, given[name], base, source) for name, member in known.items() if name in given}
     if "endpoints" in values and values.setdefault("endpoint", values["endpoints"][0]) != values["endpoints"][0]:
         raise SettingsError(f"{source}: give either endpoint or endpoints.")
     _check_engine(values.get("engine", "auto"), source)
@@ -195,7 +195,7 @@ def _engine_hint(profile: ModelProfile, endpoint: str) -> str:
     return f', or engine must be "{CHAT_ENGINE}", for a server of chat completions' if is_misplaced_url else ""
 
 
-def _checked(member: Field[Any], given: Any, base: Path, source: str) -> Any:
+def _check_member(member: Field[Any], given: Any, base: Path, source: str) -> Any:
     where = f"{source}: {member.name} = {given!r}"
     kind = str(member.type)  # annotations are text here
     if kind.startswith("Literal"):

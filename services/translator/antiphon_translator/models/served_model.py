@@ -136,10 +136,10 @@ def _template(
         raise SettingsError(
             f"Model '{profile.name}': {profile.directory} has no chat template; name one with chat_template."
         )
-    return _compiled(profile, facts, source)
+    return _compile(profile, facts, source)
 
 
-def _compiled(profile: ModelProfile, facts: model_directory.ModelFacts, source: str) -> JinjaTemplate:
+def _compile(profile: ModelProfile, facts: model_directory.ModelFacts, source: str) -> JinjaTemplate:
     try:
         return JinjaTemplate(source, special_tokens=facts.special_tokens, image_token=profile.image_token)
     except InvalidTemplate as error:
@@ -156,7 +156,7 @@ def _roles(
     if isinstance(template, UnseenTemplate):
         return Roles()
     is_elsewhere = profile.engine == CHAT_ENGINE and not isinstance(template, JinjaTemplate)
-    shown = _compiled(profile, facts, source) if is_elsewhere and source is not None else template
+    shown = _compile(profile, facts, source) if is_elsewhere and source is not None else template
     roles = role_probe.of(shown.render)
     log.info("model '%s': its chat template reads %s", profile.name, ", ".join(roles.names))
     if not roles.tool and (cause := role_probe.rejection_of_results(shown.render)) is not None:

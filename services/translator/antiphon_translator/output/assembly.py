@@ -86,7 +86,7 @@ class Assembly:
 
     def take(self, segments: Sequence[Segment]) -> None:
         """Sends segments to the machine, neighbouring pieces of one text joined."""
-        for segment in segments if len(segments) < 2 else _joined(segments):
+        for segment in segments if len(segments) < 2 else _join_segments(segments):
             match segment:
                 case Text():
                     self._enter(MESSAGE)
@@ -206,7 +206,7 @@ class Assembly:
         self.close("completed" if is_complete else "incomplete")
 
 
-def _joined(segments: Iterable[Segment]) -> Iterable[Segment]:
+def _join_segments(segments: Iterable[Segment]) -> Iterable[Segment]:
     """Joins neighbouring segments of one kind, so that a chunk makes one delta of them."""
     run: list[str] = []
     kind: type[Text | Reasoning | Refusal | Arguments] | None = None

@@ -181,10 +181,10 @@ class ResponseMachine:
 
     def snapshot(self) -> Object:
         """The response so far. It equals the fold of all events so far."""
-        written: Object = loads(dumps(self._written()))
+        written: Object = loads(dumps(self._write_response()))
         return written
 
-    def _written(self) -> Object:
+    def _write_response(self) -> Object:
         """The response so far, the texts of its items as fragments of JSON."""
         if self._item is None:
             return self._response
@@ -221,7 +221,7 @@ class ResponseMachine:
         for build in item.kind.closing:
             self._emit(build(item))
         self._closed_bytes += item.size_bytes
-        self._response = self._written()
+        self._response = self._write_response()
         self._item = None
 
     def _complete(self, given: Complete) -> None:
@@ -232,7 +232,7 @@ class ResponseMachine:
 
     def _fail(self, given: Fail) -> None:
         self._emit(events.error_event(self._next_sequence, given.error))
-        self._response = response.failed(self._written(), given.error)
+        self._response = response.failed(self._write_response(), given.error)
         self._item = None
         self._end(Status.FAILED, given.usage, {})
 

@@ -95,7 +95,7 @@ class ScoredOutput:
         return self._output.may_be_stopped
 
     def write(self, text: str) -> list[Segment]:
-        return self._scored(self._output.write(text))
+        return self._score(self._output.write(text))
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         if isinstance(chunk, ChatChunk):
@@ -105,7 +105,7 @@ class ScoredOutput:
         for piece in _pieces(chunk):
             self._note(piece)
             segments += self._output.take(piece)
-        return self._scored(segments)
+        return self._score(segments)
 
     def resume(self, chunk: EngineChunk) -> None:
         if isinstance(chunk, ChatChunk):
@@ -118,7 +118,7 @@ class ScoredOutput:
             self._scores.forget()
 
     def end(self, *, cut_off: bool) -> list[Segment]:
-        return self._scored(self._output.end(cut_off=cut_off))
+        return self._score(self._output.end(cut_off=cut_off))
 
     def usage(self) -> Usage:
         return self._output.usage()
@@ -144,7 +144,7 @@ class ScoredOutput:
             for one in piece.logprobs:
                 self._scores.add_token(one)
 
-    def _scored(self, segments: list[Segment]) -> list[Segment]:
+    def _score(self, segments: list[Segment]) -> list[Segment]:
         scored = self._scores.scored(segments)
         if self._lacks_logprobs:
             self._scores.forget()

@@ -62,7 +62,7 @@ class TokenOutput:
         if self._has_stop_texts:
             segments = self._take_one_by_one(chunk.ids)
         else:
-            segments = self._parser.feed(self._wanted(chunk.ids))
+            segments = self._parser.feed(self._count_wanted(chunk.ids))
         if chunk.finish is not None:
             self._end(chunk.finish)
         return segments
@@ -98,12 +98,12 @@ class TokenOutput:
         for token_id in token_ids:
             if self.finish is not None:
                 break
-            segments += self._parser.feed(self._wanted((token_id,)))
+            segments += self._parser.feed(self._count_wanted((token_id,)))
             if self._parser.is_stopped:
                 self.finish = FinishReason.STOP  # also at the last token that the limit permits
         return segments
 
-    def _wanted(self, token_ids: Sequence[int]) -> list[int]:
+    def _count_wanted(self, token_ids: Sequence[int]) -> list[int]:
         """Counts the ids up to the end of the generation, and returns them without the stop id."""
         wanted: list[int] = []
         for token_id in token_ids:
@@ -184,7 +184,7 @@ class TokenParser:
             if self._stops is not None:
                 text = self._stops.feed(text)
             if text:
-                segments += self._decoded(self._parser.feed(text))
+                segments += self._decode(self._parser.feed(text))
         return segments
 
     def _runs(self, token_ids: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -202,27 +202,27 @@ class TokenParser:
         rest = self._detokenizer.finish(cut_off=cut_off)
         if self._stops is not None:
             rest = self._stops.feed(rest) + self._stops.finish()
-        return self._decoded([*self._parser.feed(rest), *self._parser.finish(cut_off=cut_off)])
+        return self._decode([*self._parser.feed(rest), *self._parser.finish(cut_off=cut_off)])
 
-    def _decoded(self, segments: list[Segment]) -> list[Segment]:
+    def _decode(self, segments: list[Segment]) -> list[Segment]:
         for index, segment in enumerate(segments):
             if type(segment) is not Text or not segment.text.isascii():  # ASCII text has no control token
-                segments[index] = _decoded(segment, self._alphabet)
+                segments[index] = _decode(segment, self._alphabet)
         return segments
 
 
-def _decoded(segment: Segment, alphabet: Alphabet) -> Segment:
+def _decode(segment: Segment, alphabet: Alphabet) -> Segment:
     match segment:
         case Text(text) | Reasoning(text):
-            return _changed(segment, text, alphabet.decode)
+            return _change_text(segment, text, alphabet.decode)
         case Arguments(text):
-            return _changed(segment, text, alphabet.decode_json)
+            return _change_text(segment, text, alphabet.decode_json)
         case CallBegin(name, model_id):
             return CallBegin(alphabet.decode(name), model_id and alphabet.decode(model_id))
         case _:
             return segment
 
 
-def _changed(segment: Text | Reasoning | Arguments, text: str, change: Callable[[str], str]) -> Segment:
+def _change_text(segment: Text | Reasoning | Arguments, text: str, change: Callable[[str], str]) -> Segment:
     """The segment with its text changed; the same object for ASCII text, which has no control token."""
     return segment if text.isascii() else replace(segment, text=change(text))

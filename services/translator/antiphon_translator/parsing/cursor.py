@@ -165,13 +165,13 @@ class Cursor:
         yield from self.spaces()
         if not (yield from self.peek()):
             return False
-        return (yield from self._scanned(JsonScan(), emit))
+        return (yield from self._scan(JsonScan(), emit))
 
     def python_list(self, emit: Emit, *, depth: int = 0) -> Reader[bool]:
         """Emits a list in Python's syntax, whose strings have either quote, and moves behind it. `depth` is the number
         of brackets that are open already. False as with `json_value`."""
         scan = JsonScan(quotes="\"'", brackets="()[]{}", depth=depth)
-        return (yield from self._scanned(scan, emit))
+        return (yield from self._scan(scan, emit))
 
     def comes_next(self, literals: Sequence[str]) -> Reader[bool]:
         """Whether one of these literals or the end of the text comes next, behind some white space. Does not move the
@@ -314,7 +314,7 @@ class Cursor:
         if not advance():
             yield from self._wait(advance)
 
-    def _scanned(self, scan: JsonScan, emit: Emit) -> Reader[bool]:
+    def _scan(self, scan: JsonScan, emit: Emit) -> Reader[bool]:
         def advance() -> bool:
             start = self._at
             self._at = scan.feed(self._text, start, ended=self._ended)

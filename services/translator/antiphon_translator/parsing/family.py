@@ -195,7 +195,7 @@ class Family:
 
     def translated(self, encode: Callable[[str], str]) -> Family:
         """A copy of the table whose literals went through `encode` (alphabet.py)."""
-        table: Family = _translated(self, encode)
+        table: Family = _translate(self, encode)
         return table
 
 
@@ -211,21 +211,21 @@ def _literals(value: Any) -> Iterator[str]:
         for each in value:
             yield from _literals(each)
     elif is_dataclass(value):
-        for member in _searched(value):
+        for member in _search_fields(value):
             yield from _literals(getattr(value, member.name))
 
 
-def _translated(value: Any, encode: Callable[[str], str]) -> Any:
+def _translate(value: Any, encode: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return PLACEHOLDER.join(map(encode, value.split(PLACEHOLDER)))
     if isinstance(value, tuple):
-        return tuple(_translated(each, encode) for each in value)
+        return tuple(_translate(each, encode) for each in value)
     if is_dataclass(value) and not isinstance(value, type):
-        members = {each.name: getattr(value, each.name) for each in _searched(value)}
-        return replace(value, **{name: _translated(member, encode) for name, member in members.items()})
+        members = {each.name: getattr(value, each.name) for each in _search_fields(value)}
+        return replace(value, **{name: _translate(member, encode) for name, member in members.items()})
     return value
 
 
-def _searched(table: Any) -> Iterator[Field[Any]]:
+def _search_fields(table: Any) -> Iterator[Field[Any]]:
     """The members of a table that have literals to search for."""
     return (member for member in fields(table) if not is_plain(member))

@@ -124,9 +124,9 @@ class TextRun:
         return self._stops is not None and self._stops.matched
 
     def add(self, text: str, to: list[Segment]) -> None:
-        self._write(text if self._stops is None else self._searched(text, self._stops), to)
+        self._write(text if self._stops is None else self._search_stop(text, self._stops), to)
 
-    def _searched(self, text: str, stops: StopTexts) -> str:
+    def _search_stop(self, text: str, stops: StopTexts) -> str:
         """The text that is no part of a stop. White space that is left out before a text is not searched."""
         return stops.feed(text if self._keeps_leading or stops.withheld else text.lstrip())
 

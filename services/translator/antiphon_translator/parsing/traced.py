@@ -52,7 +52,7 @@ class TracedOutput(Output):
 
 class _TracedRun(TextRun):
     def __init__(self, position: Callable[[], int], stops: Sequence[str]) -> None:
-        super().__init__(self._traced, keeps_leading=True, stops=stops)
+        super().__init__(self._trace, keeps_leading=True, stops=stops)
         self._position = position
         self._pending: deque[Span] = deque()
 
@@ -61,7 +61,7 @@ class _TracedRun(TextRun):
         self._pending.append((end - len(text), end))
         super().add(text, to)
 
-    def _traced(self, text: str) -> TracedText:
+    def _trace(self, text: str) -> TracedText:
         """A text with its spans. Of the pending spans, those of dropped white space come before it, and those of text
         that is held back behind it."""
         held = sum(map(len, self._held)) + (self._stops.withheld if self._stops is not None else 0)

@@ -29,14 +29,14 @@ class CallIds:
         """The id of a call that is the `number`th of its conversation, and the `place`th of its message, from 0; empty
         for that of the call itself. No two calls get one of the `used` ids: a client may have left some of them out."""
         if self.are_made:
-            return self._made(call.name, place)
+            return self._make_id(call.name, place)
         if call.model_id and call.model_id not in used:
             return call.model_id
         if not self.form:
             return ""
-        return next(made for index in count(number) if (made := self._made(call.name, index)) not in used)
+        return next(made for index in count(number) if (made := self._make_id(call.name, index)) not in used)
 
-    def _made(self, name: str, index: int) -> str:
+    def _make_id(self, name: str, index: int) -> str:
         return self.form.replace("NAME", name).replace("INDEX", str(index))
 
 
@@ -58,12 +58,12 @@ def of(form: str, render: Render) -> CallIds:
         return ANY
     ids = [form.replace("NAME", "f").replace("INDEX", str(index)) for index in range(2)]
     try:
-        prompt = render(Conversation((Message("user", ("Hi",)), *_called(ids[0]), *_called(ids[1]))), now_s=0)
+        prompt = render(Conversation((Message("user", ("Hi",)), *_call_round(ids[0]), *_call_round(ids[1]))), now_s=0)
     except InvalidRequest:
         return CallIds(form)
     return CallIds(form, are_made=prompt.count(ids[1]) == 1)
 
 
-def _called(call_id: str) -> tuple[Message, ...]:
+def _call_round(call_id: str) -> tuple[Message, ...]:
     calling = Message("assistant", (), calls=(Call(call_id, "f", {}),))
     return calling, Message("tool", ("Done.",), call_id=call_id, name="f")

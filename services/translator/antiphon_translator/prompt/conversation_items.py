@@ -57,9 +57,9 @@ def build(
     InvalidRequest: an item or a part cannot be shown to the model, with its path; or the conversation is empty.
     """
     rounds = Rounds(known.messages.messages, known.rounds, ids=ids)
-    draft = _Draft(rounds, media or TurnMedia(), {*known.answered, *_answered([*history, *given])})
+    draft = _Draft(rounds, media or TurnMedia(), {*known.answered, *_answered_ids([*history, *given])})
     draft.read(history, "history", known.items)
-    read = draft.so_far(known, _answered(history), known.items + len(history))
+    read = draft.so_far(known, _answered_ids(history), known.items + len(history))
     draft.read(given, "input", 0)
     draft.require_results()
     opening = [Message("system", (instructions,))] if instructions else []
@@ -83,7 +83,7 @@ def path_of(
     place -= bool(instructions)
     if place < 0:
         return "instructions"
-    draft = _Draft(Rounds(), media or TurnMedia(), _answered([*history, *given]))
+    draft = _Draft(Rounds(), media or TurnMedia(), _answered_ids([*history, *given]))
     draft.read(history, "history", 0)
     draft.read(given, "input", 0)
     draft.rounds.finished()
@@ -140,7 +140,7 @@ class _Draft:
 def _read_message(draft: _Draft, item: Object, path: str) -> None:
     role = item.get("role")
     if role not in ROLES:
-        raise _unsupported(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
+        raise _unsupported_error(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
     parts = _read_content(item.get("content"), path, "content", draft.media)
     if role != "user":
         _reject_images(parts, path, role)
@@ -156,7 +156,7 @@ def _read_reasoning(draft: _Draft, item: Object, path: str) -> None:
     for member in ("content", "summary"):
         parts = item.get(member) or []
         if not isinstance(parts, list):
-            raise _mistyped(f"{path}.{member}", parts, "an array")
+            raise _type_error(f"{path}.{member}", parts, "an array")
         if parts:
             texts = [_read_part(part, f"{path}.{member}[{n}]") for n, part in enumerate(parts)]
             draft.rounds.add_reasoning("\n".join(texts), path)
@@ -234,7 +234,7 @@ def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
     """Reads a compaction item: the model's summary of earlier turns. It is shown as a user message with a note."""
     summary = item.get("summary")
     if not isinstance(summary, list):
-        raise _mistyped(f"{path}.summary", summary, "an array")
+        raise _type_error(f"{path}.summary", summary, "an array")
     texts = [_read_part(part, f"{path}.summary[{n}]") for n, part in enumerate(summary)]
     draft.rounds.say(Message("user", (SUMMARY_NOTE + "\n".join(texts),)), path)
 
@@ -286,7 +286,7 @@ def _read_content(content: Any, item: str, member: str, media: TurnMedia) -> tup
         return (only,)
     path = f"{item}.{member}"
     if not isinstance(content, list):
-        raise _mistyped(path, content, "a string or an array")
+        raise _type_error(path, content, "a string or an array")
     return tuple(
         media.read(part, f"{path}[{n}]") if turn_media.is_media(part) else _read_part(part, f"{path}[{n}]")
         for n, part in enumerate(content)
@@ -313,7 +313,7 @@ def _reject_images(parts: Sequence[str | Image], item: str, role: str) -> None:
         if isinstance(part, Image):
             path = f"{item}.content[{n}]"
             message = f"'{path}' is an image. Only messages of the user and outputs of tools may have images, not the "
-            raise _unsupported(path, f"{message}{role}'s.")
+            raise _unsupported_error(path, f"{message}{role}'s.")
 
 
 def _read_part(part: Any, path: str) -> str:
@@ -323,7 +323,7 @@ def _read_part(part: Any, path: str) -> str:
 def _text(value: Object, member: str, path: str) -> str:
     text = value.get(member)
     if not isinstance(text, str):
-        raise _mistyped(f"{path}.{member}", text, "a string")
+        raise _type_error(f"{path}.{member}", text, "a string")
     return text
 
 
@@ -335,7 +335,7 @@ def _called_name(item: Object, path: str) -> str:
     return shown_name(_text(item, "name", path), item.get("namespace"))
 
 
-def _answered(items: Sequence[Any]) -> Collection[str]:
+def _answered_ids(items: Sequence[Any]) -> Collection[str]:
     """The ids of the calls that have results."""
     answered = set[str]()
     for item in items:
@@ -369,16 +369,16 @@ def _is_plain(message: Message) -> bool:
 def _row(table: Mapping[str, _Row], value: Any, path: str, *, default: str | None) -> _Row:
     """The row of a table for the type of an item or a part. InvalidRequest: the table has none."""
     if not isinstance(value, dict):
-        raise _mistyped(path, value, "an object")
+        raise _type_error(path, value, "an object")
     given = value.get("type", default)
     if not isinstance(given, str) or given not in table:
-        raise _unsupported(path, f"'{path}' has the type {given!r}, which this model cannot be given.")
+        raise _unsupported_error(path, f"'{path}' has the type {given!r}, which this model cannot be given.")
     return table[given]
 
 
-def _unsupported(path: str, message: str) -> InvalidRequest:
+def _unsupported_error(path: str, message: str) -> InvalidRequest:
     return InvalidRequest(message, field=path, code="unsupported_value")
 
 
-def _mistyped(path: str, value: object, wanted: str) -> InvalidRequest:
+def _type_error(path: str, value: object, wanted: str) -> InvalidRequest:
     return InvalidRequest(f"'{path}' must be {wanted}, but is {kind(value)}.", field=path, code="invalid_type")

@@ -72,10 +72,10 @@ class PromptBound:
 
 def _fixed_tokens(render: Render) -> int:
     """The bound of the tokens that a template writes in any case; `sys.maxsize` if it rejects even one word."""
-    return max(_written(render), default=sys.maxsize)
+    return max(_write_sizes(render), default=sys.maxsize)
 
 
-def _written(render: Render) -> Iterator[int]:
+def _write_sizes(render: Render) -> Iterator[int]:
     for tools in ((), (_TOOL,)):
         try:
             yield len(render(Conversation(_WORD, tools), now_s=0).encode())

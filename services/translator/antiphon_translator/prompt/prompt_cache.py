@@ -78,7 +78,7 @@ class PrefixCache:
             for number, digest in enumerate(digests):
                 nodes = self._path(digest)
                 if nodes is not None:
-                    return number, _joined(reversed(nodes))
+                    return number, _join_ids(reversed(nodes))
         return None
 
     def keep(self, digest: bytes, parent: bytes, ids: Sequence[int]) -> None:
@@ -108,7 +108,7 @@ class PrefixCache:
         return nodes
 
 
-def _joined(nodes: Iterator[_Node]) -> array[int]:
+def _join_ids(nodes: Iterator[_Node]) -> array[int]:
     ids = array(_ID)
     for node in nodes:
         ids.extend(node.ids)
@@ -155,7 +155,7 @@ class CachingEncoder:
 
         UnspeltControlToken: a text becomes a control token that it does not spell. WorkAbandoned: the request no longer
         waits for the result."""
-        plans = [self._plan(text) for text in self._parted(texts, apart)]
+        plans = [self._plan(text) for text in self._split(texts, apart)]
         parts = [part for plan in plans for part in plan.parts]
         tokens, found = sum([len(plan.known) for plan in plans]), list[Encoding]()
         for group in _groups(parts):
@@ -166,14 +166,14 @@ class CachingEncoder:
                 return Encoded(tokens, is_floor=len(found) < len(parts))
         ids, encodings = array(_ID), iter(found)
         for plan in plans:
-            added = [_packed(encoding.ids) for encoding in islice(encodings, len(plan.parts))]
+            added = [_pack_ids(encoding.ids) for encoding in islice(encodings, len(plan.parts))]
             self._require_spelt(plan, added)
             self._keep(plan, added)
             for more in (plan.known, *added):
                 ids.extend(more)
         return Encoded(tokens, ids)
 
-    def _parted(self, texts: Sequence[str], apart: int) -> Sequence[str]:
+    def _split(self, texts: Sequence[str], apart: int) -> Sequence[str]:
         first = texts[0]
         end = next(iter(self._places(first, self._control.spans(first, apart))), 0) if apart else 0
         return [first[:end], first[end:], *texts[1:]] if end else texts
@@ -189,8 +189,8 @@ class CachingEncoder:
             if found is not None:
                 last = len(places) - 1 - found[0]
                 new = dict(zip(places[last + 1 :], digests[last + 1 :], strict=True))
-                return _planned(text, found[1], digests[last], places[last], new, spans)
-        return _planned(text, array(_ID), _ROOT, 0, dict(zip(places, digests, strict=True)), spans)
+                return _plan_text(text, found[1], digests[last], places[last], new, spans)
+        return _plan_text(text, array(_ID), _ROOT, 0, dict(zip(places, digests, strict=True)), spans)
 
     def _starts(self, text: str) -> Sequence[int]:
         """The positions to search from, one after the other, until a cached beginning is found. Any position will do,
@@ -244,7 +244,7 @@ def _groups(parts: Sequence[str]) -> Iterator[list[str]]:
         yield group
 
 
-def _packed(ids: Sequence[int]) -> array[int]:
+def _pack_ids(ids: Sequence[int]) -> array[int]:
     """Ids as an array of four bytes each; a list takes nine times as much memory."""
     packed = array(_ID)
     for piece in _pieces(ids):
@@ -259,7 +259,7 @@ def _pieces(ids: Sequence[int]) -> Iterable[Sequence[int]]:
     return (ids[start : start + PIECE_IDS] for start in range(0, len(ids), PIECE_IDS))
 
 
-def _planned(
+def _plan_text(
     text: str, known: array[int], base: bytes, start: int, digests: Mapping[int, bytes], spans: Sequence[Span]
 ) -> _Plan:
     """The plan of a text that is known up to `start`. `digests` are those of the separators behind `start`; `spans` are

@@ -123,11 +123,11 @@ class Rounds:
         self._place(message, origin)
 
     def add_reasoning(self, text: str, origin: str) -> None:
-        self._open = self._spoken(origin)
+        self._open = self._next_message(origin)
         self._thoughts.append(text)
 
     def add_text(self, parts: Parts, origin: str, *, name: str = "", is_commentary: bool = False) -> None:
-        spoken = self._spoken(origin)
+        spoken = self._next_message(origin)
         self._open = spoken._replace(
             parts=(*spoken.parts, *parts), name=name or spoken.name, is_commentary=is_commentary
         )
@@ -172,7 +172,7 @@ class Rounds:
             self.say(Message("user", (note.format(call_id=call.prompt_id, name=call.name), *parts)), origin)
         return True
 
-    def _spoken(self, origin: str) -> Message:
+    def _next_message(self, origin: str) -> Message:
         """The assistant's message that gets its next reasoning or text."""
         spoken = self._open
         if spoken is None or self._results:

@@ -129,12 +129,12 @@ def offered(declared: Sequence[Declaration], choice: ToolChoice | None) -> ToolS
                 raise _bad_choice("tool_choice is 'required', but there are no tools.", "tool_choice")
             return ToolSet(tools, tools, required=True)
         case NamedChoice():
-            chosen = _chosen(tools, choice.type, choice.name, "tool_choice")
+            chosen = _find_chosen(tools, choice.type, choice.name, "tool_choice")
             return ToolSet(tools, (chosen,), required=True)
         case ClientChoice():
-            return ToolSet(tools, (_chosen(tools, choice.type, choice.type, "tool_choice"),), required=True)
+            return ToolSet(tools, (_find_chosen(tools, choice.type, choice.type, "tool_choice"),), required=True)
         case AllowedTools():
-            return ToolSet(tools, _allowed(tools, choice), required=choice.mode == "required")
+            return ToolSet(tools, _allowed_tools(tools, choice), required=choice.mode == "required")
 
 
 def _by_name(declared: Iterable[Declaration]) -> Mapping[str, _DeclaredTool]:
@@ -225,17 +225,17 @@ def _client_tool(declared: ShellTool | PlainClientTool | ToolSearchTool) -> Tool
     )
 
 
-def _allowed(tools: Sequence[Tool], choice: AllowedTools) -> tuple[Tool, ...]:
+def _allowed_tools(tools: Sequence[Tool], choice: AllowedTools) -> tuple[Tool, ...]:
     chosen = []
     for index, each in enumerate(choice.tools):
         kind, name, path = each.get("type"), each.get("name"), f"tool_choice.tools[{index}]"
         if kind not in ("function", "custom", *CLIENT_RUN):
             raise _bad_choice(f"'{path}' must be a function, a custom tool or a tool that the caller runs.", path)
-        chosen.append(_chosen(tools, kind, kind if kind in CLIENT_RUN else str(name), path))
+        chosen.append(_find_chosen(tools, kind, kind if kind in CLIENT_RUN else str(name), path))
     return tuple(chosen)
 
 
-def _chosen(tools: Sequence[Tool], kind: str, name: str, path: str) -> Tool:
+def _find_chosen(tools: Sequence[Tool], kind: str, name: str, path: str) -> Tool:
     for tool in tools:
         if name in (tool.name, tool.shown_as) and _kind_of(tool) == kind:
             return tool

@@ -64,14 +64,14 @@ class AnswerCheck:
             raise Unchecked
         try:
             value = loads(text)
-            return None if self._validator.is_valid(value) else self._explained(value, work)
+            return None if self._validator.is_valid(value) else self._explain(value, work)
         except ValueError:
             return "it cannot be read as JSON, or is nested too deep"
 
     def _nodes(self, values: int, chars: int) -> int:
         return self._nodes_per_value * (values + chars // _NODE_CHARS) + self._nodes_per_char * chars
 
-    def _explained(self, value: object, work: int) -> str:
+    def _explain(self, value: object, work: int) -> str:
         """Describes the mismatch of a value, with the part of the schema that it violates. The part is not looked up if
         that would take too long: for a large answer, or for a recursive schema, where it takes exponential time."""
         if self._is_recursive or work > ANSWER_EXPLAIN_NODES_MAX:

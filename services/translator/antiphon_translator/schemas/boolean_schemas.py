@@ -23,11 +23,11 @@ def written_out(schema: Object) -> Object:
     """A schema without boolean ones; the same object if it has none. Most schemas are only searched for the words."""
     if not _MAY_HAVE_SOME.search(dumps(schema)):
         return schema
-    written = _written(schema)
+    written = _write(schema)
     return schema if written == schema else written
 
 
-def _written(schema: Any) -> Any:
+def _write(schema: Any) -> Any:
     if isinstance(schema, bool):
         return {} if schema else NEVER
     if not isinstance(schema, dict):
@@ -39,7 +39,7 @@ def _keyword(keyword: str, value: Any) -> Any:
     if keyword not in KEYWORDS or (keyword in PERMISSIONS and isinstance(value, bool)):
         return value
     if isinstance(value, list):
-        return list(map(_written, value))
+        return list(map(_write, value))
     if keyword in BY_NAME and isinstance(value, dict):
-        return {name: _written(each) for name, each in value.items()}
-    return _written(value)
+        return {name: _write(each) for name, each in value.items()}
+    return _write(value)

@@ -57,7 +57,7 @@ Flaw = tuple[Path, str]
 
 def require(outline: Outline) -> None:
     """InvalidSchema: no value matches the schema, or one of the schemas in it."""
-    judged = list(_judged(outline.places.values()))
+    judged = list(_unconditional(outline.places.values()))
     for place in judged:
         for rule in _RULES:
             for path, message in rule(place):
@@ -81,7 +81,7 @@ def types_of(place: Place) -> Sequence[str]:
     return [given] if isinstance(given, str) else given
 
 
-def _judged(places: Iterable[Place]) -> Iterator[Place]:
+def _unconditional(places: Iterable[Place]) -> Iterator[Place]:
     """The places without those within conditions."""
     condition: Path | None = None
     for place in places:
@@ -229,7 +229,7 @@ _RULES: tuple[Callable[[Place], Iterator[Flaw]], ...] = (_sizes, _numbers, _type
 
 def _require_values(outline: Outline, judged: Sequence[Place]) -> None:
     """InvalidSchema: a schema needs values of other schemas, and has none because one of these has none."""
-    matched = _matched(outline)
+    matched = _match_places(outline)
     lost = [place for place in judged if place.path not in matched and not is_never(place.schema)]
     if is_never(outline.schema):
         raise InvalidSchema((), "nothing can match this schema. Describe the values that are wanted.")
@@ -244,7 +244,7 @@ def _require_values(outline: Outline, judged: Sequence[Place]) -> None:
     raise InvalidSchema(lost[0].path, message)
 
 
-def _matched(outline: Outline) -> set[Path]:
+def _match_places(outline: Outline) -> set[Path]:
     """The places that some value matches, as far as their needs say: the least set in which each place has its needs
     met. Takes time in proportion to the schema."""
     unmet: dict[Path, int] = {}

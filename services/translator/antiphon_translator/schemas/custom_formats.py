@@ -29,7 +29,7 @@ def input_schema(given: PlainInput | GrammarInput | None) -> Object:
     """The schema of the arguments with which a model calls the tool: an object with one string, `input`."""
     return {
         "type": "object",
-        "properties": {"input": {"type": "string"} | _shown(given)},
+        "properties": {"input": {"type": "string"} | _shorten(given)},
         "required": ["input"],
         "additionalProperties": False,
     }
@@ -54,7 +54,7 @@ def can_be_held(grammar: GrammarInput) -> bool:
     return grammar.syntax == "regex" and _PLAIN.fullmatch(_without_anchors(grammar)) is not None
 
 
-def _shown(given: PlainInput | GrammarInput | None) -> Object:
+def _shorten(given: PlainInput | GrammarInput | None) -> Object:
     if not isinstance(given, GrammarInput):
         return {}
     if can_be_held(given):

@@ -81,13 +81,13 @@ def _together(name: str, one: Any, other: Any) -> Any:
 
 def _types(one: str | list[str], other: str | list[str]) -> str | list[str]:
     """The types of both. An integer is a number."""
-    first, second = _listed(one), _listed(other)
+    first, second = _list_types(one), _list_types(other)
     common = [each for each in first if each in second or (each == "integer" and "number" in second)]
     common += [each for each in second if each == "integer" and "number" in first and each not in common]
     return common[0] if len(common) == 1 else common
 
 
-def _listed(types: str | list[str]) -> list[str]:
+def _list_types(types: str | list[str]) -> list[str]:
     return [types] if isinstance(types, str) else types
 
 

@@ -89,7 +89,7 @@ class _Writer:
         if seen:
             self._work += SCHEMA_WORK
         flat, seen = self._flat(schema, seen, depth)
-        return _tidied({name: self._keyword(name, value, seen, depth + 1) for name, value in flat.items()})
+        return _normalize({name: self._keyword(name, value, seen, depth + 1) for name, value in flat.items()})
 
     def _keyword(self, keyword: str, value: Any, seen: frozenset[Path], depth: int) -> Any:
         if keyword == "$ref":
@@ -97,13 +97,13 @@ class _Writer:
         if keyword not in KEYWORDS or (keyword in PERMISSIONS and isinstance(value, bool)):
             return value
         if isinstance(value, list):
-            return [self._nested(each, seen, depth) for each in value]
+            return [self._write_nested(each, seen, depth) for each in value]
         if keyword in BY_NAME and isinstance(value, dict):
-            return {name: self._nested(each, seen, depth) for name, each in value.items()}
-        nested = self._nested(value, seen, depth)
+            return {name: self._write_nested(each, seen, depth) for name, each in value.items()}
+        nested = self._write_nested(value, seen, depth)
         return _with_written_types(nested) if keyword in contradictions.CONDITIONS else nested
 
-    def _nested(self, schema: Any, seen: frozenset[Path], depth: int) -> Any:
+    def _write_nested(self, schema: Any, seen: frozenset[Path], depth: int) -> Any:
         return self._schema(schema, seen, depth) if isinstance(schema, dict | bool) else schema
 
     def _reference(self, reference: Any) -> Any:
@@ -142,9 +142,9 @@ class _Writer:
                 left.append(part if isinstance(part, dict) and set(part) == {"$ref"} else piece)
         if left:
             return own | {"allOf": [*own.get("allOf", []), *left]}, seen
-        return self._distributed(own, seen, depth)
+        return self._distribute(own, seen, depth)
 
-    def _distributed(self, own: Object, seen: frozenset[Path], depth: int) -> tuple[Object, frozenset[Path]]:
+    def _distribute(self, own: Object, seen: frozenset[Path], depth: int) -> tuple[Object, frozenset[Path]]:
         """A schema with its keywords beside an `anyOf` or a `oneOf` merged into each of the members, because grammars
         read the members only. Members that contradict these keywords are left out."""
         keyword = next((each for each in _CHOICES if isinstance(own.get(each), list)), "")
@@ -213,7 +213,7 @@ def _with_written_types(schema: Any) -> Any:
     return NEVER if is_empty else {name: _with_written_types(each) for name, each in schema.items()}
 
 
-def _tidied(schema: Object) -> Object:
+def _normalize(schema: Object) -> Object:
     """A schema whose nested schemas are in normal form, without those that nothing matches."""
     for keyword, tidy in _TIDIES.items():
         if keyword in schema:
@@ -248,7 +248,7 @@ def _tidy_prefix(schema: Object) -> Object:
     """An array ends before an element that nothing matches."""
     possible = schema["prefixItems"] if isinstance(schema["prefixItems"], list) else []
     end = next((index for index, each in enumerate(possible) if is_never(each)), None)
-    return schema if end is None else _ended(schema | {"prefixItems": possible[:end]}, end)
+    return schema if end is None else _end_array(schema | {"prefixItems": possible[:end]}, end)
 
 
 def _tidy_items(schema: Object) -> Object:
@@ -256,10 +256,10 @@ def _tidy_items(schema: Object) -> Object:
     if not is_never(schema["items"]):
         return schema
     first = len(schema.get("prefixItems", []))
-    return _ended(schema, first)
+    return _end_array(schema, first)
 
 
-def _ended(schema: Object, most: int) -> Object:
+def _end_array(schema: Object, most: int) -> Object:
     """A schema of arrays of `most` elements, which `prefixItems` describes."""
     ended = _without(schema, "items") | {"maxItems": min(most, schema.get("maxItems", most))}
     return ended if most else _without(ended, "prefixItems") | {"items": {}}

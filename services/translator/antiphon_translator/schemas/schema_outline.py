@@ -219,7 +219,7 @@ def moved(schema: Object, pointer: str) -> Object:
         for keyword in REFERENCES:
             reference = place.get(keyword, str)
             if (target := outline.target(reference)) is not None and not reference.startswith("#/"):
-                place.keywords[keyword] = pointer + "".join(f"/{_escaped(step)}" for step in target.path)
+                place.keywords[keyword] = pointer + "".join(f"/{_escape(step)}" for step in target.path)
             elif reference.startswith("#/"):
                 place.keywords[keyword] = pointer + reference[1:]
     for place in outline.places.values():
@@ -228,7 +228,7 @@ def moved(schema: Object, pointer: str) -> Object:
     return copied
 
 
-def _escaped(step: str) -> str:
+def _escape(step: str) -> str:
     """A step of a path, as a JSON pointer in a reference has it."""
     return quote(step.replace("~", "~0").replace("/", "~1"), safe="~$")
 

@@ -130,12 +130,12 @@ class ControlTokens:
     def _cut(self, text: str, masked: str) -> Iterator[str]:
         """Yields `text`, cut inside each control token that `masked` does not have at the same position."""
         start = 0
-        while (begin := self._unconfirmed(text, masked, start)) is not None:
+        while (begin := self._find_unconfirmed(text, masked, start)) is not None:
             yield text[start : begin + 1]
             start = begin + 1
         yield text[start:]
 
-    def _unconfirmed(self, text: str, masked: str, start: int) -> int | None:
+    def _find_unconfirmed(self, text: str, masked: str, start: int) -> int | None:
         """The start of the first control token behind `start` that `masked` does not have at the same position."""
         spans = self.spans(text, start)
         return next((begin for begin, end in spans if masked[begin:end] != text[begin:end]), None)

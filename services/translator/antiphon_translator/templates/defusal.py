@@ -40,7 +40,7 @@ class Defusal:
                 field="input",
                 code="unsupported_value",
             )
-        return conversation.map_text(self._defused)
+        return conversation.map_text(self._defuse)
 
     def _spells(self, message: Message) -> bool:
         return self._is_in(message.texts())
@@ -48,7 +48,7 @@ class Defusal:
     def _is_in(self, texts: Iterable[str]) -> bool:
         return any(self._control.find(text) is not None for text in texts)
 
-    def _defused(self, text: str) -> str:
+    def _defuse(self, text: str) -> str:
         pieces, at = list[str](), 0
         while (span := self._control.find(text, at)) is not None:
             pieces.append(text[at : span[0] + 1])

@@ -54,7 +54,7 @@ def _prompt(conversation: Conversation, now_s: int, effort: str) -> Iterator[str
     finished = messages[len(first) : len(messages) - len(unfinished)]
     last_final = max((index for index, message in enumerate(finished) if _is_final(message)), default=-1)
     for index, message in enumerate(finished):
-        yield from _rendered(message, with_reasoning=index > last_final)
+        yield from _render_message(message, with_reasoning=index > last_final)
     open_message = "".join(part for message in unfinished for part in _assistant(message, with_reasoning=True))
     yield open_message.removesuffix("<|end|>") or "<|start|>assistant"
 
@@ -101,7 +101,7 @@ def _takes_any(parameters: Object) -> bool:
     return not is_object or bool(parameters.get("properties") or parameters.get("additionalProperties"))
 
 
-def _rendered(message: Message, *, with_reasoning: bool) -> Iterator[str]:
+def _render_message(message: Message, *, with_reasoning: bool) -> Iterator[str]:
     match message.role:
         case "assistant":
             yield from _assistant(message, with_reasoning=with_reasoning)

@@ -45,10 +45,10 @@ def _additions(render: Render) -> Iterator[str]:
     """Yields the text that an image adds to the prompt, at each of the positions."""
     for parts in _PLACES:
         texts = tuple(part for part in parts if isinstance(part, str))
-        yield _added(*(render(Conversation((Message("user", given),)), now_s=0) for given in (texts, parts)))
+        yield _find_addition(*(render(Conversation((Message("user", given),)), now_s=0) for given in (texts, parts)))
 
 
-def _added(plain: str, shown: str) -> str:
+def _find_addition(plain: str, shown: str) -> str:
     """The text that `shown` has in addition to `plain`. Where several texts could be the addition (the `[` of `[IMG]`
     may also be that of the `[/INST]` behind it), the text from the first of them to the last."""
     added = len(shown) - len(plain)

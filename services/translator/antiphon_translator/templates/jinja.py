@@ -78,12 +78,12 @@ class JinjaTemplate:
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
         """The prompt, up to where the model continues. InvalidRequest: the template rejects the conversation."""
-        prompt = self._rendered(self._context(conversation, now_s, switches))
+        prompt = self._render(self._context(conversation, now_s, switches))
         return _cut_at_tag(prompt) if conversation.continues_last else prompt
 
     def render_turns(self, conversation: Conversation, *, now_s: int = 0) -> str:
         """The conversation without the generation prompt at its end. InvalidRequest, as `render`."""
-        return self._rendered({**self._context(conversation, now_s), "add_generation_prompt": False})
+        return self._render({**self._context(conversation, now_s), "add_generation_prompt": False})
 
     def _rendered_with(self, conversation: Conversation, forms: ContentForms) -> str:
         """The prompt with other forms of content, while those of the template are looked for."""
@@ -107,7 +107,7 @@ class JinjaTemplate:
             "strftime_now": _clock(now_s),
         }
 
-    def _rendered(self, context: Mapping[str, Any]) -> str:
+    def _render(self, context: Mapping[str, Any]) -> str:
         prompt = self._twin.render(context) if self._twin is not None else None
         if prompt is not None:
             return prompt

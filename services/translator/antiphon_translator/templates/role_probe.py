@@ -37,7 +37,7 @@ def of(render: Render) -> Roles:
     has_developer = _knows_developer(render)
     others = (_MORE_SYSTEM, _DEVELOPER) if has_developer else (_MORE_SYSTEM,)
     pairs = [(_SYSTEM, each) for each in others] + [(each, _SYSTEM) for each in others]
-    call_id = next((each for each in (_LONG, _SHORT) if _shows(render, *_called(each))), "")
+    call_id = next((each for each in (_LONG, _SHORT) if _shows(render, *_call_round(each))), "")
     return Roles(
         system=_shows(render, _SYSTEM, _ASK),
         developer=has_developer,
@@ -45,9 +45,10 @@ def of(render: Render) -> Roles:
         late_system=all(_shows_late(render, other) for other in others),
         user_runs=_shows(render, _ASK, _ASK_MORE) and _shows(render, _ASK, _ANSWER, _ASK_MORE, _LAST),
         assistant_runs=_shows(render, _ASK, _ANSWER, _ANSWER_MORE, _LAST),
-        text_with_calls=bool(call_id) and _ANSWER.text in (_rendered(render, *_called(call_id, _ANSWER.text)) or ""),
+        text_with_calls=bool(call_id)
+        and _ANSWER.text in (_try_render(render, *_call_round(call_id, _ANSWER.text)) or ""),
         tool=bool(call_id),
-        user_after_tool=_shows(render, *_called(call_id or _LONG), _LAST),
+        user_after_tool=_shows(render, *_call_round(call_id or _LONG), _LAST),
         empty=all(_shows(render, *chat) for chat in _with_empty_messages()),
         long_call_ids=call_id != _SHORT,
     )
@@ -57,7 +58,7 @@ def rejection_of_results(render: Render) -> str | None:
     """The reason for which the template rejects the result of a call; None if it rejects none. A template that calls
     `list.append`, which the sandbox refuses, would otherwise look like one that was made without tools."""
     try:
-        render(Conversation(_called(_SHORT), (_TOOL,)), now_s=0)
+        render(Conversation(_call_round(_SHORT), (_TOOL,)), now_s=0)
     except InvalidRequest as error:
         return error.message
     return None
@@ -67,7 +68,7 @@ def _knows_developer(render: Render) -> bool:
     """Whether the template knows the role developer. One that writes the name of any role does not."""
     if not _shows(render, _DEVELOPER, _ASK):
         return False
-    known, unknown = (_rendered(render, each, _ASK) or "" for each in (_DEVELOPER, _UNKNOWN))
+    known, unknown = (_try_render(render, each, _ASK) or "" for each in (_DEVELOPER, _UNKNOWN))
     return known != unknown.replace(_UNKNOWN.role, _DEVELOPER.role)
 
 
@@ -82,26 +83,26 @@ def _shows_late(render: Render, late: Message) -> bool:
     )
 
 
-def _called(call_id: str, *texts: str) -> tuple[Message, ...]:
+def _call_round(call_id: str, *texts: str) -> tuple[Message, ...]:
     calling = Message("assistant", texts, calls=(Call(call_id, "f", {}),))
     return _ASK, calling, Message("tool", ("hotel8",), call_id=call_id, name="f")
 
 
 def _with_empty_messages() -> Sequence[tuple[Message, ...]]:
-    return (_ASK, _emptied(_ANSWER), _LAST), (_emptied(_ASK), _ANSWER, _LAST)
+    return (_ASK, _without_text(_ANSWER), _LAST), (_without_text(_ASK), _ANSWER, _LAST)
 
 
-def _emptied(message: Message) -> Message:
+def _without_text(message: Message) -> Message:
     return message._replace(parts=("",))
 
 
 def _shows(render: Render, *messages: Message) -> bool:
     """Whether the prompt has all texts of a conversation, in their order and as they are."""
-    prompt = _rendered(render, *messages)
+    prompt = _try_render(render, *messages)
     return prompt is not None and distortions.of(prompt, [(message.text,) for message in messages]) is None
 
 
-def _rendered(render: Render, *messages: Message) -> str | None:
+def _try_render(render: Render, *messages: Message) -> str | None:
     """The prompt; None if the template rejects the conversation."""
     tools = (_TOOL,) if any(message.calls for message in messages) else ()
     try:

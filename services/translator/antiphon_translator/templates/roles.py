@@ -79,7 +79,7 @@ class Roles:
         InvalidRequest: no rule makes a message readable for the template."""
         if _unread(self).search("".join(conversation.each(_letter))) is None:
             return conversation
-        adapted = self._without_runs(self._placed(conversation.messages))
+        adapted = self._without_runs(self._place(conversation.messages))
         if not adapted:
             raise _unreadable("This model's chat template reads no message without text, and the input has no other.")
         self._check_tools(adapted)
@@ -89,7 +89,7 @@ class Roles:
 
     # ---- instructions ----
 
-    def _placed(self, messages: Sequence[Message]) -> list[Message]:
+    def _place(self, messages: Sequence[Message]) -> list[Message]:
         """The messages, with every instruction in a place where the template reads it."""
         opening: list[Message] = []
         rest: list[Message] = []
@@ -98,17 +98,17 @@ class Roles:
             has_spoken = has_spoken or message.role == "assistant"
             is_early = not rest or not (has_spoken or self.late_system)
             if message.role in INSTRUCTIONS and self.system and is_early:
-                opening.append(self._known(message))
+                opening.append(self._map_role(message))
             else:
                 rest.append(message)
-        first = self._joined(opening)
+        first = self._join(opening)
         return [*first, *(self._joined_later(rest) if self.late_system and self.system else folded(rest))]
 
-    def _known(self, message: Message) -> Message:
+    def _map_role(self, message: Message) -> Message:
         is_unknown = message.role == "developer" and not self.developer
         return message._replace(role="system") if is_unknown else message
 
-    def _joined(self, messages: Iterable[Message]) -> list[Message]:
+    def _join(self, messages: Iterable[Message]) -> list[Message]:
         """Joins adjacent instructions: those of one role, or all of them for a template that reads a single one."""
         joined: list[Message] = []
         for message in messages:
@@ -122,7 +122,7 @@ class Roles:
         """Joins adjacent instructions in their place among the other messages."""
         for is_instruction, run in groupby(messages, key=lambda message: message.role in INSTRUCTIONS):
             each = list(run)
-            yield from self._joined(map(self._known, each)) if is_instruction else each
+            yield from self._join(map(self._map_role, each)) if is_instruction else each
 
     # ---- runs, empty messages, tools ----
 
@@ -136,7 +136,7 @@ class Roles:
                 continue
             before = alternating[-1] if alternating else None
             if before is not None and self._is_run(before, message):
-                alternating[-1] = _merged(before, message)
+                alternating[-1] = _merge(before, message)
             else:
                 alternating.append(message)
         return alternating
@@ -218,9 +218,9 @@ def folded(messages: Iterable[Message]) -> list[Message]:
     held: list[Message] = []
     for message in messages:
         if message.role in INSTRUCTIONS:
-            held.append(_marked(message))
+            held.append(_mark(message))
         elif held and message.role == "user":
-            placed.append(reduce(_merged, (*held, message)))
+            placed.append(reduce(_merge, (*held, message)))
             held = []
         else:
             _settle(placed, held)
@@ -233,12 +233,12 @@ def folded(messages: Iterable[Message]) -> list[Message]:
 def _settle(placed: list[Message], held: Sequence[Message]) -> None:
     """Places instructions that no user message follows: in the user message before them, or in one of their own."""
     if held and placed and placed[-1].role == "user":
-        placed[-1] = reduce(_merged, (placed[-1], *held))
+        placed[-1] = reduce(_merge, (placed[-1], *held))
     elif held:
-        placed.append(reduce(_merged, held))
+        placed.append(reduce(_merge, held))
 
 
-def _marked(message: Message) -> Message:
+def _mark(message: Message) -> Message:
     """A user message with the text of an instruction, marked with its role."""
     name = f"{message.role}_message"
     return Message("user", (f"<{name}>\n{message.text}\n</{name}>",))
@@ -259,7 +259,7 @@ def short_id(call_id: str) -> str:
     return hashlib.sha256(call_id.encode()).hexdigest()[:SHORT_ID_CHARS]
 
 
-def _merged(before: Message, message: Message) -> Message:
+def _merge(before: Message, message: Message) -> Message:
     """Merges two messages of one role, with a blank line between two texts."""
     parts, more = before.parts, message.parts
     if parts and more and isinstance(parts[-1], str) and isinstance(more[0], str):

@@ -95,7 +95,7 @@ def of(template: TurnTemplate) -> Trial:
 def read(family: Family, trial: Trial) -> Reading:
     """Parses the output by a family."""
     parser = OutputParser(family, schemas={_NAME: _SCHEMA}, prompt_tail=trial.prompt_tail)
-    return _joined([*parser.feed(trial.raw), *parser.finish()])
+    return _join_texts([*parser.feed(trial.raw), *parser.finish()])
 
 
 def _common(prompt: str, whole: str) -> str:
@@ -109,7 +109,7 @@ def _conversation(*messages: Message) -> Conversation:
     return Conversation((_ASKED, *messages), ({"type": "function", "function": _FUNCTION},))
 
 
-def _joined(segments: list[Segment]) -> Reading:
+def _join_texts(segments: list[Segment]) -> Reading:
     reasoning, text, written = "", "", ""
     calls: list[tuple[str, Object | str]] = []
     name = ""

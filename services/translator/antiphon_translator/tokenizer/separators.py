@@ -40,7 +40,7 @@ def of(tokenizer: Tokenizer) -> frozenset[str]:
     plain = {
         token.content for token in added if not (token.lstrip or token.rstrip or token.single_word or token.normalized)
     }
-    return frozenset(plain - _shadowed([token.content for token in added]))
+    return frozenset(plain - _find_shadowed([token.content for token in added]))
 
 
 def _is_local(tokenizer: Tokenizer) -> bool:
@@ -75,7 +75,7 @@ def _keeps_ids(step: Mapping[str, Any]) -> bool:
     return step["type"] in _POST_PROCESSORS and (step["type"] != "TemplateProcessing" or len(texts) == 1)
 
 
-def _shadowed(names: Collection[str]) -> set[str]:
+def _find_shadowed(names: Collection[str]) -> set[str]:
     """The tokens that are not found everywhere, because another one that overlaps them can be found instead."""
     known = set(names)
     prefixes: dict[str, set[str]] = {}

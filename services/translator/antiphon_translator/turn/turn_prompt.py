@@ -37,7 +37,7 @@ class TurnPrompt:
     are variables of the template. `tokens` is the part of the context that the prompt takes.
 
     A server of chat completions renders and encodes its prompt by itself. Then `encoded` is None and `tokens` is an
-    upper bound, unless the bound comes near the limit (`_measured`)."""
+    upper bound, unless the bound comes near the limit (`_measure`)."""
 
     conversation: Conversation
     tools: ToolSet
@@ -71,11 +71,11 @@ class TurnPrompt:
         path_of = partial(_path_of, turn, parameters, media)
         _require_readable(model.prompt.roles.adapt, conversation, path_of)
         try:
-            conversation, tokens, encoded = _measured(model, conversation, encode, parameters, is_exact=is_exact)
+            conversation, tokens, encoded = _measure(model, conversation, encode, parameters, is_exact=is_exact)
         except InvalidRequest as error:
             raise rejected_item.named(error, conversation, encode, path_of) from error
         tools = items.tools
-        forced = _forced(model, tools, encoded, guides=guides) if tools.required else NOT_FORCED
+        forced = _force_call(model, tools, encoded, guides=guides) if tools.required else NOT_FORCED
         return cls(conversation, tools, chosen, tokens, encode, model.prompt.roles, encoded, forced)
 
     @property
@@ -197,7 +197,7 @@ def _path_of(turn: Turn, parameters: Parameters, media: TurnMedia | None, place:
     )
 
 
-def _measured(
+def _measure(
     model: ServedModel, conversation: Conversation, encode: Encode, parameters: Parameters, *, is_exact: bool
 ) -> tuple[Conversation, int, EncodedPrompt | None]:
     """The conversation, truncated if necessary, the tokens of the context that it takes, and its encoded prompt.
@@ -221,7 +221,7 @@ def _measured(
     return conversation, model.context_tokens(encoded.tokens, conversation), encoded
 
 
-def _forced(model: ServedModel, offered: ToolSet, encoded: EncodedPrompt | None, *, guides: bool) -> ForcedCall:
+def _force_call(model: ServedModel, offered: ToolSet, encoded: EncodedPrompt | None, *, guides: bool) -> ForcedCall:
     return forced_calls.of(model.syntax.literal, offered, _tail(model, encoded), guides=guides)
 
 

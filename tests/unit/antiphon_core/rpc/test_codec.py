@@ -84,7 +84,7 @@ def test_a_request_with_thousands_of_small_fields_is_rejected_before_protobuf_pa
     rpc, field = SMALL_FIELDS[fields]
     kind = STORE.methods[rpc].request
     decode(kind, field * 500)
-    monkeypatch.setattr(codec, "_parsed", None)
+    monkeypatch.setattr(codec, "_parse_message", None)
     with pytest.raises(InvalidRequest, match="more than 10,000 fields"):
         decode(kind, field * (FIELDS_MAX + 1))
 

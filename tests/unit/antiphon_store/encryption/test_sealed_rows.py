@@ -169,7 +169,7 @@ async def test_a_sealed_store_answers_like_a_plain_store(inner: MemoryRows, stor
     told = await stored.answers(StoreService(sealed(inner, KEYS)))
     for partition, tree in inner.trees.items():  # replaces the sealed rows by opened ones
         opened = sealed(inner, KEYS)
-        tree.rows = {ref: opened._opened(partition, ref, row) for ref, row in tree.rows.items()}  # type: ignore[attr-defined]
+        tree.rows = {ref: opened._open(partition, ref, row) for ref, row in tree.rows.items()}  # type: ignore[attr-defined]
     assert await stored.answers(StoreService(inner)) == told
     assert await stored.answers(StoreService(sealed(inner, KEYS))) == told  # plain rows, read with keys
 

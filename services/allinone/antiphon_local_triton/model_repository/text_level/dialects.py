@@ -134,7 +134,7 @@ class Vllm(Dialect):
             presence_penalty=asked.get("presence_penalty", 0.0),
             frequency_penalty=asked.get("frequency_penalty", 0.0),
             min_tokens=asked.get("min_tokens", 0),
-            grammar=_structured(asked.get("structured_outputs")),
+            grammar=_structured_grammar(asked.get("structured_outputs")),
         )
 
     def log_probs(self, places, vocabulary):
@@ -142,13 +142,13 @@ class Vllm(Dialect):
         first."""
         if self.top_log_probs is None:
             return {}
-        return {"logprobs": json.dumps([_ranked(*place, vocabulary=vocabulary) for place in places] or None)}
+        return {"logprobs": json.dumps([_rank(*place, vocabulary=vocabulary) for place in places] or None)}
 
 
 DIALECTS = {"ensemble": Ensemble, "tensorrt_llm_bls": Bls, "llmapi": LlmApi, "vllm_model": Vllm}
 
 
-def _ranked(chosen, *likeliest, vocabulary):
+def _rank(chosen, *likeliest, vocabulary):
     ranks = {token: rank for rank, (token, _) in enumerate(likeliest, 1)}
     return {
         token: {
@@ -164,7 +164,7 @@ def _guide(guide_type, guide):
     return grammar_for(guide_type.decode(), guide.decode()) if guide_type else None
 
 
-def _structured(text):
+def _structured_grammar(text):
     """The grammar for `structured_outputs`: a string with JSON within the JSON parameters, as in the real backend."""
     if text is None:
         return None

@@ -87,7 +87,7 @@ class Connections:
         """Runs `atom`, and returns or raises as it does. StoreUnavailable: closed, unreachable, or a timeout."""
         task = asyncio.create_task(self._attempt(self._require_open(), atom))
         self._running.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._finish_task)
         try:
             await asyncio.wait({task}, timeout=ATOM_TIMEOUT_S if timeout_s is None else timeout_s)
         except asyncio.CancelledError:
@@ -139,7 +139,7 @@ class Connections:
             for timeout in self._waiting:
                 timeout.reschedule(asyncio.get_running_loop().time())
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _finish_task(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
             task.exception()  # marks it as retrieved: the caller may have gone

@@ -91,14 +91,14 @@ def _document(partition: Partition, program: Program, payloads: _Payloads) -> di
     document = {
         "tenant": partition.tenant,
         "tree": tree,
-        "guards": [[number, *each.ref, *each[1:]] for number, each in _numbered(program.guards, Guard)],
-        "bounds": [[number, *each] for number, each in _numbered(program.guards, Fewer)],
+        "guards": [[number, *each.ref, *each[1:]] for number, each in _number_parts(program.guards, Guard)],
+        "bounds": [[number, *each] for number, each in _number_parts(program.guards, Fewer)],
         "changes": changes,
-        "filed": [_filed(tree, each) for _name, each in ordered if isinstance(each, File)],
+        "filed": [_file_params(tree, each) for _name, each in ordered if isinstance(each, File)],
         "unfiled": [_entry(tree, each) for _name, each in ordered if isinstance(each, Unfile)],
-        "gets": [[number, *each.ref, each.payload] for number, each in _numbered(program.reads, Get)],
-        "chains": [[number, *each] for number, each in _numbered(program.reads, Chain)],
-        "ranges": [[number, *each] for number, each in _numbered(program.reads, Range)],
+        "gets": [[number, *each.ref, each.payload] for number, each in _number_parts(program.reads, Get)],
+        "chains": [[number, *each] for number, each in _number_parts(program.reads, Chain)],
+        "ranges": [[number, *each] for number, each in _number_parts(program.reads, Range)],
         "volatile": tree in VOLATILE_TREES,
     }
     return {name: each for name, each in document.items() if each}
@@ -120,8 +120,8 @@ def fetched(calls: Sequence[Call]) -> dict[str, str]:
     for place, (partition, program) in enumerate(calls):
         part = (place, *partition)
         gets += [(*part, (number, *ref, payload)) for number, (ref, payload) in enumerate(_named_rows(program).items())]
-        chains += [(*part, (_READS + number, *read)) for number, read in _numbered(program.reads, Chain)]
-        ranges += [(*part, (_READS + number, *read)) for number, read in _numbered(program.reads, Range)]
+        chains += [(*part, (_READS + number, *read)) for number, read in _number_parts(program.reads, Chain)]
+        ranges += [(*part, (_READS + number, *read)) for number, read in _number_parts(program.reads, Range)]
     documents = {"gets": gets, "chains": chains, "ranges": ranges}
     return {name: to_json(each) for name, each in documents.items() if each}
 
@@ -129,7 +129,7 @@ def fetched(calls: Sequence[Call]) -> dict[str, str]:
 def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | DataDamaged | None]:
     """Decodes the lines of `fetch`. None: the program has to be sent to `transact`, which alone can tell whether it is
     refused."""
-    found = _grouped(lines)
+    found = _group_lines(lines)
     ((_, _, now_ms, *_),) = found[-1, -1]
     assert now_ms is not None  # noqa: S101 - that line has the time
     return [_alone(_outcome_of_fetch, place, call.program, found, now_ms) for place, call in enumerate(calls)]
@@ -151,7 +151,7 @@ def _outcome_of_fetch(place: int, program: Program, found: _Found, now_ms: int) 
     return Applied(now_ms, answers)
 
 
-def _grouped(lines: Sequence[Line]) -> _Found:
+def _group_lines(lines: Sequence[Line]) -> _Found:
     """Groups lines by program and number."""
     found: _Found = {}
     for line in lines:
@@ -166,7 +166,7 @@ def tree_of(tree: str, index: Index) -> str:
 
 def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome | DataDamaged]:
     """Decodes the lines of `transact`."""
-    found = _grouped(lines)
+    found = _group_lines(lines)
     return [_alone(_outcome, place, call.program, found) for place, call in enumerate(calls)]
 
 
@@ -230,7 +230,7 @@ def _needs_its_tree(program: Program) -> bool:
     )
 
 
-def _numbered(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _Part]]:
+def _number_parts(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _Part]]:
     return ((number, part) for number, part in enumerate(parts) if isinstance(part, kind))
 
 
@@ -286,7 +286,7 @@ def _entry(tree: str, change: File | Unfile) -> list[Value]:
     return [tree_of(tree, change.of), change.of, change.key, change.id]
 
 
-def _filed(tree: str, change: File) -> list[Value]:
+def _file_params(tree: str, change: File) -> list[Value]:
     at = change.at
     return [*_entry(tree, change), *((None, at.plus_ms) if isinstance(at, Now) else (at, None))]
 

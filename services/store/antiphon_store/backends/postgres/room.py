@@ -68,7 +68,7 @@ class Room:
 
 async def _has_space(connection: Connection) -> bool:
     """Takes the missing parts of the reserve, and checks for some megabytes besides."""
-    held = await _held(connection)
+    held = await _held_names(connection)
     try:
         for part in PARTS:
             if part not in held:
@@ -88,12 +88,12 @@ async def _spill(connection: Connection, statement: str) -> None:
 
 
 async def _lend(connection: Connection) -> bool:
-    for part in await _held(connection):
+    for part in await _held_names(connection):
         await connection.execute(f"CLOSE {part}", prepare=False)
         return True
     return False
 
 
-async def _held(connection: Connection) -> set[str]:
+async def _held_names(connection: Connection) -> set[str]:
     found = await (await connection.execute(QUERIES["held_cursors"])).fetchall()
     return {name for (name,) in found} & set(PARTS)

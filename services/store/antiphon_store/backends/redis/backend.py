@@ -173,17 +173,17 @@ class RedisRows(RemoteBackend):
         addition."""
         now_s = time.monotonic()
         if now_s >= self._announced_s.get(tenant, -ANNOUNCE_AGAIN_S) + ANNOUNCE_AGAIN_S:
-            await self._opened.run(scripts.ANNOUNCE, [keys.TENANTS], [tenant])
+            await self._open_link.run(scripts.ANNOUNCE, [keys.TENANTS], [tenant])
             self._announced_s[tenant] = now_s
 
     @property
-    def _opened(self) -> Link:
+    def _open_link(self) -> Link:
         if self._link is None:
             raise StoreUnavailable("The store is not open.")
         return self._link
 
     def _atom(self) -> AbstractContextManager[Link]:
-        return self._opened.atom()
+        return self._open_link.atom()
 
     async def _apply(self, partition: Partition, program: Program) -> Outcome:
         script, names = _script(partition, program), [keys.root(partition)]
@@ -235,7 +235,7 @@ class RedisRows(RemoteBackend):
         self, script: Script, names: Sequence[str], arguments: Sequence[Argument], *, is_short: bool = False
     ) -> Sequence[Any]:
         now_ms: Argument = self._clock.now_ms() if self._clock is not None else ""
-        answer: Sequence[Any] = await self._opened.run(script, names, (now_ms, *arguments), is_short=is_short)
+        answer: Sequence[Any] = await self._open_link.run(script, names, (now_ms, *arguments), is_short=is_short)
         return answer
 
     async def _check(self, link: Link) -> int:

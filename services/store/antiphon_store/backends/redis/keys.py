@@ -19,7 +19,7 @@ TENANTS = "antiphon:tenants"
 
 
 def root(partition: Partition) -> str:
-    return f"antiphon:{{{_quoted(partition.tenant)}:{_quoted(partition.tree)}}}"
+    return f"antiphon:{{{_quote(partition.tenant)}:{_quote(partition.tree)}}}"
 
 
 def entries(partition: Partition, index: Index, key: str) -> str:
@@ -30,14 +30,14 @@ def entries(partition: Partition, index: Index, key: str) -> str:
 
 
 def tenant_wide(tenant: str, index: Index, key: str) -> str:
-    return f"antiphon:{{{_quoted(tenant)}:{index}:{_quoted(key)}}}"
+    return f"antiphon:{{{_quote(tenant)}:{index}:{_quote(key)}}}"
 
 
 def of_tenant(tenant: str | None) -> str:
     """A pattern of all keys of a tenant, or of all tenants; `TENANTS` is none of them. Quoting leaves no wildcards."""
-    return "antiphon:{*" if tenant is None else f"antiphon:{{{_quoted(tenant)}:*"
+    return "antiphon:{*" if tenant is None else f"antiphon:{{{_quote(tenant)}:*"
 
 
 @lru_cache(maxsize=4096)  # tenants and trees repeat
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return quote(name, safe="", errors="surrogatepass")

@@ -130,7 +130,7 @@ class Link:
                 by_text = [("EVAL", calls[number].script.text, *calls[number].arguments) for number in unseen]
                 for number, outcome in zip(unseen, await self._ask_together(by_text, replicas), strict=True):
                     outcomes[number] = outcome
-        return [await self._translated(each) if isinstance(each, FAULTS) else each for each in outcomes]
+        return [await self._translate(each) if isinstance(each, FAULTS) else each for each in outcomes]
 
     async def _ask_together(self, commands: Sequence[tuple[Any, ...]], replicas: int) -> list[Any]:
         """The answers to scripts, after enough replicas have their writes: one WAIT covers all writes before it. They
@@ -154,9 +154,9 @@ class Link:
         try:
             yield
         except FAULTS as error:
-            raise await self._translated(error) from error
+            raise await self._translate(error) from error
 
-    async def _translated(self, error: Exception) -> Exception:
+    async def _translate(self, error: Exception) -> Exception:
         """The error for the caller. Under Sentinel it also closes idle connections, so that the next call asks for the
         master: a master that was replaced while it was frozen keeps its connections, and rejects writes on them."""
         if self._sentinels and isinstance(self._client, Redis):

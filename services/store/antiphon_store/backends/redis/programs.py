@@ -131,13 +131,13 @@ def _answer(read: Get | Range, answer: Any) -> Any:
     return [(name, to_row(Ref(kind, name), *row)) for name, (_id, *row) in zip(names, answer, strict=True)]
 
 
-def _parsed(lines: bytes) -> Any:
+def _parse_lines(lines: bytes) -> Any:
     """Parses lines as JSON without the first comma of each object. No value contains a line break."""
     return loads(lines.replace(b"{\n,", b"{"))
 
 
 READER = RowReader[bytes](
-    lambda text: _parsed(b"{" + text + b"}"), lambda texts: _parsed(b"[{" + b"},{".join(texts) + b"}]")
+    lambda text: _parse_lines(b"{" + text + b"}"), lambda texts: _parse_lines(b"[{" + b"},{".join(texts) + b"}]")
 )
 
 
@@ -174,12 +174,12 @@ def _guard(partition: Partition, guard: Guard | Fewer) -> Sequence[Any]:
 def _change(partition: Partition, change: Change, payloads: _Payloads) -> Sequence[Any]:
     match change:
         case Set(ref, fields, items, body):
-            return "set", *ref, *_written(fields), payloads.number(items), payloads.number(body)
+            return "set", *ref, *_write_values(fields), payloads.number(items), payloads.number(body)
         case Put(ref, fields, new_items, new_body):
-            return "put", *ref, *_written(fields), payloads.number(new_items), payloads.number(new_body)
+            return "put", *ref, *_write_values(fields), payloads.number(new_items), payloads.number(new_body)
         case Grow(node_id, parent, fields, new_items, new_body):
             place = node_id, parent, fields.get("session")
-            return "grow", *place, *_written(fields), payloads.number(new_items), payloads.number(new_body)
+            return "grow", *place, *_write_values(fields), payloads.number(new_items), payloads.number(new_body)
         case File(index, key, entry_id, at):
             return "file", keys.entries(partition, index, key), entry_id, entry_time(at)
         case Unfile(index, key, entry_id, _):
@@ -190,7 +190,7 @@ def _change(partition: Partition, change: Change, payloads: _Payloads) -> Sequen
             return "delete_below", kind, prefix
 
 
-def _written(fields: Mapping[str, Value]) -> tuple[str, list[Any]]:
+def _write_values(fields: Mapping[str, Value]) -> tuple[str, list[Any]]:
     """The lines of known values, and the values that the script computes."""
     lines: list[str] = []
     computed: list[Any] = []

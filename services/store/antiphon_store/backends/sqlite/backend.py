@@ -93,10 +93,10 @@ class SqliteRows(LocalBackend):
         return run(atom)
 
     def _write(self, atom: Atom[_Answer]) -> Awaitable[_Answer]:
-        return _opened(self._writing).run(atom)
+        return _require_open(self._writing).run(atom)
 
     def _read(self, atom: Atom[_Answer]) -> Awaitable[_Answer]:
-        return _opened(self._reading).run(atom)
+        return _require_open(self._reading).run(atom)
 
     def _connect(self) -> tuple[sqlite3.Connection, list[sqlite3.Connection]]:
         """Opens the connection that writes, which brings the schema up to date, and those that read."""
@@ -129,7 +129,7 @@ def _nothing(_connection: sqlite3.Connection) -> None:
     """An atom that changes nothing."""
 
 
-def _opened(transactions_: Transactions | None) -> Transactions:
+def _require_open(transactions_: Transactions | None) -> Transactions:
     if transactions_ is None:
         raise StoreUnavailable("The store is not open.")
     return transactions_

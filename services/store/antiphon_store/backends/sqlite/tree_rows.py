@@ -253,7 +253,7 @@ class TreeRows(LocalRows):
 
     def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
         if index in NODE_LISTS:
-            return self._listed(index, span)
+            return self._list_nodes(index, span)
         limit, after, descending = span
         direction, beyond = ("DESC", "<") if descending else ("ASC", ">")
         behind = f"AND (at, id) {beyond} (?, ?)" if after is not None else ""
@@ -261,7 +261,7 @@ class TreeRows(LocalRows):
         values = (self._scope(index), index, key, *(after or ()), limit)
         return [Entry(*line) for line in self._connection.execute(query, values).fetchall()]
 
-    def _listed(self, index: Index, span: Span) -> Sequence[Entry]:
+    def _list_nodes(self, index: Index, span: Span) -> Sequence[Entry]:
         """Entries of all nodes, which indexes of the table of nodes have."""
         limit, after, descending = span
         direction, beyond = ("DESC", "<") if descending else ("ASC", ">")

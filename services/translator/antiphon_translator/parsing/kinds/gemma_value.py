@@ -84,9 +84,9 @@ class GemmaValue:
         written: list[str] = []
         with _shown_if_malformed(reading, written):
             if (yield from cursor.literal(self.quote)):
-                key = yield from self._marked(reading, written)
+                key = yield from self._read_marked(reading, written)
             elif (yield from cursor.peek()) in _QUOTES:
-                key = yield from self._quoted(reading, written)
+                key = yield from self._read_quoted(reading, written)
             else:
                 key = yield from self._bare_key(reading, written)
             yield from cursor.spaces()
@@ -133,7 +133,7 @@ class GemmaValue:
         may belong to the text."""
         written: list[str] = []
         with _shown_if_malformed(reading, written):
-            text = yield from self._quoted(reading, written)
+            text = yield from self._read_quoted(reading, written)
             if not (yield from reading.cursor.comes_next((",", *_CLOSERS, *self.ends))):
                 raise Malformed
         reading.out.arguments(values.string(text))
@@ -151,7 +151,7 @@ class GemmaValue:
                 raise Malformed
         reading.out.arguments(converted)
 
-    def _marked(self, reading: Reading, written: list[str]) -> Reader[str]:
+    def _read_marked(self, reading: Reading, written: list[str]) -> Reader[str]:
         """Reads on to the closing marker of a string, and returns the string. `written` gets it with its markers."""
         written.append(self.quote)
         if (yield from reading.cursor.until(self._quote_end, written.append)) is None:
@@ -159,7 +159,7 @@ class GemmaValue:
         written.append(self.quote)
         return "".join(written[1:-1])
 
-    def _quoted(self, reading: Reading, written: list[str]) -> Reader[str]:
+    def _read_quoted(self, reading: Reading, written: list[str]) -> Reader[str]:
         """Reads a string in plain quotes, and returns its text. `written` gets the string as it is written. Malformed:
         it has no end, or it is a string of neither JSON nor Python."""
         cursor = reading.cursor

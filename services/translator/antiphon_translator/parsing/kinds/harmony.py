@@ -82,7 +82,7 @@ class Harmony:
     def _message(self, reading: Reading, header: str, *, is_begun: bool = False) -> Reader[bool]:
         """Reads the message behind a header. Returns whether the text ended with the message."""
         channel, recipient = self._channel_of(header), _recipient_of(header)
-        name = _called(reading, recipient)
+        name = _tool_name(reading, recipient)
         if name is not None:
             return (yield from self._call(reading, name))
         phase = "commentary" if channel == "commentary" else None
@@ -143,7 +143,7 @@ class Harmony:
     def _show_header(self, reading: Reading, header: str) -> None:
         """Shows a header without a message: as an incomplete call of its recipient, or else what it has besides the
         words of a header."""
-        cursor, called = reading.cursor, _called(reading, _recipient_of(header))
+        cursor, called = reading.cursor, _tool_name(reading, _recipient_of(header))
         if cursor.is_cut_off and cursor.is_at_end:
             return  # half a header, and maybe half a name
         reading.name = called if called is not None and reading.is_offered(called) else None
@@ -204,7 +204,7 @@ def _recipient_of(header: str) -> str:
     return found[-1] if found else ""
 
 
-def _called(reading: Reading, recipient: str) -> str | None:
+def _tool_name(reading: Reading, recipient: str) -> str | None:
     """The name of the tool that a recipient is; None if it is none that can be called."""
     name = recipient.removeprefix(_NAMESPACE)
     is_tool = name not in _NOBODY and (recipient != name or name in reading.schemas) and reading.can_call(name)

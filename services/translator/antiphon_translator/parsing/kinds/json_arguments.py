@@ -35,7 +35,7 @@ def read(reading: Reading) -> Reader[None]:
 def unwrapped(written: str) -> str | None:
     """The JSON of an object from arguments that may be encoded twice. None: they hold no object."""
     while True:
-        value = _decoded(written)
+        value = _decode(written)
         if isinstance(value, dict):
             return written
         if value in (None, ""):
@@ -45,7 +45,7 @@ def unwrapped(written: str) -> str | None:
         written = value.strip()
 
 
-def _decoded(written: str) -> Any:
+def _decode(written: str) -> Any:
     """The value of a JSON text; False if it is none."""
     try:
         return json.loads(surrogate_escapes.replaced(written), parse_int=float)  # int() limits the number of digits

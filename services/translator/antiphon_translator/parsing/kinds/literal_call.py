@@ -52,7 +52,7 @@ class LiteralCall:
 def _name(reading: Reading) -> Reader[str]:
     """Reads the beginning of a dictionary up to its name."""
     cursor = reading.cursor
-    for expected in (("{",), _quoted("name"), (":",)):
+    for expected in (("{",), _quote_forms("name"), (":",)):
         yield from cursor.spaces()
         if (yield from cursor.one_of(expected)) is None:
             raise Malformed
@@ -64,7 +64,7 @@ def _name(reading: Reading) -> Reader[str]:
     return name
 
 
-def _quoted(text: str) -> tuple[str, ...]:
+def _quote_forms(text: str) -> tuple[str, ...]:
     return tuple(f"{quote}{text}{quote}" for quote in QUOTES)
 
 

@@ -70,7 +70,7 @@ class TaggedCall:
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
         name, end = yield from self._name(reading)
-        closers = _filled(self.name_close, name)
+        closers = _fill(self.name_close, name)
         syntax = replace(self, close=(*closers, *self.close)) if closers else self
         yield from syntax.read_behind(reading, name, end)
         if closers:
@@ -130,7 +130,7 @@ class TaggedCall:
             tags.names.discard(key)
             ends = self._value_ends(key, tags)
             if is_first and values.may_be_wrapper(schema, key):
-                if (yield from self._wrapped(reading, ends, schema, key, string_mark)):
+                if (yield from self._read_wrapper(reading, ends, schema, key, string_mark)):
                     return
             else:
                 out.arguments(f"{'{' if is_first else ', '}{values.string(key)}: ")
@@ -177,7 +177,7 @@ class TaggedCall:
         cursor = reading.cursor
         yield from cursor.spaces()
         if (yield from cursor.one_of(self.value_open)) is None:
-            closers = _filled(self.value_close, key)
+            closers = _fill(self.value_close, key)
             if (yield from cursor.find_ahead(Markers((*closers, *self.key_open, *self._ends)))) not in closers:
                 raise Malformed
 
@@ -186,12 +186,12 @@ class TaggedCall:
     ) -> Reader[None]:
         out, types = reading.out, values.types_of(schema)
         if self.has_nested_values and (yield from self._is_nested(reading, types)):
-            out.arguments((yield from self._nested(reading, key, schema, JSON_DEPTH_MAX)))
+            out.arguments((yield from self._read_nested(reading, key, schema, JSON_DEPTH_MAX)))
         elif self.verbatim and (yield from reading.cursor.comes_next(self.verbatim[:1])):
             yield from self._verbatim(reading, ends)
         elif values.is_string(types, string_mark):
             out.arguments('"')
-            yield from ends.read(reading, self._trimmed(lambda part: out.arguments(values.string_part(part))))
+            yield from ends.read(reading, self._trim(lambda part: out.arguments(values.string_part(part))))
             out.arguments('"')
         else:
             held = yield from self._whole_value(reading, ends)
@@ -200,7 +200,7 @@ class TaggedCall:
     def _whole_value(self, reading: Reading, ends: ValueEnds) -> Reader[str]:
         """Reads a value up to its end without emitting it."""
         held: list[str] = []
-        yield from ends.read(reading, self._trimmed(held.append))
+        yield from ends.read(reading, self._trim(held.append))
         return "".join(held)
 
     def _verbatim(self, reading: Reading, ends: ValueEnds) -> Reader[None]:
@@ -227,7 +227,7 @@ class TaggedCall:
         if not is_whole:
             raise Malformed
 
-    def _wrapped(
+    def _read_wrapper(
         self, reading: Reading, ends: ValueEnds, schema: Object, key: str, string_mark: str | None
     ) -> Reader[bool]:
         """Reads a value that may be the object of all arguments, and returns whether it is. Emits the object as all
@@ -250,7 +250,7 @@ class TaggedCall:
         is_tag = "string" not in types and (yield from reading.cursor.comes_next(self.key_open))
         return is_tag and not (yield from reading.cursor.comes_next(tuple(f"{each}/" for each in self.key_open)))
 
-    def _nested(self, reading: Reading, key: str, schema: Object, depth: int) -> Reader[str]:
+    def _read_nested(self, reading: Reading, key: str, schema: Object, depth: int) -> Reader[str]:
         """Reads the value behind a key's tag up to its closer, and returns its JSON. Malformed: it is nested more than
         `depth` levels deep."""
         if not depth:
@@ -260,7 +260,7 @@ class TaggedCall:
             text = yield from self._whole_value(reading, self._value_ends(key, NO_TAGS))
             return values.as_json(text, types)
         members: list[tuple[str, str]] = []
-        closers = _filled(self.value_close, key)
+        closers = _fill(self.value_close, key)
         while True:
             yield from reading.cursor.spaces()
             if (yield from reading.cursor.one_of(closers)):
@@ -269,11 +269,11 @@ class TaggedCall:
                 raise Malformed
             name, _ = yield from self._key(reading)
             below = values.member(schema, name)
-            members.append((name, (yield from self._nested(reading, name, below, depth - 1))))
+            members.append((name, (yield from self._read_nested(reading, name, below, depth - 1))))
 
     # ---- markers ----
 
-    def _trimmed(self, emit: Emit) -> Emit:
+    def _trim(self, emit: Emit) -> Emit:
         return WithoutNewlines(emit) if self.trims_newlines else emit
 
     def _next_tags(self, names: Iterable[str]) -> NextTags:
@@ -284,7 +284,7 @@ class TaggedCall:
 
     def _value_ends(self, key: str, tags: NextTags) -> ValueEnds:
         """The texts that end the value of a key."""
-        closers = _filled(self.value_close, key)
+        closers = _fill(self.value_close, key)
         return ValueEnds(
             (*closers, *(each[:-1] for each in closers if each.endswith(">"))),
             (*self.key_open, *self._ends),
@@ -303,6 +303,6 @@ class TaggedCall:
         return Markers((*self.key_close, *self.value_open, *self._ends))
 
 
-def _filled(literals: Iterable[str], word: str) -> tuple[str, ...]:
+def _fill(literals: Iterable[str], word: str) -> tuple[str, ...]:
     """Literals with the name of the tool or the key in place of `{key}`."""
     return tuple(each.replace(PLACEHOLDER, word) for each in literals)

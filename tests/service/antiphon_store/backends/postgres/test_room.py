@@ -40,7 +40,7 @@ async def aside(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Conn
 
 
 async def held(aside: Connections) -> int:
-    return len(await aside.run(room_module._held))
+    return len(await aside.run(room_module._held_names))
 
 
 async def test_the_reserve_is_taken_lent_in_parts_and_taken_back(aside: Connections) -> None:

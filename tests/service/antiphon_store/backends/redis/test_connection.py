@@ -46,7 +46,7 @@ async def test_one_node_is_enough_to_find_a_cluster() -> None:
 async def test_a_sentinel_address_makes_a_client_for_each_sentinel() -> None:
     servers, link = servers_at("redis+sentinel://a,b:1/main")
     assert len(servers.sentinels) == 2
-    assert isinstance(await link._translated(RedisConnectionError("gone")), StoreUnavailable)
+    assert isinstance(await link._translate(RedisConnectionError("gone")), StoreUnavailable)
     await link.close()
 
 

@@ -90,7 +90,7 @@ def dead_end(grammar: str) -> str | None:
         for name in names:
             if _is_productive(rules[name], productive):
                 productive.add(name)
-    reached = _reached(rules)
+    reached = _reachable_rules(rules)
     dead = [name for name in reached if name not in productive]
     if dead:
         return dead[-1]
@@ -115,7 +115,7 @@ def _is_whole(alternatives: list[list[_Part]], rules: set[str]) -> bool:
     )
 
 
-def _reached(rules: dict[str, list[list[_Part]]]) -> list[str]:
+def _reachable_rules(rules: dict[str, list[list[_Part]]]) -> list[str]:
     """The names of the rules that `root` leads to."""
     reached, waiting = {"root": None}, ["root"]
     while waiting:

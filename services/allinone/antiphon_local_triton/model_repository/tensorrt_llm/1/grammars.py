@@ -37,17 +37,17 @@ class Grammars:
     def of(self, guide_type: str, guide: str) -> str:
         """The grammar for a guide. Raises RequestError if there is none that the engine can use."""
         key = hashlib.sha256(json.dumps([guide_type, guide]).encode()).digest()
-        answer = self._known(key)
+        answer = self._find_cached(key)
         if answer is None:
             with self._trial_lock:
-                answer = self._known(key) or self._tried(guide_type, guide)
+                answer = self._find_cached(key) or self._compile_in_time(guide_type, guide)
             if "retry" not in answer:
                 self._keep(key, answer)
         if "error" in answer:
             raise RequestError(answer["error"])
         return answer["grammar"]
 
-    def _known(self, key: bytes) -> dict[str, str] | None:
+    def _find_cached(self, key: bytes) -> dict[str, str] | None:
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
@@ -65,7 +65,7 @@ class Grammars:
                 self._process.end()
                 self._process = None
 
-    def _tried(self, guide_type: str, guide: str) -> dict[str, str]:
+    def _compile_in_time(self, guide_type: str, guide: str) -> dict[str, str]:
         if self._process is None:
             self._process = _TrialProcess(self._gguf)
         answer = self._process.ask([guide_type, guide])
