@@ -127,7 +127,7 @@ class Hop(NamedTuple):
 
 
 HOPS = (
-    Hop("the store", "antiphon_edge.turns.retrying_store", tuple(STORE.values())),
+    Hop("the store", "antiphon_edge.store_calls", tuple(STORE.values())),
     Hop("a translator", "antiphon_translator.client", (TRANSLATOR_CALL, GENERATION)),
     Hop("an engine", "antiphon_translator.engines.endpoints", (ENDPOINTS,)),
     # Three exceptions above a hop. None repeats a call: streams are continued from another position, and an attempt at

@@ -17,7 +17,7 @@ import pytest
 from antiphon_core.clock import SystemClock
 from antiphon_core.retrying import STORE, Retry, RetryPolicy
 from antiphon_edge import server
-from antiphon_edge.turns.retrying_store import retrying
+from antiphon_edge.store_calls import retrying
 from antiphon_store.client import StoreClient
 from tests.support.http import Answer, Http, RetryingHttp
 from tests.support.in_process import running

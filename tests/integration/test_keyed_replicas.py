@@ -22,7 +22,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.retrying import STORE as POLICIES
 from antiphon_core.retrying import Retry, RetryPolicy
 from antiphon_edge import server
-from antiphon_edge.turns.retrying_store import retrying
+from antiphon_edge.store_calls import retrying
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.backends.sqlite.backend import SqliteRows

@@ -30,7 +30,8 @@ from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
-from antiphon_edge.turns import job_payload, log_follower, log_state
+from antiphon_edge.turns import log_follower
+from antiphon_edge.turns.accepted_turn import accepted_of
 from antiphon_edge.turns.leases import JobLease, RenewalPace
 from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_timing import TurnTiming
@@ -167,7 +168,7 @@ class Attempt:
         self.turn: QueuedTurn | None = None
 
     async def go(self) -> None:
-        self.turn = self._make(accepted=await job_payload.accepted_of(self._tenant, self._job, self._lease))
+        self.turn = self._make(accepted=await accepted_of(self._tenant, self._job, self._lease))
         if self._error is not None:
             self.turn.turn_run.break_off(self._error)
         await self.turn.run(self._runner)
@@ -292,7 +293,7 @@ class Bench:
         logs = cast("FullStore", self.store)
         async with asyncio.timeout(WAIT_MAX_S):
             while True:
-                kept = await log_state.read(logs, tenant, response_id)
+                kept = await log_follower.read_state(logs, tenant, response_id)
                 if len(kept.token_ids) >= ids and kept.fold.next_sequence >= numbers:
                     return
                 await asyncio.sleep(0.001)

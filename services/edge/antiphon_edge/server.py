@@ -54,7 +54,7 @@ from antiphon_edge.routes.service import ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.turns.retrying_store import retrying
+from antiphon_edge.store_calls import retrying
 from antiphon_edge.turns.turn_parts import TurnParts, turn_service
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.websocket.routes import SocketRoutes

@@ -37,13 +37,12 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background import queueing
 from antiphon_edge.quotas.response_readers import ResponseReaders
-from antiphon_edge.turns import job_payload, log_state
-from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns import log_follower
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest, size_errors_translated
 from antiphon_edge.turns.durable_turns import Step, next_step
+from antiphon_edge.turns.generation import LogState
 from antiphon_edge.turns.log_follower import LogFollower
-from antiphon_edge.turns.log_state import LogState
-from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
-from antiphon_edge.turns.turn_finisher import commit_or_as_root
+from antiphon_edge.turns.turn_finisher import REJECTED, cancellation, commit_or_as_root, failure, final_of, unstorable
 from antiphon_edge.turns.turn_jobs import StaleKey
 from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_watch import Delivery
@@ -217,7 +216,7 @@ class Background:
                 log_end=LogEnd(0, new.opening.frames),
                 job=queueing.job_of(turn),
             )
-            with job_payload.size_errors_translated():
+            with size_errors_translated():
                 await self._store.commit_turn(turn.tenant, queued)
 
         try:
@@ -267,8 +266,8 @@ class Background:
         log to end. DataDamaged: neither can be read."""
         state = LogState()
         with suppress(DataDamaged):
-            state = await log_state.read_unparsed(self._store, tenant, record.id)
-            await log_state.parse(state, record.id)
+            state = await log_follower.read_unparsed(self._store, tenant, record.id)
+            await log_follower.parse(state, record.id)
             if state.next_sequence:
                 return state.fold, True
         fold = Fold()

@@ -39,9 +39,8 @@ from antiphon_core.retrying import RetryPolicy
 from antiphon_edge.background import queueing
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_edge.turns.log_state import LogState
-from antiphon_edge.turns.terminal_batches import REJECTED, cancellation, failure, final_of, unstorable
-from antiphon_edge.turns.turn_finisher import TurnFinisher
+from antiphon_edge.turns.generation import LogState
+from antiphon_edge.turns.turn_finisher import REJECTED, TurnFinisher, cancellation, failure, final_of, unstorable
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming

@@ -12,8 +12,7 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports import jobs
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.store import TurnJob
-from antiphon_edge.turns import job_payload
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, payload_of
 
 QUEUE = jobs.DISPATCH_QUEUE
 DISPATCH_TENANT = jobs.DISPATCH_TENANT
@@ -25,7 +24,7 @@ OPENING_EVENTS = 2  # the number of events in `opening`
 
 def job_of(accepted: AcceptedTurn) -> TurnJob:
     """The job of a turn that waits for a worker, which the store adds together with its record."""
-    return TurnJob(job_payload.payload_of(accepted), JOB_ATTEMPTS, WAITING_LEASE_MS)
+    return TurnJob(payload_of(accepted), JOB_ATTEMPTS, WAITING_LEASE_MS)
 
 
 def opening(response_id: str, queued: Object) -> EventAppend:

@@ -33,10 +33,9 @@ from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
-from antiphon_edge.turns import job_payload
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.store_calls import retrying
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, accepted_of
 from antiphon_edge.turns.leases import JobLease
-from antiphon_edge.turns.retrying_store import retrying
 from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_timing import TurnTiming
 
@@ -230,7 +229,7 @@ class Worker:
 
     async def _attempt(self, tenant: str, job: Job, lease: JobLease) -> tuple[JobOutcome, float]:
         """Runs a response under the lease of its job. Returns the outcome, and the seconds before the next attempt."""
-        accepted = await job_payload.accepted_of(tenant, job, lease)
+        accepted = await accepted_of(tenant, job, lease)
         correlation.begin(accepted.made_for)
         pause_s = self._models.begin(accepted.model)
         if pause_s and not job.cancel_requested:

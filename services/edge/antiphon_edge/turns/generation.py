@@ -11,22 +11,66 @@ get the frames unchanged. It takes a microsecond for each batch.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from array import array
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from antiphon_core import offload
 from antiphon_core.errors import EngineFault, ServiceFault, TranslatorUnavailable
 from antiphon_core.flow import Flow
+from antiphon_core.fold import Fold
+from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
 from antiphon_core.retrying import TAKEOVER
 from antiphon_core.telemetry import metrics
 from antiphon_edge.sealed.reasoning import Change
-from antiphon_edge.turns.interrupt import Interrupt
-from antiphon_edge.turns.log_state import LogState
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _FRAME_END = b"\n\n"  # JSON has no line feeds, so a blank line is always the end of a frame
 _NUMBER = b'"sequence_number":'
+_ID_TYPE = "q"  # eight bytes for each id, where a list needs 36
+
+
+@dataclass
+class LogState:
+    """The state of a response by its events so far: all that is needed to continue it on another translator.
+
+    `fold` is the response that the events add up to, `token_ids` the tokens that the model generated for them."""
+
+    fold: Fold = field(default_factory=Fold)
+    token_ids: array[int] = field(default_factory=lambda: array(_ID_TYPE))
+    is_over: bool = False
+    """Whether the log has its terminal event."""
+
+    @property
+    def next_sequence(self) -> int:
+        """The number of the next event."""
+        return self.fold.next_sequence
+
+    @property
+    def output(self) -> Sequence[Object]:
+        """The output items so far."""
+        items: Sequence[Object] = self.fold.response().get("output", ()) if self.next_sequence else ()
+        return items
+
+    def feed(self, batch: Batch) -> None:
+        """Adds the next events, and the token ids that the model generated for them."""
+        self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+        self.token_ids.extend(batch.token_ids)
+
+    def put_ids(self, offset: int, token_ids: Sequence[int]) -> None:
+        """Puts the token ids of a checkpoint in their place. A retried append has the ids of the one before it."""
+        self.token_ids[offset:] = array(_ID_TYPE, token_ids)
+
+    def can_be_continued(self) -> bool:
+        """Whether a translator can continue the response: its token ids are known, or it has no output."""
+        return bool(self.token_ids) or not self.output
 
 
 class TranslatorStream:
@@ -192,3 +236,38 @@ class Generation:
             return batch if change is None else change(batch)
 
         return await offload.run(end, size_bytes=size_bytes)
+
+
+class Interrupt:
+    """Ends one piece of awaited work with an error. The first error counts; work that begins later fails at once.
+
+    A lease keeper that finds its lease lost, an event log that cannot be written any more and a cancelled job all end
+    a turn this way. It needs no task of its own: the work runs in an `asyncio.timeout` without a deadline, and
+    `break_off` sets the deadline to now.
+    """
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self._scope: asyncio.Timeout | None = None
+
+    def break_off(self, error: Exception) -> None:
+        """Cancels the awaited work; `run` raises `error`."""
+        if self.error is None:
+            self.error = error
+            if self._scope is not None:
+                self._scope.reschedule(asyncio.get_running_loop().time())
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Awaits `work` and returns its result. Raises the error of `break_off` if that is called before the end."""
+        if self.error is not None:
+            work.close()
+            raise self.error
+        try:
+            async with asyncio.timeout(None) as self._scope:
+                return await work
+        except TimeoutError:
+            if self.error is not None:
+                raise self.error from None
+            raise
+        finally:
+            self._scope = None

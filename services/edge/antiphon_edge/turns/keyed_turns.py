@@ -27,7 +27,7 @@ from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.durable_turns import Step, next_step
 from antiphon_edge.turns.log_follower import LogFollower
-from antiphon_edge.turns.terminal_batches import failure
+from antiphon_edge.turns.turn_finisher import failure
 from antiphon_edge.turns.turn_jobs import StaleKey, TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner, discard
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming

@@ -1,4 +1,4 @@
-"""Reads the events of a response that runs, or ran, in another process.
+"""Reads the events of a response that runs, or ran, in another process: for a client, or to continue the response.
 
 The terminal event and a replay contain the whole response, maybe with log probabilities of every token. They are parsed
 off the event loop: parsing 2 MB of log probabilities takes 50 ms.
@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 
 from antiphon_core import damage, events, offload, response
 from antiphon_core.errors import AntiphonError, LogNotFound, StoreUnavailable
+from antiphon_core.fold import Fold
 from antiphon_core.jsons import work_bytes
-from antiphon_core.ports.event_logs import EventBatch
+from antiphon_core.ports.event_logs import EventBatch, EventLogs
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.retrying import Attempts, Retrier, RetryPolicy
 from antiphon_edge import replay
+from antiphon_edge.turns.generation import LogState
 
 LOOK_AGAIN_S = 0.1
 """The pause before a missing log is looked for again."""
@@ -140,3 +142,41 @@ def _final_in(frames: bytes) -> Final:
     ended = events.decode(last)[0]["response"]
     body, output_items = response.split(ended)
     return Final(status=Status(ended["status"]), body=body, output_items=output_items)
+
+
+async def read_state(logs: EventLogs, tenant: str, response_id: str) -> LogState:
+    """Reads the state of a log; an empty one if there is no log. Its events are parsed off the event loop if they are
+    large.
+
+    Raises:
+        DataDamaged: they are not the events of a response.
+    """
+    state = await read_unparsed(logs, tenant, response_id)
+    await parse(state, response_id)
+    return state
+
+
+async def read_unparsed(logs: EventLogs, tenant: str, response_id: str) -> LogState:
+    """Does what `read_state` does, but does not parse the last events yet. DataDamaged."""
+    state = LogState()
+    with damage.reading(f"the event log of '{response_id}'"), suppress(LogNotFound):
+        async with aclosing(logs.read_events(tenant, response_id)) as batches:
+            async for batch in batches:
+                state.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+                state.is_over = batch.terminal
+                for checkpoint in batch.checkpoints:
+                    state.put_ids(checkpoint.offset, checkpoint.token_ids)
+    return state
+
+
+async def parse(state: LogState, response_id: str) -> None:
+    """Parses the events of a state that `read_unparsed` has read. DataDamaged."""
+    with damage.reading(f"the event log of '{response_id}'"):
+        await offload.run(partial(_require_response, state.fold), size_bytes=state.fold.size_bytes)
+
+
+def _require_response(fold: Fold) -> None:
+    """TypeError: the events do not add up to a response."""
+    made = fold.response()
+    if made and not (type(made) is dict and all(type(each) is dict for each in made.get("output") or ())):
+        raise TypeError

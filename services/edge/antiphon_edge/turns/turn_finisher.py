@@ -1,12 +1,18 @@
-"""Ends turns: the record is written before the terminal event is sent, and each turn has one terminal event."""
+"""Ends turns: the record is written before the terminal event is sent, and each turn has one terminal event.
+
+The terminal batches that the edge makes itself, of turns that failed and of cancelled ones, have all output so far. So
+a large one is made off the event loop: one of 8 MB, with log probabilities, took 0.4 s.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
+from antiphon_core import events, offload, response
 from antiphon_core.errors import (
     AntiphonError,
     Conflict,
@@ -16,9 +22,12 @@ from antiphon_core.errors import (
     StaleFence,
     StoreUnavailable,
     Timeout,
+    TooLarge,
+    Unavailable,
     for_log,
 )
 from antiphon_core.fold import Fold
+from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Fence, LogEnd, Stamp, Status, TurnCommit
@@ -26,14 +35,6 @@ from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.telemetry import correlation, metrics, phases, remedies
 from antiphon_core.unexpected import as_antiphon_error
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_edge.turns.terminal_batches import (
-    PASSING,
-    cancellation,
-    failed_before_output,
-    failure,
-    final_of,
-    output_too_large,
-)
 
 log = logging.getLogger(__name__)
 
@@ -171,3 +172,70 @@ async def commit_or_as_root(
     root = accepted.as_root()
     await commit(root)
     return root
+
+
+PASSING = (Unavailable, Timeout)
+"""Transient errors: the same request may succeed when it is sent again."""
+
+
+REJECTED = (InvalidRequest, TooLarge)
+"""Errors of the store about the content of a record. Another attempt to write the record fails in the same way."""
+
+
+async def failure(fold: Fold, error: AntiphonError, *, keeps_output: bool = True) -> Batch:
+    """The terminal batch of a turn that failed: the `error` event, then response.failed with the output so far.
+    `fold` must not be fed meanwhile."""
+    make = partial(_failure, fold, error, keeps_output=keeps_output)
+    return await offload.run(make, size_bytes=fold.size_bytes)
+
+
+def _failure(fold: Fold, error: AntiphonError, *, keeps_output: bool) -> Batch:
+    ended = response.failed(fold.response() | ({} if keeps_output else {"output": []}), error)
+    first = fold.next_sequence
+    failed: Object = {"type": events.FAILED, "sequence_number": first + 1, "response": ended}
+    frames = events.encode(events.error_event(first, error)) + events.encode(failed)
+    return Batch(first, 2, frames, _final(Status.FAILED, ended))
+
+
+async def unstorable(fold: Fold) -> Batch:
+    """The terminal batch of a turn whose output the store rejects: failed, without the output."""
+    return await failure(fold, output_too_large(), keeps_output=False)
+
+
+def output_too_large() -> TooLarge:
+    return TooLarge("The output of the response is too large to be stored. With fewer 'top_logprobs' it is smaller.")
+
+
+async def cancellation(fold: Fold) -> Batch:
+    """The terminal batch of a cancelled turn. OpenAI has no event for it, but readers of an event log need one. `fold`
+    must not be fed meanwhile."""
+    return await offload.run(partial(_cancellation, fold), size_bytes=fold.size_bytes)
+
+
+def _cancellation(fold: Fold) -> Batch:
+    ended = response.cancelled(fold.response())
+    first = fold.next_sequence
+    event: Object = {"type": events.CANCELLED, "sequence_number": first, "response": ended}
+    return Batch(first, 1, events.encode(event), _final(Status.CANCELLED, ended))
+
+
+def failed_before_output(final: Final) -> bool:
+    """Whether a turn failed with a transient error before its model generated anything."""
+    if final.status is not Status.FAILED:
+        return False
+    ended: Object = loads(final.body)
+    usage = ended["usage"]  # output items may hold a forced beginning, which no model generated
+    has_output = usage["output_tokens"] > 0 if usage else bool(loads(final.output_items))
+    return not has_output and isinstance(response.error_of(ended), PASSING)
+
+
+def final_of(batch: Batch) -> Final:
+    """The finished response in a terminal batch."""
+    if batch.final is None:
+        raise AssertionError("only a terminal batch ends a turn")
+    return batch.final
+
+
+def _final(status: Status, ended: Object) -> Final:
+    body, output_items = response.split(ended)
+    return Final(status=status, body=body, output_items=output_items)

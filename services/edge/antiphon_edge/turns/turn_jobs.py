@@ -17,8 +17,13 @@ from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import ResponseStore
-from antiphon_edge.turns import job_payload
-from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.accepted_turn import (
+    AcceptedTurn,
+    RepeatedRequest,
+    accepted_of,
+    payload_of,
+    size_errors_translated,
+)
 from antiphon_edge.turns.durable_turns import next_step
 from antiphon_edge.turns.leases import Claim, JobLease
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
@@ -42,13 +47,13 @@ class TurnJobs:
         draft = JobDraft(
             accepted.response_id,
             _queue(accepted.response_id),
-            job_payload.payload_of(accepted),
+            payload_of(accepted),
             max_attempts=JOB_ATTEMPTS_ITEMS_MAX,
             holder=_first_holder(accepted),
             lease_ttl_ms=self._timing.job_lease_ms,
         )
         try:
-            with job_payload.size_errors_translated():
+            with size_errors_translated():
                 job = await self._store.enqueue_job(accepted.tenant, draft)
         except AlreadyExists:
             return None
@@ -69,7 +74,7 @@ class TurnJobs:
             return None
         lease = JobLease(self._store, repeated.tenant, job, claim)
         try:
-            accepted = await job_payload.accepted_of(repeated.tenant, job, lease)
+            accepted = await accepted_of(repeated.tenant, job, lease)
         except DataDamaged:  # no edge can run it
             await lease.settle(JobOutcome.FAILED, reason=PAYLOAD_DAMAGED)
             raise

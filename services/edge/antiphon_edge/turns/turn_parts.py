@@ -29,10 +29,10 @@ from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.store_calls import StoreWatch, fail_fast
 from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
-from antiphon_edge.turns.store_watch import StoreWatch, fail_fast
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRunner

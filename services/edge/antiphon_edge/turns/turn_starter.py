@@ -25,12 +25,20 @@ from antiphon_core.errors import (
     TooLarge,
     Unavailable,
 )
-from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
+from antiphon_core.ids import (
+    DerivedIds,
+    Ids,
+    is_conversation_id,
+    is_response_id,
+    new_conversation_id,
+    new_response_id,
+    tree_tag,
+)
 from antiphon_core.items import normalise_input
 from antiphon_core.jsons import Object, canonical, compact, join_arrays, loads
 from antiphon_core.limits import PAGE_ITEMS_MAX, RECORD_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
+from antiphon_core.ports.store import History, Order, ResponseStore, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import correlation, metrics, phases
@@ -39,10 +47,10 @@ from antiphon_edge.quotas.stream_slots import hold_bytes
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import opened
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns import session_trees, turn_input
+from antiphon_edge.store_calls import StoreWatch
+from antiphon_edge.turns import turn_input
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
-from antiphon_edge.turns.store_watch import StoreWatch
 
 NOTHING_BEFORE = TurnStart(History())
 _UNDO_FAILED = "a request that was given up keeps its lease and key until they expire"
@@ -147,7 +155,7 @@ class TurnStarter:
         previous_id = sealed_context.continued_id(request, carried)
         fingerprint = await _fingerprint(request, session_id) if key is not None else b""
         asked = self._store_request(previous_id, session_id, key, fingerprint)
-        return await session_trees.with_response_id(self._store, tenant, asked, self._ids)
+        return await with_response_id(self._store, tenant, asked, self._ids)
 
     def _accepted(self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn) -> AcceptedTurn:
         key = asked.idempotency_key
@@ -455,3 +463,18 @@ def _require_store(request: CreateRequest, *, session_id: str | None, key: str |
             raise InvalidRequest(
                 f"'{name}' needs 'store': true. With false nothing is stored.", field=name, code="invalid_value"
             )
+
+
+async def with_response_id(store: ResponseStore, tenant: str, asked: TurnRequest, ids: Ids) -> TurnRequest:
+    """Returns the request with the id of a new response in the tree of its session."""
+    if asked.session_id is None or tree_tag(asked.session_id) is not None:
+        return asked
+    head_id = (await store.describe_session(tenant, asked.session_id)).head_id
+    response_id = new_response_id(ids, relative=head_id or _root_of(tenant, asked.session_id))
+    return replace(asked, response_id=response_id, holder=response_id)
+
+
+def _root_of(tenant: str, session_id: str) -> str:
+    """An id in the tree of a session without responses. Clients can compute the tag of the tree, but not the ids of its
+    responses: the rest of those is random."""
+    return new_conversation_id(DerivedIds(f"session\n{tenant}\n{session_id}"))

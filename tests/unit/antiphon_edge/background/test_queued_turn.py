@@ -20,7 +20,7 @@ from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, T
 from antiphon_edge.background import queueing
 from antiphon_edge.background.queued_turn import Postponed
 from antiphon_edge.turns.leases import RenewalPace
-from antiphon_edge.turns.terminal_batches import failure
+from antiphon_edge.turns.turn_finisher import failure
 from antiphon_store.rows.model import Kind
 from tests.support.background import (
     TENANT,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
@@ -14,8 +15,7 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Resume, Translator, Turn
 from antiphon_core.retrying import TAKEOVER
-from antiphon_edge.turns.generation import Generation, TranslatorStream
-from antiphon_edge.turns.log_state import LogState
+from antiphon_edge.turns.generation import Generation, Interrupt, LogState, TranslatorStream
 from tests.support.pushed import generated
 from tests.support.served_models import turn
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
@@ -218,3 +218,56 @@ def test_a_stream_whose_ids_were_sent_elsewhere_is_joined_from_the_start() -> No
 
 def test_held_events_are_not_sent_when_the_stream_breaks() -> None:
     assert sent_of([batch_of(1, 7), batch_of(2)]) == [batch_of(1, 7)]
+
+
+async def test_work_without_an_interrupt_returns_its_result() -> None:
+    async def work() -> int:
+        return 7
+
+    assert await Interrupt().run(work()) == 7
+
+
+async def test_interrupted_work_is_cancelled_and_raises_the_first_error() -> None:
+    interrupt, stopped = Interrupt(), asyncio.Event()
+
+    async def work() -> None:
+        interrupt.break_off(ValueError("first"))
+        interrupt.break_off(ValueError("second"))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    with pytest.raises(ValueError, match="first"):
+        await interrupt.run(work())
+    assert stopped.is_set()
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_work_that_begins_after_the_interrupt_fails_at_once() -> None:
+    interrupt = Interrupt()
+    interrupt.break_off(ValueError("over"))
+
+    async def work() -> None:
+        raise AssertionError("it must not begin")
+
+    with pytest.raises(ValueError, match="over"):
+        await interrupt.run(work())
+
+
+async def test_a_timeout_of_the_work_itself_is_raised_as_it_is() -> None:
+    async def work() -> None:
+        raise TimeoutError("mine")
+
+    with pytest.raises(TimeoutError, match="mine"):
+        await Interrupt().run(work())
+
+
+async def test_the_task_that_awaits_can_be_cancelled_by_others() -> None:
+    awaiting = asyncio.create_task(Interrupt().run(asyncio.Event().wait()))
+    await asyncio.sleep(0)
+    awaiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await awaiting

@@ -30,7 +30,7 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.quotas.metering import Meter
-from antiphon_edge.turns.retrying_store import retrying
+from antiphon_edge.store_calls import retrying
 from antiphon_edge.turns.turn_service import AttachedTurns
 from antiphon_store.service import StoreService
 from tests.support.stores import ReachableRows

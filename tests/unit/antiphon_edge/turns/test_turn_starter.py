@@ -333,7 +333,7 @@ async def test_an_interrupted_turn_takes_its_session_again_unless_the_session_we
 async def test_lease_and_key_that_a_frozen_store_takes_after_the_timeout_are_released(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("antiphon_edge.turns.store_watch.SLOW_S", 0.01)
+    monkeypatch.setattr("antiphon_edge.store_calls.SLOW_S", 0.01)
     bench.slow.go.clear()
     bench.slow.error = StoreUnavailable("frozen")
     with pytest.raises(StoreUnavailable):

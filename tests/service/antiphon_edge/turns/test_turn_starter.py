@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, tree_tag
 from antiphon_core.ports.store import TurnRequest
-from antiphon_edge.turns.session_trees import with_response_id
+from antiphon_edge.turns.turn_starter import with_response_id
 from tests.support.edge import running_edge
 
 HEADER = "x-antiphon-session"
