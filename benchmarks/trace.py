@@ -24,7 +24,7 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest
 from antiphon_core.rpc.server import Call
-from antiphon_edge.turns import turn_starter
+from antiphon_edge.turns.turn_starter import session_tree
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.calls import OPERATIONS
 from antiphon_store.server import handlers
@@ -156,8 +156,8 @@ async def _commit() -> Trace:
     async with _store() as store:
         serve: Any = handlers(store)["CommitTurn"]
         for trace in traces:
-            asked = TurnRequest(session_id="s", holder="h", response_id=new_response_id(ids))
-            asked = await turn_starter.with_response_id(store, "t", asked, ids)
+            response_id = new_response_id(ids, tag=await session_tree(store, "t", "s"))
+            asked = TurnRequest(session_id="s", holder="h", response_id=response_id)
             start = await store.begin_turn("t", asked)
             assert start.lease is not None
             parent, record_id = start.history.head_id, str(asked.response_id)

@@ -65,9 +65,10 @@ class SequentialIds:
         return f"{next(self._next):0{digits}x}"[-digits:]
 
 
-def new_response_id(ids: Ids, *, relative: str | None = None) -> str:
-    """A response id in the tree of `relative` (a response or conversation id), or in a new tree."""
-    tag = tree_tag(relative) if relative else None
+def new_response_id(ids: Ids, *, relative: str | None = None, tag: str | None = None) -> str:
+    """A response id in the tree of `relative` (a response or conversation id), in the tree `tag`, or in a new tree."""
+    if relative is not None:
+        tag = tree_tag(relative)
     return f"resp_{tag or ids.hex(TREE_TAG_DIGITS)}{ids.hex(UNIQUE_DIGITS)}"
 
 

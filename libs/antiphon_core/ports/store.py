@@ -236,6 +236,11 @@ class TurnStart:
     replay: Record | None = None
     running_response_id: str | None = None
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the idempotency key is known."""
+        return self.replay is not None or self.running_response_id is not None
+
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:

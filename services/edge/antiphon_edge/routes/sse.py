@@ -79,10 +79,12 @@ class EventStream:
             frames = batch.frames
         if frames:
             self._sent = frames
-            if self._transport is None:
-                self._hold(frames)
-            else:
+            if self._transport is not None:
                 self._send(self._transport, frames)
+                return
+            self._early.append(frames)
+            if self._opening is None:
+                self._open()
 
     async def end(self) -> None:
         """Sends [DONE] and the end of the answer. ConnectionError: the client is gone."""
@@ -132,11 +134,6 @@ class EventStream:
             count += 1
         taken, self._early = self._early[:count], self._early[count:]
         return b"".join(taken)
-
-    def _hold(self, frames: bytes) -> None:
-        """Keeps frames until the headers are sent."""
-        self._early.append(frames)
-        self._open()
 
     def _send(self, transport: asyncio.Transport, frames: bytes) -> None:
         self._written_at = self._loop.time()

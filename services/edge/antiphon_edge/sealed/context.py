@@ -76,13 +76,6 @@ def is_stored(previous: PreviousResponse) -> bool:
     return previous.encrypted_context is None and previous.store is not False
 
 
-def continued_id(request: CreateRequest, carried: bytes | None) -> str | None:
-    """The id of the stored response that a request continues; None if the request carries the items (`carried`)."""
-    if carried is not None:
-        return None
-    return request.previous_response.id if request.previous_response is not None else request.previous_response_id
-
-
 def _open_context(previous: PreviousResponse, sealer: Sealer, tenant: str) -> bytes:
     path = f"{FIELD}.{SEALED_CONTEXT}"
     if previous.encrypted_context is None:

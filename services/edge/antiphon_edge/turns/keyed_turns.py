@@ -35,11 +35,6 @@ from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
 
-BEGIN_AGAIN_S = 0.1
-"""The pause before the request is begun again."""
-BEGINS_MAX = 60
-"""How often a request is begun while the turn of its key sends no events."""
-
 Begin = Callable[[], Awaitable[AcceptedTurn | RepeatedRequest]]
 
 
@@ -109,21 +104,22 @@ class KeyedTurns:
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def send(self, begin: Begin, receive: Receive, flow: Flow) -> None:
-        """Sends all events of the key's turn, whichever edge runs it, and returns after the terminal one.
+    async def send(self, begin: Begin, receive: Receive, flow: Flow) -> bool:
+        """Sends all events of the key's turn, whichever edge runs it. After the terminal one it returns whether this
+        request began the turn.
 
         `begin` accepts the request. It is called again while the turn that it finds or begins sends no events, up to
-        BEGINS_MAX times. Cancelling does not stop the turn.
+        `begins_max` times (TurnTiming). Cancelling does not stop the turn.
         """
         stale_key = StaleKey(self._store, stale_after_s=self._timing.stale_key_s)
-        for _ in range(BEGINS_MAX):
+        for _ in range(self._timing.begins_max):
             begun, reader = await begin(), _Reader(receive, flow)
             await self._send_once(begun, reader)
             if reader.next_sequence:
-                return
+                return isinstance(begun, AcceptedTurn)
             if isinstance(begun, RepeatedRequest):
                 await stale_key.release_if_stale(begun)
-            await asyncio.sleep(BEGIN_AGAIN_S)
+            await asyncio.sleep(self._timing.begin_again_s)
         raise Unavailable("An earlier request with this idempotency key left no response. Try again later.")
 
     async def _send_once(self, begun: AcceptedTurn | RepeatedRequest, reader: _Reader) -> None:

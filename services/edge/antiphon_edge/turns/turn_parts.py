@@ -4,7 +4,8 @@
     --------+---------------------+----------------------------------------------------------------------
     both    | StoreWatch          | the store
             | the fail-fast store | the store, StoreWatch: for calls that somebody waits for
-            | TurnStarter         | the fail-fast store, StoreWatch, Cleanup, Sealer
+            | TurnBuilder         | the fail-fast store, Sealer
+            | TurnStarter         | the fail-fast store, StoreWatch, Cleanup, TurnBuilder
             | TurnRunner          | the store, the translator, Cleanup, Sealer
             | Background          | a store, the translator, TurnStarter, Cleanup
     edge    | TurnJobs            | the store
@@ -34,6 +35,7 @@ from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
 from antiphon_edge.turns.turn_finisher import TurnFinisher
+from antiphon_edge.turns.turn_input import TurnBuilder
 from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_service import TurnService
@@ -73,8 +75,9 @@ class TurnParts:
         """`wait_ms`: how long a turn waits for another turn that runs in its session."""
         watch, cleanup, long_work = StoreWatch(store), Cleanup(), long_work or LongWork()
         answering = fail_fast(store, watch)
+        builder = TurnBuilder(answering, clock=clock, ids=ids, sealer=sealer, long_work=long_work)
         starter = TurnStarter(
-            answering, watch, cleanup, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms, long_work=long_work
+            answering, watch, cleanup, builder, clock=clock, ids=ids, wait_ms=wait_ms, long_work=long_work
         )
         runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing, long_work=long_work)
         return cls(store, answering, translator, watch, cleanup, sealer, timing, starter, runner)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from antiphon_core import response
 from antiphon_core.errors import Unavailable, row_of
@@ -25,7 +26,7 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
-from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
@@ -72,20 +73,14 @@ class TurnService:
 
         Cancellation stops the model within one token. A keyed turn continues after a cancellation.
         """
-        is_new = True
-
-        async def begin() -> AcceptedTurn | RepeatedRequest:
-            nonlocal is_new
-            begun = await self._starter.begin(tenant, request, session_id=session_id, key=key)
-            is_new = isinstance(begun, AcceptedTurn)
-            return begun
-
-        accepted = await begin() if key is None else None
-        if isinstance(accepted, AcceptedTurn):
-            await self.run(TurnRun(accepted, receive, flow))
-        else:
-            await self._keyed_turns.send(begin, receive, flow)
-        return is_new
+        begin = partial(self._starter.begin, tenant, request, session_id=session_id, key=key)
+        if key is not None:
+            return await self._keyed_turns.send(begin, receive, flow)
+        accepted = await begin()
+        if not isinstance(accepted, AcceptedTurn):
+            raise AssertionError("only a request with an idempotency key can be repeated")
+        await self.run(TurnRun(accepted, receive, flow))
+        return True
 
     async def run(self, run: TurnRun) -> None:
         """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: otherwise its

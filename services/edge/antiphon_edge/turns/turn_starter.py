@@ -7,36 +7,21 @@ references are looked up before it. If the turn will be stored, the store must h
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import NamedTuple
 
-from antiphon_core import offload
 from antiphon_core.clock import Clock
 from antiphon_core.errors import (
     AntiphonError,
-    ConversationNotFound,
     InvalidRequest,
     PreviousResponseNotFound,
     SessionLocked,
     Timeout,
-    TooLarge,
     Unavailable,
 )
-from antiphon_core.ids import (
-    DerivedIds,
-    Ids,
-    is_conversation_id,
-    is_response_id,
-    new_conversation_id,
-    new_response_id,
-    tree_tag,
-)
-from antiphon_core.items import normalise_input
-from antiphon_core.jsons import Object, canonical, compact, join_arrays, loads
-from antiphon_core.limits import PAGE_ITEMS_MAX, RECORD_BYTES_MAX
+from antiphon_core.ids import Ids, new_response_id, session_tag, tree_tag
+from antiphon_core.jsons import join_arrays, loads
+from antiphon_core.limits import PAGE_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, ResponseStore, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
@@ -44,13 +29,11 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import correlation, metrics, phases
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.stream_slots import hold_bytes
-from antiphon_edge.sealed import context as sealed_context
-from antiphon_edge.sealed.items import opened
-from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.store_calls import StoreWatch
 from antiphon_edge.turns import turn_input
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.turn_input import TurnBuilder
 
 NOTHING_BEFORE = TurnStart(History())
 _UNDO_FAILED = "a request that was given up keeps its lease and key until they expire"
@@ -64,15 +47,15 @@ class TurnStarter:
         store: FullStore,
         watch: StoreWatch,
         cleanup: Cleanup,
+        builder: TurnBuilder,
         *,
         clock: Clock,
         ids: Ids,
-        sealer: Sealer,
         wait_ms: int,
         long_work: LongWork,
     ) -> None:
         """`store` fails fast. `wait_ms`: how long a turn waits for another turn that runs in its session."""
-        self._sealer = sealer
+        self._builder = builder
         self._long_work = long_work
         self._wait_ms = wait_ms
         self._cleanup = cleanup
@@ -112,50 +95,55 @@ class TurnStarter:
     async def _begin(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
     ) -> AcceptedTurn | RepeatedRequest:
-        session_id = request.conversation_id or session_id
-        carried = await self._checked_carried(tenant, request, session_id, key, carried)
-        given = await self._resolved_input(tenant, request)
-        asked = await self._placed_request(tenant, request, session_id, key, carried)
-        is_kept = request.store is not False
-        if is_kept and key is None:
+        conversation_id = request.conversation_id
+        session_id = conversation_id or session_id
+        turn_input.require_consistent(request, session_id=session_id, key=key)
+        if carried is None and request.previous_response is not None:
+            carried = await self._builder.carried_items(tenant, request)
+        given = await self._builder.resolved_input(tenant, request)
+        asked = await self._store_request(tenant, request, session_id, key, carried)
+        is_stored = request.store is not False
+        if is_stored and key is None:
             await self._watch.require_room()  # before a model generates output that could not be stored
-        start = await self._start_counted(tenant, asked, request.conversation_id)
+        start = await self._start_counted(tenant, asked, conversation_id)
         response_id = str(asked.response_id)
         correlation.note(response_id=response_id)
-        if _is_repeated(start):
+        if start.is_repeated:
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
         try:
             if key is not None:  # only now: a repeated request is answered without room
                 await self._watch.require_room()
             stored = start.history.items
-            turn = await self._turn(tenant, response_id, request, stored, given, carried=carried, must_fit=is_kept)
-            if turn.size_bytes > request.work_bytes:  # the history, and what the input refers to
-                hold_bytes(turn.size_bytes - request.work_bytes)
+            turn = await self._builder.turn(
+                tenant, response_id, request, stored, given, carried=carried, must_fit=is_stored
+            )
+            added_bytes = turn.size_bytes - request.work_bytes
+            if added_bytes > 0:  # the history, and what the input refers to
+                hold_bytes(added_bytes)
         except BaseException:
             self._cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
             raise
         return self._accepted(request, asked, start, turn)
 
-    async def _checked_carried(
-        self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
-    ) -> bytes | None:
-        """Checks what the request continues, and returns the items that it carries. InvalidRequest: its fields exclude
-        each other. ConversationNotFound: no conversation has such an id."""
-        _require_one_predecessor(request, session_id)
-        _require_store(request, session_id=session_id, key=key)
-        carried = await self._carried_items(tenant, request, carried)
-        _require_conversation_id(request.conversation_id)
-        return carried
-
-    async def _placed_request(
+    async def _store_request(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
     ) -> TurnRequest:
         """The request to the store, with a new response id in the tree of the response that the turn continues."""
-        previous_id = sealed_context.continued_id(request, carried)
-        fingerprint = await _fingerprint(request, session_id) if key is not None else b""
-        asked = self._store_request(previous_id, session_id, key, fingerprint)
-        return await with_response_id(self._store, tenant, asked, self._ids)
+        previous_id = turn_input.continued_id(request, carried)
+        if session_id is None:
+            response_id = new_response_id(self._ids, relative=previous_id)
+        else:
+            response_id = new_response_id(self._ids, tag=await session_tree(self._store, tenant, session_id))
+        return TurnRequest(
+            previous_response_id=previous_id,
+            session_id=session_id,
+            holder=response_id if session_id is not None else "",
+            wait_ms=self._wait_ms if session_id is not None else 0,
+            idempotency_key=key,
+            fingerprint=await turn_input.fingerprint_of(request, session_id) if key is not None else b"",
+            response_id=response_id,
+        )
 
     def _accepted(self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn) -> AcceptedTurn:
         key = asked.idempotency_key
@@ -176,21 +164,25 @@ class TurnStarter:
     async def look(self, tenant: str, request: CreateRequest, *, session_id: str | None = None) -> Turn:
         """Makes the turn of a request without accepting it: takes no lease, claims no key and stores nothing.
         `session_id` is the session of a request that names no conversation."""
-        _require_one_predecessor(request, session_id)
-        given = await self._resolved_input(tenant, request)
+        session_id = request.conversation_id or session_id
+        if session_id is not None:
+            turn_input.require_one_predecessor(request, session_id)
+        given = await self._builder.resolved_input(tenant, request)
         history = await self._history(tenant, request, session_id)
-        return await self._turn(tenant, new_response_id(self._ids), request, history, given)
+        return await self._builder.turn(tenant, new_response_id(self._ids), request, history, given)
 
     async def _history(self, tenant: str, request: CreateRequest, session_id: str | None) -> bytes:
         if request.conversation_id is not None:
             return await self._conversation_items(tenant, request.conversation_id)
-        carried = await self._carried_items(tenant, request, None)
+        carried = await self._builder.carried_items(tenant, request)
         if carried is not None:
             return carried
-        previous_id = sealed_context.continued_id(request, carried)
+        previous_id = turn_input.continued_id(request, carried)
         if session_id is not None:
             previous_id = (await self._store.describe_session(tenant, session_id)).head_id
-        reading = asyncio.ensure_future(self._start(tenant, self._store_request(previous_id)))
+        if previous_id is None:
+            return NOTHING_BEFORE.history.items
+        reading = asyncio.ensure_future(self._start(tenant, TurnRequest(previous_response_id=previous_id)))
         try:
             await self._watch.while_it_lives(reading)
             return reading.result().history.items
@@ -203,7 +195,6 @@ class TurnStarter:
 
     async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
         """All items of a conversation, read without taking its lease."""
-        _require_conversation_id(conversation_id)
         pages: list[bytes] = []
         after, has_more = None, True
         while has_more:
@@ -244,71 +235,11 @@ class TurnStarter:
             raise SessionLocked("The conversation went on while the response was waiting.", field="conversation")
         return replace(accepted, lease=start.lease)
 
-    async def _turn(
-        self,
-        tenant: str,
-        response_id: str,
-        request: CreateRequest,
-        stored: bytes,
-        given: _ResolvedInput,
-        *,
-        carried: bytes | None = None,
-        must_fit: bool = False,
-    ) -> Turn:
-        """Makes the turn of a request. `stored` is the history from the store. `must_fit`: the input will be stored.
-
-        Raises:
-            NotFound: the request names a stored prompt that does not exist.
-            TooLarge: the store would reject the input.
-            RequestRateExceeded: too many long turns of the tenant wait.
-        """
-        prompt = await turn_input.read_prompt(self._store, tenant, request)
-
-        def build() -> Turn:
-            parameters, filled = turn_input.fill_in_prompt(request, prompt, given.items)
-            keep = request.store is not False
-            history, whole_input = turn_input.history_and_input(carried, stored, filled, keep=keep)
-            items = compact(normalise_input(whole_input, self._ids, relative=response_id))
-            if must_fit:
-                _require_storable(items)
-            return Turn(
-                response_id=response_id,
-                created_at=self._clock.now_ms() // 1000,
-                request=compact(parameters),
-                history=history,
-                input=items,
-                tenant=tenant,
-            )
-
-        prompt_bytes = turn_input.prompt_work_bytes(request, prompt)
-        size_bytes = request.work_bytes + given.added_bytes + len(carried or b"") + prompt_bytes
-        async with self._long_work.held(tenant, size_bytes + len(stored)):
-            return await offload.run(build, size_bytes=size_bytes)
-
-    def _store_request(
-        self,
-        previous: str | None,
-        session_id: str | None = None,
-        key: str | None = None,
-        fingerprint: bytes = b"",
-    ) -> TurnRequest:
-        if previous is not None and not is_response_id(previous):
-            raise PreviousResponseNotFound.of(previous)
-        response_id = new_response_id(self._ids, relative=previous or session_id)
-        return TurnRequest(
-            previous_response_id=previous,
-            session_id=session_id,
-            holder=response_id if session_id is not None else "",
-            wait_ms=self._wait_ms if session_id is not None else 0,
-            idempotency_key=key,
-            fingerprint=fingerprint,
-            response_id=response_id,
-        )
-
     async def _start_counted(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
-        """Starts a turn, and counts its history as long work of the tenant. A turn that may wait for the lease of its
-        session does not hold long work: the turn that has the lease may need it."""
-        if _needs_no_start(asked):
+        """Starts a turn, unless nothing is needed from the store before its end. Counts its history as long work of the
+        tenant. A turn that may wait for the lease of its session does not hold long work: the turn that has the lease
+        may need it."""
+        if asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None:
             return NOTHING_BEFORE
         if asked.session_id is not None:
             return await self._start_or_undo(tenant, asked, conversation_id)
@@ -340,7 +271,7 @@ class TurnStarter:
         await self._abort(tenant, asked, start)
 
     async def _abort(self, tenant: str, asked: TurnRequest, start: TurnStart) -> None:
-        if start.lease is not None or (asked.idempotency_key is not None and not _is_repeated(start)):
+        if start.lease is not None or (asked.idempotency_key is not None and not start.is_repeated):
             await self._store.abort_turn(
                 tenant,
                 start.lease.fence if start.lease is not None else None,
@@ -351,8 +282,6 @@ class TurnStarter:
     async def _start(self, tenant: str, asked: TurnRequest, conversation_id: str | None = None) -> TurnStart:
         """Starts a turn at the store. A session is created by its first turn, but a conversation must exist: it is
         looked up under its lease, because a leased conversation cannot be deleted. Raises ConversationNotFound."""
-        if _needs_no_start(asked):
-            return NOTHING_BEFORE
         if asked.idempotency_key is None:
             asked = replace(asked, response_id=None)
         start = await self._store.begin_turn(tenant, asked)
@@ -364,71 +293,6 @@ class TurnStarter:
                 raise
         return start
 
-    async def _carried_items(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
-        """Returns the items that a request carries, maybe sealed in `previous_response`. Raises InvalidRequest."""
-        if carried is not None or request.previous_response is None:
-            return carried
-
-        def open_all(items: Sequence[Object], where: str) -> list[Object]:
-            return opened(items, self._sealer, tenant, where=where)
-
-        def bring() -> bytes | None:
-            return sealed_context.carried_items(request, self._sealer, tenant, self._ids, open_all)
-
-        return await offload.run(bring, size_bytes=request.work_bytes)
-
-    async def _resolved_input(self, tenant: str, request: CreateRequest) -> _ResolvedInput:
-        """Returns the input, with sealed content opened and each item reference replaced by its item."""
-
-        def open_all() -> str | list[Object]:
-            given = request.input_given
-            return given if isinstance(given, str) else opened(given, self._sealer, tenant)
-
-        given = await offload.run(open_all, size_bytes=request.work_bytes)
-        if isinstance(given, str):
-            return _ResolvedInput(given)
-        return _ResolvedInput(*await turn_input.look_up_references(self._store, tenant, given, field="input"))
-
-
-class _ResolvedInput(NamedTuple):
-    """An input with sealed content opened and without item references. `added_bytes` as in ResolvedItems."""
-
-    items: str | Sequence[Object]
-    added_bytes: int = 0
-
-
-def _require_storable(items: bytes) -> None:
-    """Checks the size of an input before its response is generated. References and carried items make it larger than
-    its request. TooLarge: the store would reject it."""
-    if len(items) > RECORD_BYTES_MAX:
-        raise TooLarge(f"The input is {len(items)} bytes long; at most {RECORD_BYTES_MAX} are stored.", field="input")
-
-
-def _needs_no_start(asked: TurnRequest) -> bool:
-    """Whether a turn has no history, session or key, so that the store is not needed before the turn ends."""
-    return asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None
-
-
-def _is_repeated(start: TurnStart) -> bool:
-    return start.replay is not None or start.running_response_id is not None
-
-
-def _require_conversation_id(conversation_id: str | None) -> None:
-    """Raises ConversationNotFound for an id that no conversation can have."""
-    if conversation_id is not None and not is_conversation_id(conversation_id):
-        raise ConversationNotFound.of(conversation_id)
-
-
-async def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
-    """A hash of the request, which tells two requests under one key apart."""
-
-    def digest() -> bytes:
-        previous = request.previous_response
-        whole = {"input": request.input_given, "previous_response": previous and previous.model_dump()}
-        return hashlib.sha256(canonical([request.asked() | whole, session_id])).digest()
-
-    return await offload.run(digest, size_bytes=request.work_bytes)
-
 
 def _uncountable(session_id: str) -> InvalidRequest:
     """The error for a history that only a turn can read: a session continues its last response even if that was
@@ -439,42 +303,15 @@ def _uncountable(session_id: str) -> InvalidRequest:
     )
 
 
-def _require_one_predecessor(request: CreateRequest, session_id: str | None) -> None:
-    for name in ("previous_response_id", "previous_response"):
-        if getattr(request, name) is not None and session_id is not None:
-            raise InvalidRequest(
-                f"'{name}' and a session exclude each other: the session knows what it continues.",
-                field=name,
-                code="mutually_exclusive_parameters",
-            )
+async def session_tree(store: ResponseStore, tenant: str, session_id: str) -> str:
+    """The tag of the tree of a session's next response: the store rejects a response in another tree than its parent's.
 
-
-def _require_store(request: CreateRequest, *, session_id: str | None, key: str | None) -> None:
-    """InvalidRequest: the request has 'store': false, and something else that needs a stored response."""
-    if request.store is not False:
-        return
-    wanted = {
-        "background": bool(request.background),
-        "conversation": session_id is not None,
-        "Idempotency-Key": key is not None,
-    }
-    for name, is_wanted in wanted.items():
-        if is_wanted:
-            raise InvalidRequest(
-                f"'{name}' needs 'store': true. With false nothing is stored.", field=name, code="invalid_value"
-            )
-
-
-async def with_response_id(store: ResponseStore, tenant: str, asked: TurnRequest, ids: Ids) -> TurnRequest:
-    """Returns the request with the id of a new response in the tree of its session."""
-    if asked.session_id is None or tree_tag(asked.session_id) is not None:
-        return asked
-    head_id = (await store.describe_session(tenant, asked.session_id)).head_id
-    response_id = new_response_id(ids, relative=head_id or _root_of(tenant, asked.session_id))
-    return replace(asked, response_id=response_id, holder=response_id)
-
-
-def _root_of(tenant: str, session_id: str) -> str:
-    """An id in the tree of a session without responses. Clients can compute the tag of the tree, but not the ids of its
-    responses: the rest of those is random."""
-    return new_conversation_id(DerivedIds(f"session\n{tenant}\n{session_id}"))
+    The id of a conversation names the tree. An id that a client chose for its session does not, so the session's head
+    is read. A session without a head has a tree that is derived from its id: each of several concurrent first turns
+    continues the one before, so all of them must be in one tree.
+    """
+    tag = tree_tag(session_id)
+    if tag is None:
+        head_id = (await store.describe_session(tenant, session_id)).head_id
+        tag = tree_tag(head_id) if head_id is not None else None
+    return tag or session_tag(tenant, session_id)

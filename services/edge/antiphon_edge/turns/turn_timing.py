@@ -42,6 +42,9 @@ class TurnTiming:
     """How long a background response may send no event before its follower checks that its job is not over."""
     stale_key_s: float = 10.0
     """How long the first request of a key may leave no job, log or record before its key is released."""
+    begin_again_s: float = 0.1
+    begins_max: int = 60
+    """The pause before a keyed request is begun again while the turn of its key sends no events, and how often."""
 
 
 DEFAULT_TIMING = TurnTiming()

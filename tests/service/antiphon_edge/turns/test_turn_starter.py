@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, tree_tag
-from antiphon_core.ports.store import TurnRequest
-from antiphon_edge.turns.turn_starter import with_response_id
+from antiphon_core.ids import RandomIds, new_conversation_id, tree_tag
+from antiphon_edge.turns.turn_starter import session_tree
 from tests.support.edge import running_edge
 
 HEADER = "x-antiphon-session"
 
 
-async def test_turn_without_a_plain_session_keeps_its_response_id() -> None:
-    ids = RandomIds()
+async def test_the_id_of_a_conversation_names_the_tree_of_its_responses() -> None:
+    conversation_id = new_conversation_id(RandomIds())
     async with running_edge() as edge:
-        for session_id in (None, new_conversation_id(ids)):
-            asked = TurnRequest(session_id=session_id, holder="a", response_id=new_response_id(ids))
-            assert await with_response_id(edge.store, "default", asked, ids) == asked
+        assert await session_tree(edge.store, "default", conversation_id) == tree_tag(conversation_id)
 
 
 async def test_the_tree_of_a_session_without_a_turn_follows_from_its_name_and_tenant() -> None:
     async with running_edge() as edge:
-
-        async def tag(tenant: str, session_id: str) -> str | None:
-            asked = TurnRequest(session_id=session_id, holder="a", response_id="a")
-            turn = await with_response_id(edge.store, tenant, asked, RandomIds())
-            assert turn.holder == turn.response_id
-            return tree_tag(str(turn.response_id))
-
-        assert await tag("default", "mine") == await tag("default", "mine") is not None
-        others = {await tag("default", "mine"), await tag("default", "yours"), await tag("other", "mine")}
-        assert len(others) == 3
+        mine = await session_tree(edge.store, "default", "mine")
+        assert await session_tree(edge.store, "default", "mine") == mine
+        others = {await session_tree(edge.store, *each) for each in (("default", "yours"), ("other", "mine"))}
+        assert len({mine} | others) == 3
 
 
 @pytest.mark.parametrize("key", [None, "key"])

@@ -30,7 +30,6 @@ from antiphon_core.ports.store import Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.retrying import RetryPolicy
-from antiphon_edge.turns import keyed_turns
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
@@ -432,11 +431,8 @@ async def test_short_store_outage_does_not_change_the_stream(system: System) -> 
     assert await reader == await first
 
 
-async def test_key_held_by_a_dead_edge_is_an_error_when_beginning_again_was_in_vain(
-    system: System, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keyed_turns, "BEGINS_MAX", 2)
-    monkeypatch.setattr(keyed_turns, "BEGIN_AGAIN_S", 0)
+async def test_key_held_by_a_dead_edge_is_an_error_when_beginning_again_was_in_vain(system: System) -> None:
+    system.edges[1].use(replace(TIMING, begins_max=2, begin_again_s=0))
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
     accepted = await system.edges[0].turns._starter.begin(TENANT, request, key="k")  # and then the edge died
     assert isinstance(accepted, AcceptedTurn)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -26,18 +27,18 @@ async def store() -> StoreService:
     return store
 
 
-async def filled_in(store: StoreService, *, given: Any = "Hi", **members: Any) -> Any:
+async def filled_in(store: StoreService, *, given: Sequence[Any] = (HI,), **members: Any) -> Any:
     prompt = {"id": ID, "variables": {"language": "Latin"}} | members.pop("prompt", {})
-    request = CreateRequest.parse(dumps({"model": "m", "input": given, "prompt": prompt} | members))
-    found = await turn_input.read_prompt(store, "t", request)
-    return turn_input.fill_in_prompt(request, found, request.input_given)
+    request = CreateRequest.parse(dumps({"model": "m", "input": list(given), "prompt": prompt} | members))
+    assert request.prompt is not None
+    found = await turn_input.read_prompt(store, "t", request.prompt)
+    return turn_input.fill_in_prompt(request.asked(), found, request.prompt, list(given))
 
 
 async def test_the_messages_of_a_prompt_come_before_the_input(store: StoreService) -> None:
     parameters, given = await filled_in(store)
     assert given == [{"role": "developer", "content": "Be brief."}, HI]
     assert parameters["instructions"] == "Speak Latin."
-    assert (await filled_in(store, given=[HI]))[1] == given
 
 
 async def test_turn_names_the_prompt_version_that_it_used(store: StoreService) -> None:
@@ -50,12 +51,6 @@ async def test_turn_names_the_prompt_version_that_it_used(store: StoreService) -
 
 async def test_instructions_of_the_request_replace_those_of_the_prompt(store: StoreService) -> None:
     assert (await filled_in(store, instructions="Own."))[0]["instructions"] == "Own."
-
-
-async def test_a_request_without_a_prompt_stays_as_it_is(store: StoreService) -> None:
-    request = CreateRequest.parse(dumps({"model": "m", "input": "Hi"}))
-    assert await turn_input.read_prompt(store, "t", request) is None
-    assert turn_input.fill_in_prompt(request, None, "Hi") == ({"model": "m"}, "Hi")
 
 
 @pytest.mark.parametrize(
@@ -76,26 +71,21 @@ async def test_unknown_prompt_or_version_is_rejected_by_name(store: StoreService
 async def test_work_on_a_prompt_grows_with_each_use_of_a_value(store: StoreService) -> None:
     await store.put_prompt("t", ID, 2, dumps({"instructions": "{{language}}" * 1_000}))
     prompt = {"id": ID, "variables": {"language": "x" * 1_000}}
-    request = CreateRequest.parse(dumps({"model": "m", "prompt": prompt}))
-    assert turn_input.prompt_work_bytes(request, await turn_input.read_prompt(store, "t", request)) > 1_000_000
-    assert turn_input.prompt_work_bytes(request, None) == 0
+    named = CreateRequest.parse(dumps({"model": "m", "prompt": prompt})).prompt
+    assert named is not None
+    assert turn_input.prompt_work_bytes(await turn_input.read_prompt(store, "t", named), named) > 1_000_000
 
 
 CARRIED = b'[{"type":"message","role":"user","content":"before"}]'
 
 
-def test_turn_without_carried_history_is_unchanged() -> None:
-    assert turn_input.history_and_input(None, b"[1]", "hi", keep=True) == (b"[1]", "hi")
-
-
 def test_carried_history_comes_before_the_stored_history() -> None:
-    history, given = turn_input.history_and_input(CARRIED, b"[1]", "hi", keep=False)
+    history, given = turn_input.history_and_input(CARRIED, b"[1]", [HI], is_stored=False)
     assert loads(history) == [*loads(CARRIED), 1]
-    assert given == "hi"
+    assert given == [HI]
 
 
-@pytest.mark.parametrize("given", ["hi", [{"role": "user", "content": "hi"}]])
-def test_stored_turn_takes_the_carried_history_into_its_input(given: str | list[dict[str, str]]) -> None:
-    history, joined = turn_input.history_and_input(CARRIED, b"[]", given, keep=True)
+def test_stored_turn_takes_the_carried_history_into_its_input() -> None:
+    history, joined = turn_input.history_and_input(CARRIED, b"[]", [HI], is_stored=True)
     assert history == b"[]"
-    assert joined == [*loads(CARRIED), {"role": "user", "content": "hi"}]
+    assert joined == [*loads(CARRIED), HI]

@@ -26,7 +26,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.store import Fence, Record, Status, TurnCommit, TurnRequest, TurnStart
 from antiphon_core.request.body import CreateRequest
-from antiphon_edge.turns import turn_starter
+from antiphon_edge.turns import turn_input
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
@@ -354,7 +354,7 @@ async def test_a_caller_that_leaves_while_its_input_is_written_leaves_no_lease_a
         await asyncio.Event().wait()
 
     with monkeypatch.context() as patch:
-        patch.setattr(bench.starter, "_turn", write)
+        patch.setattr(bench.starter._builder, "turn", write)
         beginning = asyncio.create_task(bench.ask(session_id="s", key="k"))
         await is_writing.wait()
         beginning.cancel()
@@ -416,7 +416,7 @@ async def test_large_items_that_are_referred_to_are_completed_outside_the_event_
         threads.append(threading.current_thread())
         return normalise_input(*arguments, **options)
 
-    monkeypatch.setattr(turn_starter, "normalise_input", noted)
+    monkeypatch.setattr(turn_input, "normalise_input", noted)
     await bench.begin(input=[{"type": "item_reference", "id": "msg_large"}])
     assert len(threads) == 1
     assert threading.current_thread() not in threads
