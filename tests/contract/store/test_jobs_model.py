@@ -187,7 +187,7 @@ def against_memory(backend: str) -> type[TestCase]:
     machine = cast("type[JobMachine]", type("Machine", (JobMachine,), {"backend": backend}))
 
     class AgainstMemory(machine.TestCase):  # type: ignore[misc, name-defined]
-        settings = settings(max_examples=volume(20, 400), stateful_step_count=40, deadline=None, database=None)
+        settings = settings(max_examples=volume(6, 400), stateful_step_count=40, deadline=None, database=None)
 
         @classmethod
         def setUpClass(cls) -> None:

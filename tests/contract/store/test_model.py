@@ -36,7 +36,7 @@ def opener(backend: Backend) -> Callable[[Clock], AbstractAsyncContextManager[Re
 
 def case_of(machine: type[RuleBasedStateMachine]) -> type[TestCase]:
     made: type[TestCase] = machine.TestCase
-    made.settings = settings(made.settings, max_examples=volume(20, 400))  # type: ignore[attr-defined]
+    made.settings = settings(made.settings, max_examples=volume(6, 400))  # type: ignore[attr-defined]
     return made
 
 

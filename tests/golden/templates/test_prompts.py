@@ -31,7 +31,7 @@ from tests.support.volume import volume
 
 TEMPLATES = [path for folder in FOLDERS for path in sorted(folder.glob("*.jinja"))]
 NOW_S = 1_700_000_000
-EXAMPLES = volume(8, 200)
+EXAMPLES = volume(4, 200)
 _NAMES = re.compile(r"<[|\uff5c][^<>|\uff5c'\"\n]+[|\uff5c]>|</?[a-z_]+(?::[a-z_]+)?>|\[/?[A-Z_]{3,}\]|\]~[!b]?\[")
 TOOL: Object = {
     "type": "function",

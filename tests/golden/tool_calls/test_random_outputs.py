@@ -15,7 +15,7 @@ from tests.golden.tool_calls import fuzz
 from tests.support.tool_calls.random_outputs import HOSTILE, check, output_fuzzer, parsed, pieces_of, told
 from tests.support.volume import volume
 
-SAMPLE = volume(80, 4_000)
+SAMPLE = volume(40, 4_000)
 FAMILIES = families.names()
 # These begin a call, or a header, without any marker.
 _CALLS_OF_TEXT = {"llama3", "llama4", "xlam", "gpt_oss", "kimi_k3", "sarashina"}
@@ -27,7 +27,7 @@ def test_sample_of_random_outputs_breaks_no_parser_rule() -> None:
 
 @pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"])
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=volume(8, 200))
+@settings(max_examples=volume(4, 200))
 @given(data=st.data())
 def test_random_output_is_read_equally_for_any_cut(name: str, tokens: bool, data: st.DataObject) -> None:
     here = output_fuzzer(name, tokens=tokens)
@@ -41,7 +41,7 @@ def test_random_output_is_read_equally_for_any_cut(name: str, tokens: bool, data
 
 
 @pytest.mark.parametrize("name", sorted(set(FAMILIES) - _CALLS_OF_TEXT))
-@settings(max_examples=volume(15, 500))
+@settings(max_examples=volume(8, 500))
 @given(data=st.data())
 def test_random_output_without_calls_loses_no_text(name: str, data: st.DataObject) -> None:
     family = families.load(name)

@@ -26,7 +26,7 @@ from tests.support.triton import RunningTriton, server_venv
 from tests.support.volume import volume
 
 SCHEMAS = volume(12, 1_000)
-VICTIM_TOKENS = 300
+VICTIM_TOKENS = volume(120, 300)
 DRIVER = Path(support.__file__).with_name("triton_models") / "grammar_driver.py"
 BOUNDS = {"type": "object", "properties": {"x": {"type": "integer", "minimum": 5, "maximum": 1}}, "required": ["x"]}
 HOSTILE = [
