@@ -172,7 +172,7 @@ async def delta_from_triton() -> Sequence[Called]:
     """The calls for one token, from the read of Triton's socket to the write to the client's."""
     trace = Trace()
     async with fake_triton() as triton, aiohttp.ClientSession() as session:
-        ids = ids_of(TOKENIZER, "hello")
+        ids = ids_of(TOKENIZER, "heeey")  # the third one was met before
         triton.script = [*(step for each in ids for step in (POLL_S, token_response([each]))), Ending.BY_ITSELF]
         profile = ModelProfile(name=MODEL, directory=Path(), endpoint=triton.endpoint)
         served_model = scripted_models(keeps=False)[0][0]

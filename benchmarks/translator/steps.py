@@ -24,7 +24,7 @@ from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.tokenizer.tokens import Detokenizer
 from benchmarks.measuring import print_table, work
 from tests.support.pipelines import pipeline_of
-from tests.support.served_models import model, tokenizer, turn
+from tests.support.served_models import RESPONSE_ID, model, tokenizer, turn
 
 TEXT = "The quick brown fox jumps over the lazy dog, 3.14 times; naïve Größe 北京 ☃. " * 250
 IDS = tokenizer().encode(TEXT)[:7000]
@@ -54,7 +54,7 @@ def _our_detokenise() -> None:
 
 
 def _machine_only() -> None:
-    machine = ResponseMachine({"output": []}, RandomIds())
+    machine = ResponseMachine({"id": RESPONSE_ID, "output": []}, RandomIds())
     machine.send(Begin())
     machine.send(OpenNext())
     for _ in IDS:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-from google.protobuf.message import DecodeError
-from tritonclient.grpc import service_pb2
 
 from antiphon_core.errors import EngineFault
 from antiphon_translator.engines import triton_errors
@@ -14,13 +10,11 @@ from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.stream_budget import PIECE_CHARS, StreamBudget
 from antiphon_translator.engines.token_timeouts import TokenTimer
 from antiphon_translator.engines.triton_signature import Reader
-from antiphon_translator.engines.triton_wire import is_final, unreadable
+from antiphon_translator.engines.triton_wire import is_final, parse_response
 from antiphon_translator.generation import EngineChunk
 
 MESSAGE_BYTES = 64
 """The bytes that a message counts as beside its own: to parse an empty one takes as long as to skip these."""
-
-_parse = service_pb2.ModelStreamInferResponse.FromString
 
 
 class TritonResponses:
@@ -40,7 +34,7 @@ class TritonResponses:
         self._timer = timer
         self._model = model
         self._end_grace_s = end_grace_s
-        self._last: Any = None
+        self._is_final = False
         self._budget = StreamBudget(f"The Triton server of model '{model}'")
 
     def receive(self, messages: Sequence[bytes]) -> None:
@@ -64,7 +58,7 @@ class TritonResponses:
         """
         if self.is_over:
             return
-        if self._last is None or not is_final(self._last):
+        if not self._is_final:
             raise EngineFault(f"The Triton server of model '{self._model}' ended the stream before the generation.")
         last = self._reader.finish()
         if last is not None:
@@ -86,11 +80,7 @@ class TritonResponses:
         """Adds the chunks of the messages to `chunks`. Returns whether the generation goes on."""
         idle_bytes = 0
         for message in messages:
-            response = _parse_message(message)
-            if response.error_message:
-                raise triton_errors.from_text(response.error_message, model=self._model)
-            self._last = response.infer_response
-            chunk = self._reader.read(self._last)
+            chunk = self._read_message(message)
             if chunk is None:
                 idle_bytes += MESSAGE_BYTES + len(message)
                 continue
@@ -100,15 +90,23 @@ class TritonResponses:
         self._budget.note(idle_bytes, PIECE_CHARS * len(chunks))
         return True
 
+    def _read_message(self, message: bytes) -> EngineChunk | None:
+        """The chunk of a message; None if it has no content."""
+        chunk = self._reader.repeated(message)
+        if chunk is not None:
+            self._is_final = False
+            return chunk
+        response = parse_response(message)
+        if response.error_message:
+            raise triton_errors.from_text(response.error_message, model=self._model)
+        self._is_final = is_final(response.infer_response)
+        chunk = self._reader.read(response.infer_response)
+        if chunk is not None and not self._is_final:
+            self._reader.learn(message, chunk)
+        return chunk
+
     def _pass_on(self, chunks: Sequence[EngineChunk]) -> bool:
         if not chunks:
             return True
         self._timer.token_came()
         return self._deliver(chunks)
-
-
-def _parse_message(message: bytes) -> Any:
-    try:
-        return _parse(message)
-    except DecodeError as error:
-        raise unreadable() from error

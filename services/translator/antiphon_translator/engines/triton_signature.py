@@ -21,11 +21,18 @@ GUIDE_TYPE, GUIDE = "guided_decoding_guide_type", "guided_decoding_guide"
 
 
 class Reader(Protocol):
-    """Reads the responses of one generation."""
+    """Reads the responses of one generation. Its classes inherit that no message repeats another."""
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether only the end of the stream is still to come."""
+    is_complete: bool
+    """Whether only the end of the stream is still to come."""
+
+    def repeated(self, message: bytes) -> EngineChunk | None:
+        """Reads a message that repeats an earlier one, without parsing it. None if it has to be parsed."""
+        return None
+
+    def learn(self, message: bytes, chunk: EngineChunk) -> None:
+        """Learns the form of a message that has this chunk and is not the final one, for `repeated`."""
+        return
 
     def read(self, response: Any) -> EngineChunk | None:
         """Reads a ModelInferResponse. A chunk with `finish` is the last one; messages that the server sends after it

@@ -27,6 +27,7 @@ from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import ADD_SPECIAL_TOKENS, TritonModel
 from antiphon_translator.engines.triton_signature import (
+    Reader,
     guide_tensors,
     lora_tensors,
     named_controls,
@@ -177,7 +178,7 @@ class TextSignature:
         return [row(self.names.images, [images.data_url(image) for image in shown])]
 
 
-class TextReader:
+class TextReader(Reader):
     """Reads text, finish reason and token counts from responses. Cuts the text off at a stop text or stop token."""
 
     def __init__(self, request: GenerationRequest, growth: Growth) -> None:

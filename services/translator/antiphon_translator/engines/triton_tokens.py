@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon_core.errors import EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_translator.engines import triton_wire
+from antiphon_translator.engines.repeated_messages import RepeatedMessages
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_signature import (
+    Reader,
     guide_tensors,
     lora_tensors,
     named_controls,
@@ -26,6 +28,7 @@ from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import (
     Alternative,
+    EngineChunk,
     GenerationRequest,
     Level,
     TokenChunk,
@@ -132,7 +135,7 @@ def _stop_tensors(stop_ids: Sequence[int]) -> list[Tensor]:
     return tensors
 
 
-class TokensReader:
+class TokensReader(Reader):
     """Reads token ids and log probabilities from responses."""
 
     def __init__(self, request: GenerationRequest) -> None:
@@ -143,25 +146,50 @@ class TokensReader:
         self._wants_logprobs = request.top_logprobs is not None
         self._top = request.top_logprobs or 0
         self._asks_cached = request.asks_cached
+        self._repeated = RepeatedMessages()
+
+    def repeated(self, message: bytes) -> TokenChunk | None:
+        ids = self._repeated.ids_in(message)
+        return self._chunk(ids) if ids is not None else None
+
+    def learn(self, message: bytes, chunk: EngineChunk) -> None:
+        if isinstance(chunk, TokenChunk) and not chunk.logprobs and not chunk.cached_blocks:
+            self._repeated.learn(message, chunk.ids, self._read_ids)
 
     def read(self, response: Any) -> TokenChunk | None:
         if not response.outputs:  # an empty final response
             return None
+        ids = self._new_ids(response)
+        if not ids:
+            return None
+        if not are_token_ids(ids):
+            raise triton_wire.unreadable()
+        logprobs = self._logprobs(response, ids) if self._wants_logprobs else ()
+        reused = self._outputs.numbers(response, _REUSED_OUT) if self._asks_cached else None
+        return self._chunk(ids, logprobs, reused[0] if reused else 0)
+
+    def _new_ids(self, response: Any) -> list[int]:
+        """The new ids of a response. EngineFault: it cannot be read."""
         ids = self._outputs.numbers(response, "output_ids")
         length = self._outputs.numbers(response, "sequence_length")
         if ids is None or length is None or len(length) != 1:
             raise triton_wire.unreadable()
         if length[0] != len(ids):
             del ids[length[0] :]
-        if not ids:
+        return ids
+
+    def _read_ids(self, message: bytes) -> list[int] | None:
+        """The new ids of a message; None if it cannot be read."""
+        try:
+            return self._new_ids(triton_wire.parse_response(message).infer_response)
+        except EngineFault:
             return None
-        if not are_token_ids(ids):
-            raise triton_wire.unreadable()
+
+    def _chunk(self, ids: list[int], logprobs: Sequence[TokenLogprob] = (), cached_blocks: int = 0) -> TokenChunk:
+        """Counts new ids, and makes a chunk of them."""
         self._left -= len(ids)
         self.is_complete = self._left <= 0 or not self._stop_ids.isdisjoint(ids)
-        logprobs = self._logprobs(response, ids) if self._wants_logprobs else ()
-        reused = self._outputs.numbers(response, _REUSED_OUT) if self._asks_cached else None
-        return TokenChunk(ids, logprobs=logprobs, cached_blocks=reused[0] if reused else 0)
+        return TokenChunk(ids, logprobs=logprobs, cached_blocks=cached_blocks)
 
     def finish(self) -> None:
         return None

@@ -19,7 +19,7 @@ from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
-from antiphon_translator.engines.triton_signature import chosen, unsupported
+from antiphon_translator.engines.triton_signature import Reader, chosen, unsupported
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_text import PROMPT, TEXT
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
@@ -140,7 +140,7 @@ def structured_outputs(guide: Guide) -> Object:
             return {"grammar": guide.text}
 
 
-class VllmReader:
+class VllmReader(Reader):
     """Reads text, log probabilities, finish reason and token counts from responses."""
 
     def __init__(self, request: GenerationRequest) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.message import DecodeError
 from tritonclient.grpc import service_pb2
 
 from antiphon_core.errors import EngineFault
@@ -33,6 +34,8 @@ _PACKED: Mapping[str, str] = {
     "FP64": "d",
     "BOOL": "?",
 }
+
+_parse = service_pb2.ModelStreamInferResponse.FromString
 
 Values = Sequence[float] | Sequence[str]
 
@@ -139,6 +142,14 @@ class Outputs:
         if length > ENGINE_TEXT_BYTES_MAX:
             raise EngineFault(f"The engine sent a text of {length} bytes in one message.")
         return data[4 : 4 + length]
+
+
+def parse_response(message: bytes) -> Any:
+    """A ModelStreamInferResponse. EngineFault: the message cannot be parsed."""
+    try:
+        return _parse(message)
+    except DecodeError as error:
+        raise unreadable() from error
 
 
 def unreadable() -> EngineFault:

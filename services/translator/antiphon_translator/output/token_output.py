@@ -19,6 +19,7 @@ from antiphon_translator.generation import (
     Usage,
     wrong_level,
 )
+from antiphon_translator.output.plain_run import PlainRun
 from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, Segment, Text
@@ -153,6 +154,8 @@ class TokenParser:
             watch=watch,
         )
         self._stops = StopTexts(spellings) if stops and stop_in_reasoning else None
+        is_plain = not stops and watch is None
+        self._plain = PlainRun(syntax, self._parser, self._detokenizer) if is_plain else None
         self.reasoning_tokens = 0
         """How many of the ids so far were reasoning."""
 
@@ -176,6 +179,19 @@ class TokenParser:
 
     def feed(self, token_ids: Sequence[int]) -> list[Segment]:
         """Reads ids of the model and returns the segments that they complete."""
+        if self._plain is None:
+            return self._parse(token_ids)
+        plain = self._plain.read(token_ids)
+        if plain is None:
+            self._plain.end()
+            segments = self._parse(token_ids)
+            self._plain.begin()
+            return segments
+        if self._parser.in_reasoning:
+            self.reasoning_tokens += len(token_ids)
+        return [plain]
+
+    def _parse(self, token_ids: Sequence[int]) -> list[Segment]:
         segments: list[Segment] = []
         for run in (token_ids,) if self._control.isdisjoint(token_ids) else self._runs(token_ids):
             if self._parser.in_reasoning:
@@ -199,6 +215,8 @@ class TokenParser:
 
     def finish(self, *, cut_off: bool) -> list[Segment]:
         """Returns the last segments. `cut_off`: the output ended before the model was done."""
+        if self._plain is not None:
+            self._plain.end()
         rest = self._detokenizer.finish(cut_off=cut_off)
         if self._stops is not None:
             rest = self._stops.feed(rest) + self._stops.finish()

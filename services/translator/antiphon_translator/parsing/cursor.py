@@ -41,6 +41,9 @@ def discard(_text: str) -> None:
     """A sink for text that is not part of the output."""
 
 
+_NOTHING = Markers(())
+
+
 class Malformed(Exception):
     """The next text does not have the syntax that the reader expects, or the output ended within it."""
 
@@ -56,6 +59,7 @@ class Cursor:
         self._behind_mark: list[str] = []
         self._found: str | None = None
         self._is_ready: Callable[[], bool] | None = None
+        self._until: tuple[Callable[[], bool] | None, Markers, Emit] = (None, _NOTHING, discard)
         self._is_given_up = False
         self._is_mark_loose = False
         self._ended = False
@@ -81,6 +85,19 @@ class Cursor:
         self._text = self._text[length:]
         self._at -= length
         self._base += length
+
+    @property
+    def run(self) -> tuple[Markers, Emit] | None:
+        """The markers that end the run of text which is being read, and the function that gets its text. None if the
+        cursor does not stand at the end of all text, waiting for more of a run, or may go back."""
+        is_ready, markers, emit = self._until
+        is_in_run = is_ready is self._is_ready is not None and self._mark is None and self._at == len(self._text)
+        return (markers, emit) if is_in_run else None
+
+    def skip(self, text: str) -> None:
+        """Adds text of a `run` that was emitted elsewhere: it has no beginning of the run's markers."""
+        self.feed(text)
+        self._at = len(self._text)
 
     def finish(self, *, cut_off: bool = False) -> None:
         """Says that no more text will come: a reader that waits has to decide by the text that it has."""
@@ -118,6 +135,7 @@ class Cursor:
             return found is not None or self._ended
 
         if not advance():
+            self._until = advance, markers, emit
             yield from self._wait(advance)
         return self._found
 

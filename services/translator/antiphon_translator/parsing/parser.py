@@ -16,8 +16,11 @@ from antiphon_translator.parsing.cursor import Cursor, Malformed, Reader
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import CallSyntax, Reading
-from antiphon_translator.parsing.segments import Output, Segment
+from antiphon_translator.parsing.segments import Output, Reasoning, Segment, Text
 from antiphon_translator.parsing.traced import Watch, traced
+
+Run = tuple[Markers, type[Text | Reasoning]]
+"""The markers that end a run of text, and the segments that its text becomes."""
 
 _NOTHING = Markers(())
 _BRACKETS = ("}", "]")
@@ -59,6 +62,21 @@ class OutputParser:
     def is_stopped(self) -> bool:
         """Whether a stop was found in a text."""
         return self._out.is_stopped
+
+    @property
+    def run(self) -> Run | None:
+        """The run of text or reasoning that is being read; None if the next text may not come out as it is."""
+        found = self._cursor.run
+        if found is None:
+            return None
+        markers, emit = found
+        segment = self._out.run_of(emit)
+        return (markers, segment) if segment is not None else None
+
+    def skip(self, text: str) -> None:
+        """Takes text of the `run` as read and emitted. It has no beginning of the run's markers, and ends in no white
+        space."""
+        self._cursor.skip(text)
 
     def feed(self, text: str) -> list[Segment]:
         self._cursor.feed(text)

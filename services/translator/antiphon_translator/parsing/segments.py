@@ -123,6 +123,11 @@ class TextRun:
         """Whether one of the `stops` was found."""
         return self._stops is not None and self._stops.matched
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether more text comes out as it is, but for white space at its end: none is held back or searched."""
+        return not self._held and self._stops is None
+
     def add(self, text: str, to: list[Segment]) -> None:
         self._write(text if self._stops is None else self._search_stop(text, self._stops), to)
 
@@ -202,6 +207,14 @@ class Output:
         if self._run is not self._reasoning:
             self._begin_run(self._reasoning, self._text)
         self._reasoning.add(text, self._segments)
+
+    def run_of(self, emit: Callable[[str], None]) -> type[Text | Reasoning] | None:
+        """The segments of the text that is passed to `emit`; None if it might come out changed, or not at once."""
+        if self._run is None or not self._run.is_clear:
+            return None
+        if self._run is self._text:
+            return Text if emit == self.text else None
+        return Reasoning if emit == self.reasoning else None
 
     def end_reasoning(self) -> None:
         """Ends reasoning that may have been empty: white space behind it does not begin the answer."""

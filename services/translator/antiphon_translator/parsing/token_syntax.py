@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.plain_tokens import PlainTokens
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 PROMPT_TAIL_IDS = 128
@@ -21,6 +23,15 @@ class TokenSyntax:
         """The table with its markers as text, for engines that deliver text."""
         self.alphabet = Alphabet(tokenizer.added, family.markers())
         self.family = family.translated(self.alphabet.encode)
+        self._plain_tokens: dict[Markers, PlainTokens] = {}
+
+    def plain_tokens(self, markers: Markers) -> PlainTokens | None:
+        """The tokens that are plain in a run of text that these markers of the family end. None if no token of the
+        vocabulary is known to be."""
+        found = self._plain_tokens.get(markers)
+        if found is None and self.tokenizer.text_within is not None:
+            found = self._plain_tokens[markers] = PlainTokens(self.tokenizer.text_within, markers)
+        return found
 
     def prompt_tail(self, prompt_ids: Sequence[int], *, whole: bool = False) -> str:
         """The end of a prompt in the parser's characters; with `whole` the whole prompt."""

@@ -25,9 +25,10 @@ from tokenizers import Encoding, Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from antiphon_core import offload
-from antiphon_translator.tokenizer import separators
+from antiphon_translator.tokenizer import separators, token_texts
 from antiphon_translator.tokenizer.token_bytes import TokenBytes
 from antiphon_translator.tokenizer.token_floor import TokenFloor
+from antiphon_translator.tokenizer.token_texts import TokenTexts
 
 PENDING_IDS_MAX = 16
 PRIMING_IDS = 6  # more only cost time on the first step
@@ -121,6 +122,12 @@ class ModelTokenizer:
         return TokenBytes(self.library, self.added).of
 
     @cached_property
+    def text_within(self) -> Callable[[int], str] | None:
+        """Maps an id to the text that the token has behind any others; to an empty one if that depends on the tokens
+        around it. None if the vocabulary's decoder is not known to write text token by token."""
+        return TokenTexts(self.library, self.added, self.bytes_of).of if token_texts.are_joined(self.library) else None
+
+    @cached_property
     def replacement_ids(self) -> list[int]:
         """The ids of the character U+FFFD, which a model may write on purpose."""
         return self.encode(REPLACEMENT)
@@ -163,6 +170,15 @@ class Detokenizer:
             self._emitted = len(self._run)
             return text
         return self._restart() if len(self._run) - self._emitted >= PENDING_IDS_MAX else ""
+
+    @property
+    def is_between_characters(self) -> bool:
+        """Whether the text of all ids was returned, and the next text is decoded behind some of them."""
+        return 0 < self._emitted == len(self._run)
+
+    def skip(self, token_ids: Sequence[int]) -> None:
+        """Goes on behind ids whose text was returned elsewhere."""
+        self._begin_run([*self._run, *token_ids][-self._kept_ids :])
 
     def finish(self, *, cut_off: bool) -> str:
         """Returns the rest of the text. With `cut_off` an incomplete last character is left out."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -173,3 +174,76 @@ def test_messages_without_content_between_tokens_are_no_error() -> None:
     for _ in range(1_000):
         generation.responses.receive(pair * 100)
     assert generation.responses.error is None
+
+
+class ParsingReader(TokensReader):
+    """A reader to which no message repeats another."""
+
+    def repeated(self, message: bytes) -> None:
+        return None
+
+
+def random_messages(chance: random.Random) -> list[bytes]:
+    """The messages of a stream that mostly repeat but for their ids. Some have other outputs, no ids, wrong lengths or
+    wrong bytes; some come after the final one."""
+    made = list[bytes]()
+    for _ in range(chance.randint(1, 40)):
+        ids = [chance.randrange(3, 2**31) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
+        outputs: dict[str, Any] = {"sequence_length": [len(ids)], "output_ids": ids}
+        if chance.random() < 0.2:
+            outputs |= {chance.choice(("index", "sequence_length", "output_ids")): [chance.choice((0, 1, -1))]}
+        data = response(outputs, final=chance.random() < 0.05).SerializeToString()
+        if chance.random() < 0.05:
+            at = chance.randrange(len(data))
+            data = data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :]
+        made.append(data)
+    return made
+
+
+def told(reader: TokensReader, reads: Sequence[Sequence[bytes]]) -> object:
+    """Returns the deliveries of a stream of these reads, and its end."""
+    generation, ending = Generation(reader=reader), ""
+    for messages in reads:
+        generation.responses.receive(messages)
+    try:
+        generation.responses.finish()
+    except EngineFault as error:
+        ending = str(error)
+    return generation.deliveries.received, str(generation.responses.error), ending, generation.timer.ended_within
+
+
+def test_repeated_messages_are_read_as_the_parser_reads_them() -> None:
+    request, repeats = replace(REQUEST, max_tokens=50), 0
+    for seed in range(400):
+        messages = random_messages(random.Random(seed))
+        reads = [messages[:1], messages[1:3], messages[3:]]
+        reader = CountingReader(request)
+        assert told(reader, reads) == told(ParsingReader(request), reads), seed
+        repeats += reader.repeats
+    assert repeats > 2_000
+
+
+class CountingReader(TokensReader):
+    """A reader that counts the repeated messages."""
+
+    repeats = 0
+
+    def repeated(self, message: bytes) -> TokenChunk | None:
+        chunk = super().repeated(message)
+        self.repeats += chunk is not None
+        return chunk
+
+
+@pytest.mark.parametrize(
+    ("changes", "outputs"),
+    [
+        ({"top_logprobs": 0}, {"output_log_probs": [-0.5]}),
+        ({"asks_cached": True}, {"kv_cache_reused_blocks": [3]}),
+    ],
+    ids=["log probabilities", "cached blocks"],
+)
+def test_messages_with_more_than_ids_are_parsed(changes: dict[str, Any], outputs: dict[str, Any]) -> None:
+    reader = CountingReader(replace(REQUEST, **changes))
+    generation = Generation(reader=reader)
+    generation.receive(*[response({"sequence_length": [1], "output_ids": [5], **outputs})] * 3)
+    assert (len(generation.deliveries.ids), reader.repeats) == (3, 0)

@@ -181,3 +181,39 @@ def test_find_ahead_looks_at_limited_text_and_does_not_move() -> None:
     assert run(cursor.find_ahead(markers), cursor, "x" * GIVE_BACK_CHARS_MAX, "x<a>") is None
     cursor = Cursor()
     assert run(cursor.find_ahead(markers), cursor, "text <") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_marked", "is_told"), [("a", False, True), ("a<", False, False), ("a", True, False)]
+)
+def test_run_is_told_where_all_text_is_read_and_no_reader_may_go_back(
+    text: str, is_marked: bool, is_told: bool
+) -> None:
+    cursor, markers = Cursor(), Markers(("<x>",))
+    steps = cursor.until(markers, discard)
+    cursor.feed(text)
+    if is_marked:
+        cursor.mark()
+    assert cursor.run is None
+    cursor.step(steps)
+    assert cursor.run == ((markers, discard) if is_told else None)
+
+
+def test_no_run_is_told_while_a_reader_waits_for_anything_else() -> None:
+    cursor = Cursor()
+    steps = cursor.until(Markers(("<x>",)), discard)
+    cursor.feed("a")
+    cursor.step(steps)
+    next(cursor.word())
+    assert cursor.run is None
+
+
+def test_skipped_text_is_before_the_cursor() -> None:
+    cursor, written = Cursor(), list[str]()
+    steps = cursor.until(Markers(("<x>",)), written.append)
+    cursor.feed("a")
+    cursor.step(steps)
+    cursor.skip(" b c")
+    cursor.feed("d<x>")
+    assert cursor.step(steps)
+    assert (written, cursor.behind("<x>"), cursor.position) == (["a", "d"], "a b cd", len("a b cd<x>"))

@@ -117,3 +117,22 @@ def test_beginning_of_a_stop_is_a_part_of_the_text_when_something_else_follows()
     out.begin_call("f")
     out.text("ND")
     assert [each.text for each in out.take() if isinstance(each, Text)] == ["one EN", " E", "ND"]
+
+
+def test_run_of_an_output_is_the_text_that_comes_out_as_it_is() -> None:
+    out = Output()
+    assert (out.run_of(out.text), out.run_of(out.reasoning)) == (None, None)
+    out.reasoning("a")
+    assert (out.run_of(out.text), out.run_of(out.reasoning)) == (None, Reasoning)
+    out.text("\n")
+    assert out.run_of(out.text) is None
+    out.text("b")
+    assert (out.run_of(out.text), out.run_of(out.reasoning), out.run_of(print)) == (Text, None, None)
+    out.begin_call("f")
+    assert out.run_of(out.text) is None
+
+
+def test_text_that_is_searched_for_stops_is_no_run() -> None:
+    out = Output(["end"])
+    out.text("a")
+    assert out.run_of(out.text) is None
