@@ -96,7 +96,7 @@ def sealed() -> Iterator[Deployment]:
         keys = SealingKeys.ephemeral()
 
         def make(durability: Durability) -> Pair:
-            rows = configured_rows.sealed(SqliteRows(ours, durability=durability), keys)
+            rows = configured_rows.seal_rows(SqliteRows(ours, durability=durability), keys)
             return rows, RawSqlite(raw, durability)
 
         yield Deployment("SQLite, sealed", "sqlite3", make, lambda: _file_bytes(ours), lambda: _file_bytes(raw))

@@ -90,7 +90,7 @@ class Setting:
         return factory() if factory is not MISSING else self.field.default
 
 
-def declared(sections: Sections) -> Iterator[Setting]:
+def declared_settings(sections: Sections) -> Iterator[Setting]:
     """Every setting of the sections, in the order of declaration."""
     for name, section in sections.items():
         yield from _settings_of(name, section)
@@ -120,7 +120,7 @@ def load(
     from_file = _read_file(path, sections) if path else {}
     _reject_unknown_variables(sections, environ)
     values: dict[str, dict[str, Any]] = {name: dict((preset or {}).get(name, {})) for name in sections}
-    for setting in declared(sections):
+    for setting in declared_settings(sections):
         found = _find(setting, from_file, environ, flags or {})
         if found is not None:
             source, given = found
@@ -161,7 +161,7 @@ def _read_file(path: Path, sections: Sections) -> dict[str, Any]:
 
 
 def _reject_unknown_variables(sections: Sections, environ: Mapping[str, str]) -> None:
-    known = {setting.variable for setting in declared(sections)} | {CONFIG_VARIABLE}
+    known = {setting.variable for setting in declared_settings(sections)} | {CONFIG_VARIABLE}
     for variable in environ:
         if variable.startswith(ENV_PREFIX) and variable not in known:
             raise SettingsError(f"{variable} is not a setting{_hint(variable, known)}")

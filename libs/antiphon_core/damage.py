@@ -17,7 +17,7 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErro
 """The exceptions of code that reads stored data and assumes what wrote them."""
 
 
-def found(what: str, why: object) -> DataDamaged:
+def report(what: str, why: object) -> DataDamaged:
     """Logs that `what` is damaged, and returns the error for the caller. Neither has content."""
     log.error("stored data is damaged: %s: %s", what, why, extra=remedies.RESTORE_DATA)
     return DataDamaged.of(what)
@@ -41,4 +41,4 @@ class reading:
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, UNREADABLE):
-            raise found(self._what, f"{type(error).__name__} while they were read") from error
+            raise report(self._what, f"{type(error).__name__} while they were read") from error

@@ -114,7 +114,7 @@ def usage(*, input_tokens: int, output_tokens: int, cached_tokens: int = 0, reas
     }
 
 
-def failed(response: Object, error: AntiphonError) -> Object:
+def fail(response: Object, error: AntiphonError) -> Object:
     """The response after a failure, with the output so far. An open item is marked incomplete.
 
     `code` is one of OpenAI's closed list, in which every server fault is server_error. `cause` is an extension: later
@@ -129,7 +129,7 @@ def error_of(response: Object) -> AntiphonError:
     return revive(cause.pop("reason", InternalError.reason), response["error"]["message"], cause)
 
 
-def cancelled(response: Object) -> Object:
+def cancel(response: Object) -> Object:
     """The response after its cancellation, with the output so far."""
     return _end(response, Status.CANCELLED)
 

@@ -228,7 +228,7 @@ class Connection:
         may not receive data yet."""
         size = stop - start
         if flags & frames.PADDED:
-            start, stop = frames.unpadded(data, start, stop)
+            start, stop = frames.unpad(data, start, stop)
         stream = self._find(stream_id)
         if start == stop and (stream is None or not flags & frames.END_STREAM):
             self._control.charge(size)

@@ -59,7 +59,7 @@ def parse(data: bytes, start: int, stop: int) -> Frame:
     return frame
 
 
-def unpadded(data: bytes, start: int, stop: int) -> tuple[int, int]:
+def unpad(data: bytes, start: int, stop: int) -> tuple[int, int]:
     """(start, stop) of the content in a padded payload. ConnectionFault: the padding is too long."""
     if start == stop or data[start] >= stop - start:
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A frame has more padding than bytes.")

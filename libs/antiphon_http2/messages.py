@@ -72,6 +72,6 @@ class MessageReader:
         return GrpcError(RESOURCE_EXHAUSTED, f"A message has {length} bytes; the limit is {self._bytes_max}.")
 
 
-def framed(message: bytes) -> bytes:
+def frame_message(message: bytes) -> bytes:
     """A message with its prefix."""
     return PREFIX.pack(0, len(message)) + message

@@ -30,14 +30,14 @@ class Compiled:
         self.count = 0
         self.is_open = threading.Event()
         self.is_open.set()
-        compiled = schemas.compiled
+        compiled = schemas.compile_validator
 
         def counted(outline: Outline) -> Any:
             self.count += 1
             self.is_open.wait()
             return compiled(outline)
 
-        monkeypatch.setattr(schemas, "compiled", counted)
+        monkeypatch.setattr(schemas, "compile_validator", counted)
 
 
 @pytest.fixture

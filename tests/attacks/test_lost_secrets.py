@@ -11,7 +11,7 @@ import pytest
 
 from antiphon.settings import SECTIONS
 from antiphon_core.clock import ManualClock
-from antiphon_core.config import SettingsError, declared
+from antiphon_core.config import SettingsError, declared_settings
 from antiphon_core.rpc import watched
 from antiphon_core.telemetry import metrics
 from antiphon_edge.callers.api_keys import KeyGuard
@@ -69,7 +69,7 @@ def test_each_setting_of_a_secret_file_has_a_test_holder() -> None:
     """A new setting fails this test until `secret_holders.py` has a holder for its file."""
     named = {
         f"{setting.section}.{setting.field.name}"
-        for setting in declared({**SECTIONS, "profile": ModelProfile})
+        for setting in declared_settings({**SECTIONS, "profile": ModelProfile})
         if setting.field.name.endswith("_file")
     }
     assert named == set(HOLDERS)

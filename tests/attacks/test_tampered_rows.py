@@ -18,7 +18,7 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.store import Precondition, Record
 from antiphon_core.sealing_keys import SealingKeys
-from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.encryption.configured_rows import seal_rows
 from antiphon_store.rows.model import Kind
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
@@ -58,7 +58,7 @@ def database(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 async def store(database: Any, tmp_path: Path) -> AsyncIterator[StoreService]:
-    store = StoreService(sealed(database.backend(tmp_path), SealingKeys.ephemeral()))
+    store = StoreService(seal_rows(database.backend(tmp_path), SealingKeys.ephemeral()))
     await store.open()
     yield store
     await store.close()

@@ -69,7 +69,7 @@ def row(items: bytes = b"", body: bytes = b"", **fields: Any) -> Row:
 
 def node(record: Record, **fields: Any) -> Row:
     """Returns the stored row of a record, with the fields of the backend and of the test."""
-    written, items, body = nodes.written(record)
+    written, items, body = nodes.write_node(record)
     backend_fields = {"v": 1, "version": 1, "depth": 0, "created": 10, "updated": 20}
     return Row({**written, **backend_fields, **fields}, items, body)
 

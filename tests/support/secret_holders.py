@@ -107,7 +107,7 @@ async def _encryption_keys(folder: Path) -> AsyncIterator[Holder]:
     settings = StoreSettings(encryption_keys_file=path, secrets_grace_s=0.0)
     rows, record = configured_rows.rows_of(settings), draft()
     database: Any = rows
-    stranger = StoreService(configured_rows.sealed(database._inner, SealingKeys.ephemeral()))
+    stranger = StoreService(configured_rows.seal_rows(database._inner, SealingKeys.ephemeral()))
     await rows.open()
     await StoreService(rows).put("acme", record)
 

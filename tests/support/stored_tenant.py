@@ -15,7 +15,7 @@ from antiphon_core.ports.quotas import Draw, QuotaRequest
 from antiphon_core.ports.store import Fence, Order, Precondition, Record, Status, TurnCommit
 from antiphon_store.service import StoreService
 from antiphon_store.testing.conversations import new_id
-from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.idempotency import keyed_request
 from antiphon_store.testing.subject import draft, new_session_id, turn_in, untagged_session_id
 
 PROMPT = f"pmpt_{'1' * 48}"
@@ -43,7 +43,7 @@ class StoredTenant:
         await store.fork(tenant, ForkSource(self.session, None), new_session_id=self.fork)
         await self._run_job(store)
         await self._talk(store)
-        await store.begin_turn(tenant, keyed(self.once, key=KEY))
+        await store.begin_turn(tenant, keyed_request(self.once, key=KEY))
         await store.commit_turn(tenant, TurnCommit(self.once, idempotency_key=KEY))
         await store.take_quota(tenant, QuotaRequest([Draw("requests", 1, 1, 9, 9)]))
 
@@ -102,7 +102,7 @@ class StoredTenant:
             "list of prompts": lambda: store.list_prompts(tenant),
             "conversation": lambda: store.get_conversation(tenant, self.talk),
             "context": lambda: store.list_conversation_items(tenant, self.talk),
-            "key": lambda: store.begin_turn(tenant, keyed(draft(), key=KEY)),
+            "key": lambda: store.begin_turn(tenant, keyed_request(draft(), key=KEY)),
         }
 
     async def answers(self, store: StoreService) -> dict[str, Any]:

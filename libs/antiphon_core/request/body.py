@@ -259,7 +259,7 @@ class CreateRequest(Parameters):
         reject_note(given)
         if given.get("prompt") is not None and given.get("input") is None:
             given = given | {"input": []}  # the prompt's messages may be the whole input
-        return super().of(hosted_tools.dropped(given) if drops_hosted else given, work_bytes=work_bytes)
+        return super().of(hosted_tools.drop_hosted_tools(given) if drops_hosted else given, work_bytes=work_bytes)
 
 
 class CountRequest(CreateRequest):

@@ -40,7 +40,7 @@ def instead_of(kind: str) -> str:
     return f"{way}, or ask its operator for hosted_tools = 'drop'."
 
 
-def dropped(given: Object) -> Object:
+def drop_hosted_tools(given: Object) -> Object:
     """Removes hosted tools from a request body, also from its items, and adds the list of their types.
 
     Without a search of the client, no tool can be found later. So all tools are shown to the model from the beginning.

@@ -28,7 +28,7 @@ from antiphon_core.ids import is_reserved_tenant
 from antiphon_core.rpc import certificate_names
 from antiphon_core.rpc.call_metadata import TENANT_KEY
 from antiphon_core.rpc.certificate_names import CERTIFICATE, Certificate, CertificateName
-from antiphon_core.rpc.roles import Role, Roles, listed
+from antiphon_core.rpc.roles import Role, Roles, list_roles
 from antiphon_core.rpc.watched import GRACE_S, Watched, read_secret
 
 AUTHORIZATION_KEY = "authorization"
@@ -102,7 +102,7 @@ class Guard:
         if is_forbidden or not credential.covers(tenant):
             raise PermissionDenied.of(credential.name, tenant=tenant)
         if credential.roles.isdisjoint(roles):
-            raise PermissionDenied.of_roles(credential.name, method=path, roles=listed(roles))
+            raise PermissionDenied.of_roles(credential.name, method=path, roles=list_roles(roles))
         return credential
 
 
@@ -188,7 +188,7 @@ def _tenants(word: str, where: str) -> frozenset[str] | None:
 def _roles(word: str, where: str) -> Roles:
     roles = frozenset(word.split(","))
     if not roles <= set(Role):
-        raise SettingsError(f"{where}: ROLES must be some of {listed(Role)}, with commas between them.")
+        raise SettingsError(f"{where}: ROLES must be some of {list_roles(Role)}, with commas between them.")
     return frozenset(map(Role, roles))
 
 

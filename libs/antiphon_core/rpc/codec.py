@@ -62,7 +62,7 @@ def _parse_message(kind: MessageType, data: bytes) -> Any:
         if field is not None:
             raise InvalidRequest(f"'{field}' is not UTF-8.", field=field, code="invalid_value") from error
         raise InvalidRequest(f"Not a valid {kind.name}: {error}.") from error
-    field = culprits.mistyped(kind, strict)
+    field = culprits.find_mistyped(kind, strict)
     if field is not None:
         raise InvalidRequest(f"'{field}' has the wrong wire type.", field=field, code="invalid_type")
     return kind.from_strict(strict)

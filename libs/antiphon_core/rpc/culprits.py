@@ -23,7 +23,7 @@ PACKED_BYTES_MAX = 8 * 2**20  # of numbers in one field: the token ids of the lo
 _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 
 
-def mistyped(kind: MessageType, strict: Any) -> str | None:
+def find_mistyped(kind: MessageType, strict: Any) -> str | None:
     """The path of the first field whose wire type is not the declared one; None if there is none."""
     unknown_fields: Any = UnknownFieldSet(strict)
     for unknown in unknown_fields:
@@ -34,7 +34,7 @@ def mistyped(kind: MessageType, strict: Any) -> str | None:
         if is_repeated or strict.HasField(name):
             inner = getattr(strict, name)
             for each in inner if is_repeated else (inner,):
-                path = mistyped(part, each)
+                path = find_mistyped(part, each)
                 if path is not None:
                     return f"{name}.{path}"
     return None

@@ -20,7 +20,7 @@ Roles = frozenset[Role]
 ALL_ROLES: Roles = frozenset(Role)
 
 
-def listed(roles: Iterable[Role]) -> str:
+def list_roles(roles: Iterable[Role]) -> str:
     """The names of roles for messages, in the order of their declaration."""
     chosen = set(roles)
     return ", ".join(role for role in Role if role in chosen)

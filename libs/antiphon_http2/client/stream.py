@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from antiphon_http2.client.requests import Request
 from antiphon_http2.limits import SLICE_MESSAGES_MAX
-from antiphon_http2.messages import MessageReader, framed
+from antiphon_http2.messages import MessageReader, frame_message
 
 Receive = Callable[[Sequence[bytes]], None]
 OnEnd = Callable[[Exception | None], None]
@@ -51,7 +51,7 @@ class Stream:
         self._receive = receive
         self._on_end = on_end
         self.headers = request.headers
-        self.body = framed(request.message)
+        self.body = frame_message(request.message)
         self.refusals = 0
         self.id = 0  # 0 while it waits
         self.messages = MessageReader(message_bytes_max)

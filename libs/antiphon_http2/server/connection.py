@@ -22,7 +22,7 @@ from antiphon_http2.limits import (
     SMALL_DATA_BYTES,
     STEP_ITEMS_MAX,
 )
-from antiphon_http2.messages import framed
+from antiphon_http2.messages import frame_message
 from antiphon_http2.server.answers import HEADERS, Fields, Status, http_answer, trailers
 from antiphon_http2.server.events import Event, Happening
 from antiphon_http2.server.options import ServerOptions
@@ -122,7 +122,7 @@ class ServerConnection(Connection):
             stream.has_headers = True
             self._control.earn_for_call()
             self._out += self._header_frames(stream.id, HEADERS, ends_stream=False)
-        self._sender.append(stream.id, framed(message))
+        self._sender.append(stream.id, frame_message(message))
 
     def report_when_sent(self, stream: ServerStream) -> None:
         """Reports SENT when all answers of a call so far are sent. Call it only while some of them wait."""

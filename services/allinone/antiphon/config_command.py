@@ -21,7 +21,7 @@ def _run(options: argparse.Namespace) -> int:
         print(settings.as_markdown(), end="")
         return 0
     loaded = load(options)
-    for setting in config.declared(SECTIONS):
+    for setting in config.declared_settings(SECTIONS):
         print(_line(setting, loaded))
     loaded.print_warnings(SECTIONS)
     return 0

@@ -89,7 +89,7 @@ async def run(
             drain_time.begin()
         on_signal(number)
 
-    with stop_signals.received(begin_stop):
+    with stop_signals.handle_stop_signals(begin_stop):
         async with AsyncExitStack() as started:
             for part in parts:
                 if not await _start_unless(stopping, part):

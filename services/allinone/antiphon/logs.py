@@ -117,7 +117,7 @@ class _TextLine(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:
-        return indented(super().formatException(ei))
+        return indent(super().formatException(ei))
 
     def format(self, record: logging.LogRecord) -> str:
         now = correlation.current()
@@ -134,7 +134,7 @@ def one_line(text: str, *, most: int = MESSAGE_CHARS_MAX) -> str:
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], shown)
 
 
-def indented(text: str) -> str:
+def indent(text: str) -> str:
     """Indents a traceback, so that none of its lines can be taken for a line of the log."""
     return "\n".join("    " + one_line(line) for line in text.split("\n")[:TRACEBACK_LINES_MAX])
 
@@ -157,7 +157,7 @@ def _json_lines(worker: int | None) -> logging.Formatter:
 
     def bound_traceback(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         if log_fields.EXCEPTION in line:
-            line[log_fields.EXCEPTION] = indented(line[log_fields.EXCEPTION])
+            line[log_fields.EXCEPTION] = indent(line[log_fields.EXCEPTION])
         return line
 
     return ProcessorFormatter(

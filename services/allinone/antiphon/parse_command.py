@@ -59,12 +59,12 @@ def run(options: argparse.Namespace) -> int:
     chunks = _json(sys.stdin.buffer.read(), "standard input")
     if not isinstance(chunks, list):
         raise SettingsError("Standard input must be a JSON array of chunks.")
-    for line in parsed(options, offered, chunks):
+    for line in parse_lines(options, offered, chunks):
         print(line)
     return 0
 
 
-def parsed(options: argparse.Namespace, offered: ToolSet, chunks: Sequence[Any]) -> Iterator[str]:
+def parse_lines(options: argparse.Namespace, offered: ToolSet, chunks: Sequence[Any]) -> Iterator[str]:
     """The lines to print."""
     ids = SequentialIds()
     machine = ResponseMachine(response.skeleton({"model": "model"}, response_id="resp_1", created_at=0), ids)
@@ -120,7 +120,7 @@ def _tools(path: Path | None, choice: str | None) -> ToolSet:
         request["tool_choice"] = _json(choice.encode(), "--tool-choice")
     try:
         parameters = Parameters.parse(dumps(request))
-        return tools.offered(declarations.at("tools", parameters.tools or ()), parameters.tool_choice)
+        return tools.offered_tools(declarations.at("tools", parameters.tools or ()), parameters.tool_choice)
     except InvalidRequest as error:
         raise SettingsError(error.message) from error
 

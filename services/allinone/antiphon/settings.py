@@ -89,7 +89,7 @@ def as_markdown() -> str:
         "its own variable, its flag. A setting whose name ends in `_s` or `_ms` is at most 100 years long.",
     ]
     section = None
-    for setting in config.declared(SECTIONS):
+    for setting in config.declared_settings(SECTIONS):
         if setting.section != section:
             section = setting.section
             lines += [

@@ -23,7 +23,7 @@ def add_settings(command: argparse.ArgumentParser, *, only: Callable[[Setting], 
     if only is None:
         command.add_argument("--help-settings", action=_HelpSettings, nargs=0, help="list the flags of all settings")
     group = command.add_argument_group("settings")
-    for setting in filter(only, config.declared(SECTIONS)):
+    for setting in filter(only, config.declared_settings(SECTIONS)):
         group.add_argument(setting.flag, metavar="VALUE", help=_doc(setting) if only is not None else argparse.SUPPRESS)
 
 
@@ -33,7 +33,7 @@ class _HelpSettings(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_arguments: object) -> None:
         flags = argparse.ArgumentParser(prog=parser.prog, usage=argparse.SUPPRESS, add_help=False)
         sections: dict[str, argparse._ArgumentGroup] = {}
-        for setting in config.declared(SECTIONS):
+        for setting in config.declared_settings(SECTIONS):
             section = sections.setdefault(setting.section, flags.add_argument_group(setting.section))
             section.add_argument(
                 setting.flag, metavar="VALUE", help=f"{_doc(setting)} (default: %(default)s)", default=setting.default
@@ -49,7 +49,7 @@ def _doc(setting: Setting) -> str:
 
 def flags_of(options: argparse.Namespace) -> Flags:
     """The values of the settings' flags that were given, by flag."""
-    names = [setting.flag for setting in config.declared(SECTIONS)]
+    names = [setting.flag for setting in config.declared_settings(SECTIONS)]
     given = {name: getattr(options, name.removeprefix("--").replace("-", "_"), None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 

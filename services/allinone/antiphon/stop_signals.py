@@ -35,7 +35,7 @@ def end_at_once_on_any() -> None:
 
 
 @contextmanager
-def received(on_first: Callable[[signal.Signals], None]) -> Iterator[None]:
+def handle_stop_signals(on_first: Callable[[signal.Signals], None]) -> Iterator[None]:
     """Calls `on_first` in the event loop when the first signal arrives; the second one ends the process at once. The
     handlers that were there before are restored at the end of the block."""
     loop = asyncio.get_running_loop()

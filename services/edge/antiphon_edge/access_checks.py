@@ -59,7 +59,7 @@ class AccessChecks:
             if is_open or not audit.is_on():
                 return await self._serve(request, handler, operation, is_open=is_open)
             action = f"{request.method} {resource.canonical}"
-            with auditing.audited(request, action) as outcome:
+            with auditing.audit_request(request, action) as outcome:
                 answer = await self._serve(request, handler, operation, action=action)
                 outcome.status = answer.status
             return answer

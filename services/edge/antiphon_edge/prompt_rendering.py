@@ -36,7 +36,7 @@ def variables_of(content: Object) -> list[str]:
     return list(dict.fromkeys(name for text in _texts_of(content) for name in _VARIABLE.findall(text)))
 
 
-def rendered(prompt_id: str, content: Object, values: Mapping[str, Value]) -> Rendered:
+def render(prompt_id: str, content: Object, values: Mapping[str, Value]) -> Rendered:
     """Renders a prompt. InvalidRequest: a value is missing, the prompt does not have the variable of a value, an image
     or a file is the value of a variable in the instructions or in an assistant message, or the values take more than
     BODY_BYTES_MAX."""

@@ -16,7 +16,7 @@ def without_first(frames: bytes, count: int) -> bytes:
     return frames[start:]
 
 
-def joined(batches: Sequence[EventBatch], position: int) -> EventBatch:
+def join_batches(batches: Sequence[EventBatch], position: int) -> EventBatch:
     """Consecutive batches as one that begins with the event at `position`, which the first of them holds."""
     first, last = batches[0], batches[-1]
     rest = without_first(first.frames, position - first.first_sequence)

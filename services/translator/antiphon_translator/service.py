@@ -194,7 +194,7 @@ class TranslatorService:
         def check() -> None:
             if controls is None:
                 level = _level_if_known(route.engine)
-                turn_prompt.measured(route.model, turn, TurnMedia(sight, downloads), level=level)
+                turn_prompt.measure_prompt(route.model, turn, TurnMedia(sight, downloads), level=level)
                 return
             ids, level = self._ids_of(turn.response_id), route.engine.level
             TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
@@ -226,7 +226,7 @@ class TranslatorService:
         """Fetches the URLs of a turn's images and files. Their content counts in `held`."""
         if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
             return NOTHING
-        wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
+        wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted_urls(turn, sight))
         if not wanted:
             return NOTHING
         if self._fetcher is None:

@@ -26,7 +26,7 @@ from antiphon_lmdb.backend import LmdbRows
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.encryption.configured_rows import seal_rows
 from antiphon_store.rows.backend import Durability, RowBackend
 from antiphon_store.testing.topics import SERVICE_SUITES, TOPICS, Capability, Suite, needs
 from tests.contract.store.row_backends import OPENED_ONCE, ROW_BACKENDS
@@ -110,7 +110,7 @@ def pair_by_programs(clock: Clock, _folder: Path) -> Pair:
 
 def pair_sealed(clock: Clock, _folder: Path) -> Pair:
     """Sealed rows in memory."""
-    rows = sealed(MemoryRows(clock), SealingKeys.ephemeral())
+    rows = seal_rows(MemoryRows(clock), SealingKeys.ephemeral())
     return rows, rows
 
 

@@ -23,7 +23,7 @@ from antiphon_store.rows.model import Kind
 from antiphon_store.service import StoreService
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.event_logs import append_at
-from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.idempotency import keyed_request
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.contract.store.test_operations import BACKENDS
 
@@ -81,7 +81,7 @@ async def fill(store: StoreService, tenant: str, conversations: list[str]) -> No
     for each in conversations:
         await converse(store, tenant, each)
     once, running = draft(), draft()
-    await store.begin_turn(tenant, keyed(once, key="k"))
+    await store.begin_turn(tenant, keyed_request(once, key="k"))
     await store.commit_turn(tenant, TurnCommit(once, idempotency_key="k", ttl_ms=DAY_MS))
     await store.put(tenant, running, ttl_ms=DAY_MS)
     await store.append_events(tenant, append_at(running.id, 0))

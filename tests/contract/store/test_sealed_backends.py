@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core.clock import SystemClock
 from antiphon_core.sealing_keys import SealingKeys
-from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.encryption.configured_rows import seal_rows
 from antiphon_store.rows.model import Applied, Get, Kind, Partition, Payload, Program, Ref
 from antiphon_store.service import StoreService
 from tests.contract.store.row_backends import OPENED_ONCE, ROW_BACKENDS
@@ -22,7 +22,7 @@ async def test_a_sealed_store_returns_content_and_stores_it_encrypted(name: str,
     keys, stored = SealingKeys.ephemeral(), StoredTenant(f"sealed-{secrets.token_hex(4)}")
     inner = ROW_BACKENDS[name](SystemClock(), tmp_path)
     peer = inner if name in OPENED_ONCE else ROW_BACKENDS[name](SystemClock(), tmp_path)
-    stores = [StoreService(sealed(rows, keys)) for rows in (inner, peer)]
+    stores = [StoreService(seal_rows(rows, keys)) for rows in (inner, peer)]
     for store in stores:
         await store.open()
     await stored.fill(stores[0])

@@ -288,7 +288,7 @@ async def behind_others(world: World) -> Scene:
 
 async def claimed(world: World) -> tuple[str, Fence]:
     job = await jobs.enqueue(world.subject)
-    taken = await jobs.claimed(world.subject, ttl_ms=30_000)
+    taken = await jobs.require_job(world.subject, ttl_ms=30_000)
     assert taken.id == job.id
     return job.id, taken.fence
 
@@ -420,14 +420,14 @@ async def a_new_prompt(world: World) -> Scene:
 
 @writes("put_prompt")
 async def a_second_version(world: World) -> Scene:
-    made = await prompts.made(world.subject)
+    made = await prompts.put_prompt(world.subject)
     ask = partial(prompts.prompts_of(world.store).put_prompt, world.tenant, made.id, 2, prompts.SECOND)
     return Scene(ask, partial(prompt_of, world, made.id))
 
 
 @writes("delete_prompt")
 async def with_its_versions(world: World) -> Scene:
-    made = await prompts.made(world.subject, prompts.FIRST, prompts.SECOND)
+    made = await prompts.put_prompt(world.subject, prompts.FIRST, prompts.SECOND)
     ask = partial(prompts.prompts_of(world.store).delete_prompt, world.tenant, made.id)
     return Scene(ask, partial(prompt_of, world, made.id), gone=NotFound)
 

@@ -20,7 +20,7 @@ from antiphon_core.errors import NotFound, SessionLocked, Timeout
 from antiphon_core.ports.store import Record, Stamp, TurnCommit
 from antiphon_store.rows.model import Add, Kind, Ref, Set
 from antiphon_store.testing.faulty import Fault, When
-from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.operations import OPERATIONS, READS
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.faults.store.conftest import World
@@ -168,7 +168,7 @@ async def test_a_session_is_complete_when_each_call_fails_once(world: World, whe
         stamp = await world.store.commit_turn(world.tenant, commit)
         assert (stamp.version, stamp.depth) == (1, number)
     start = await world.store.begin_turn(world.tenant, turn_in(session_id))
-    assert start.history.items == joined(line)
+    assert start.history.items == join_history(line)
 
 
 @pytest.mark.parametrize("when", When)

@@ -161,7 +161,7 @@ async def test_recorded_log_probabilities_match_their_text(name: str, piece_byte
 @pytest.mark.parametrize("name", sorted(ERRORS))
 def test_recorded_error_is_told_to_the_client(name: str) -> None:
     answer = recorded(name)
-    told = chat_errors.parsed(answer.body)
+    told = chat_errors.parse_error(answer.body)
     error = chat_errors.of_answer(told, status=answer.status, server="It", model="m", url="http://127.0.0.1/v1")
     assert (type(error), error.code, error.field) == ERRORS[name]
 

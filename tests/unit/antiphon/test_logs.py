@@ -103,7 +103,7 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_a_traceback_is_indented_and_bounded() -> None:
-    shown = logs.indented("\n".join(["line"] * 1_000))
+    shown = logs.indent("\n".join(["line"] * 1_000))
     assert set(shown.split("\n")) == {"    line"}
     assert len(shown.split("\n")) == logs.TRACEBACK_LINES_MAX
 

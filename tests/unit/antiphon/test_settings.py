@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon import settings
-from antiphon_core.config import SettingsError, declared
+from antiphon_core.config import SettingsError, declared_settings
 
 ROOT = Path(__file__).parents[3]
 
@@ -48,7 +48,9 @@ def test_an_undeclared_variable_is_refused_with_a_suggestion() -> None:
 
 
 def test_every_setting_is_explained() -> None:
-    unexplained = [setting.variable for setting in declared(settings.SECTIONS) if not setting.doc.endswith(".")]
+    unexplained = [
+        setting.variable for setting in declared_settings(settings.SECTIONS) if not setting.doc.endswith(".")
+    ]
     assert not unexplained
 
 

@@ -41,5 +41,5 @@ def test_help_settings_lists_all_settings(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit, match="0"):
         parser().parse_args(["--help-settings"])
     listed = capsys.readouterr().out
-    assert all(setting.flag in listed for setting in config.declared(SECTIONS))
+    assert all(setting.flag in listed for setting in config.declared_settings(SECTIONS))
     assert "(default: 8000)" in " ".join(listed.split())

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from antiphon_core.config import Port, SettingsError, declared, load, require_bounds, setting
+from antiphon_core.config import Port, SettingsError, declared_settings, load, require_bounds, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def test_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 
 
 def test_declarations_name_variable_flag_and_doc() -> None:
-    port = next(declared(SECTIONS))
+    port = next(declared_settings(SECTIONS))
     assert (port.variable, port.flag, port.alias, port.doc) == (
         "ANTIPHON_PUMP_PORT",
         "--pump-port",
@@ -174,7 +174,7 @@ class Bounded:
 
 
 def test_a_setting_has_a_default_a_doc_and_a_bound() -> None:
-    (depth, _name) = declared({"bounded": Bounded})
+    (depth, _name) = declared_settings({"bounded": Bounded})
     assert (depth.default, depth.doc) == (3, "The depth.")
     assert (Bounded(depth=1).depth, Bounded(depth=None).depth) == (1, None)
     with pytest.raises(SettingsError, match="ANTIPHON_BOUNDED_DEPTH must be 1 or more, but is 0"):

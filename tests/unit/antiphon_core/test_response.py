@@ -53,7 +53,7 @@ def test_usage_adds_up() -> None:
 def test_a_failed_response_keeps_its_output() -> None:
     item = {"id": "msg_1", "type": "message", "status": "in_progress", "role": "assistant", "content": []}
     done = item | {"id": "msg_0", "status": "completed"}
-    ended = response.failed(new_response() | {"output": [done, item]}, EngineFault("gone"))
+    ended = response.fail(new_response() | {"output": [done, item]}, EngineFault("gone"))
     assert ended["status"] == "failed"
     assert ended["error"] == {"code": "server_error", "message": "gone", "cause": {"reason": "ENGINE_FAULT"}}
     assert [part["status"] for part in ended["output"]] == ["completed", "incomplete"]
@@ -69,12 +69,12 @@ def test_a_failed_response_keeps_its_output() -> None:
     ],
 )
 def test_the_error_of_a_failed_response_can_be_read_back(error: AntiphonError) -> None:
-    again = response.error_of(loads(dumps(response.failed(new_response(), error))))
+    again = response.error_of(loads(dumps(response.fail(new_response(), error))))
     assert (type(again), again.facts, envelope(again)) == (type(error), error.facts, envelope(error))
 
 
 def test_internal_facts_of_an_error_are_not_kept_in_a_failed_response() -> None:
-    assert response.failed(new_response(), StaleFence.of("s", token=7))["error"]["cause"] == {"reason": "STALE_FENCE"}
+    assert response.fail(new_response(), StaleFence.of("s", token=7))["error"]["cause"] == {"reason": "STALE_FENCE"}
 
 
 def test_a_failure_of_an_older_version_is_a_fault_of_the_server() -> None:
@@ -83,7 +83,7 @@ def test_a_failure_of_an_older_version_is_a_fault_of_the_server() -> None:
 
 
 def test_a_cancelled_response_has_no_error() -> None:
-    ended = response.cancelled(new_response())
+    ended = response.cancel(new_response())
     assert (ended["status"], ended["error"]) == ("cancelled", None)
 
 

@@ -7,7 +7,7 @@ import pytest
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.limits import BODY_BYTES_MAX
-from antiphon_edge.prompt_rendering import rendered, rendered_bytes_max, variables_of
+from antiphon_edge.prompt_rendering import render, rendered_bytes_max, variables_of
 
 IMAGE: Object = {"type": "input_image", "image_url": "data:image/png;base64,AA=="}
 
@@ -22,7 +22,7 @@ def text(value: str, **more: Any) -> Object:
 
 def input_of(content: Any, **values: Any) -> Any:
     """The content of the single message of a prompt, rendered with values."""
-    (said,) = rendered("pmpt_1", {"input": [message(content)]}, values).input
+    (said,) = render("pmpt_1", {"input": [message(content)]}, values).input
     return said["content"]
 
 
@@ -37,12 +37,12 @@ def test_variables_are_named_once_and_in_order() -> None:
 @pytest.mark.parametrize("given", ["{city}", "{{}}", "{{ 1st }}", "{{a b}}", "{{city", "{{" + "x" * 65 + "}}"])
 def test_braces_that_are_no_variable_stay_text(given: str) -> None:
     assert variables_of({"instructions": given}) == []
-    assert rendered("pmpt_1", {"instructions": given}, {}).instructions == given
+    assert render("pmpt_1", {"instructions": given}, {}).instructions == given
 
 
 def test_texts_take_the_place_of_variables() -> None:
     content = {"instructions": "Speak {{language}}.", "input": [message("{{city}}, {{city}}!", role="developer")]}
-    found = rendered("pmpt_1", content, {"language": text("Latin"), "city": "Roma"})
+    found = render("pmpt_1", content, {"language": text("Latin"), "city": "Roma"})
     assert found.instructions == "Speak Latin."
     assert list(found.input) == [{"role": "developer", "content": "Roma, Roma!"}]
 
@@ -64,20 +64,20 @@ def test_an_image_becomes_a_part_between_the_texts() -> None:
 @pytest.mark.parametrize("content", ["See {{picture}}", [text("See {{picture}}", type="output_text")]])
 def test_an_image_in_an_assistant_message_is_rejected(content: Any) -> None:
     with pytest.raises(InvalidRequest, match="'picture'") as raised:
-        rendered("pmpt_1", {"input": [message(content, role="assistant")]}, {"picture": IMAGE})
+        render("pmpt_1", {"input": [message(content, role="assistant")]}, {"picture": IMAGE})
     assert (raised.value.field, raised.value.code) == ("prompt.variables.picture", "invalid_type")
 
 
 def test_texts_take_the_place_of_variables_in_an_assistant_message() -> None:
     content = {"input": [message("In {{city}}", role="assistant")]}
-    found = rendered("pmpt_1", content, {"city": text("Roma")})
+    found = render("pmpt_1", content, {"city": text("Roma")})
     assert list(found.input) == [{"role": "assistant", "content": "In Roma"}]
 
 
 def test_a_prompt_without_variables_is_as_it_was_written() -> None:
     parts = [text(""), text("a"), IMAGE]
     assert input_of(parts) == parts
-    assert rendered("pmpt_1", {"input": [message("a")]}, {}).instructions is None
+    assert render("pmpt_1", {"input": [message("a")]}, {}).instructions is None
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_prompt_without_variables_is_as_it_was_written() -> None:
 )
 def test_missing_unknown_or_invalid_values_are_rejected_by_name(values: Any, name: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        rendered("pmpt_1", {"instructions": "In {{city}}"}, values)
+        render("pmpt_1", {"instructions": "In {{city}}"}, values)
     assert (raised.value.field, raised.value.code) == (f"prompt.variables.{name}", code)
     assert f"'{name}'" in raised.value.message
 
@@ -107,7 +107,7 @@ def test_missing_unknown_or_invalid_values_are_rejected_by_name(values: Any, nam
 )
 def test_a_prompt_that_repeats_a_long_value_too_often_is_rejected(content: Object, value: Any) -> None:
     with pytest.raises(InvalidRequest, match=f"more than {BODY_BYTES_MAX} bytes") as raised:
-        rendered("pmpt_1", content, {"a": value})
+        render("pmpt_1", content, {"a": value})
     assert (raised.value.field, raised.value.code) == ("prompt.variables", "string_above_max_length")
 
 
@@ -118,5 +118,5 @@ def test_a_prompt_is_never_larger_than_was_estimated(media: bool) -> None:
     if media:
         content["input"].append(message([text(" {{c}}" * 20, more="x" * 1_000)]))
         values["c"] = IMAGE
-    found = rendered("pmpt_1", content, values)
+    found = render("pmpt_1", content, values)
     assert len(dumps([found.instructions, found.input])) <= rendered_bytes_max(dumps(content), values)

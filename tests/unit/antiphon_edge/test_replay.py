@@ -94,7 +94,7 @@ ITEM: Object = {
 @pytest.mark.parametrize("output", [[], [ITEM]])
 def test_a_replay_of_a_failed_response_ends_with_error_and_failed(output: list[Object], error: AntiphonError) -> None:
     born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1) | {"output": output}
-    ended = response.failed(born, error)
+    ended = response.fail(born, error)
     found = replayed(ended)
     assert [event["type"] for event in found[-2:]] == [events.ERROR, events.FAILED]
     assert found[-2] == events.error_event(len(found) - 2, error)
@@ -107,7 +107,7 @@ def test_end_of_a_response_is_the_end_of_its_replay_with_other_numbers() -> None
         ended = (
             skeleton | {"status": "completed"}
             if status == "completed"
-            else response.failed(skeleton, EngineFault("It broke."))
+            else response.fail(skeleton, EngineFault("It broke."))
         )
         last = [event for frame in end_of(record_of(ended), 7) for event in events.decode(frame)]
         assert [event.pop("sequence_number") for event in last] == list(range(7, 7 + count))
@@ -115,7 +115,7 @@ def test_end_of_a_response_is_the_end_of_its_replay_with_other_numbers() -> None
 
 
 def test_a_replay_of_a_cancelled_response_ends_as_cancelled() -> None:
-    ended = response.cancelled(response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1))
+    ended = response.cancel(response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1))
     assert replayed(ended)[-1] == {"type": events.CANCELLED, "response": ended, "sequence_number": 2}
 
 

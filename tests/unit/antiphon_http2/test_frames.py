@@ -45,15 +45,15 @@ def test_malformed_frame_is_a_fault(frame: bytes, code: ErrorCode) -> None:
 
 def test_padding_is_left_out() -> None:
     payload = b"..\x03content\0\0\0"
-    start, stop = frames.unpadded(payload, 2, len(payload))
+    start, stop = frames.unpad(payload, 2, len(payload))
     assert payload[start:stop] == b"content"
-    assert frames.unpadded(b"\x02\0\0", 0, 3) == (1, 1)
+    assert frames.unpad(b"\x02\0\0", 0, 3) == (1, 1)
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x01", b"\x05abc"])
 def test_padding_beyond_the_frame_is_a_fault(payload: bytes) -> None:
     with pytest.raises(ConnectionFault):
-        frames.unpadded(payload, 0, len(payload))
+        frames.unpad(payload, 0, len(payload))
 
 
 def test_goaway_carries_a_short_reason() -> None:

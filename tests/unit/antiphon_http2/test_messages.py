@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_http2.errors import GrpcError
-from antiphon_http2.messages import MessageReader, framed
+from antiphon_http2.messages import MessageReader, frame_message
 from antiphon_http2.statuses import INTERNAL, RESOURCE_EXHAUSTED
 
 
@@ -22,19 +22,19 @@ def read(stream: bytes, cuts: list[int], bytes_max: int = 1_000) -> list[bytes]:
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.lists(st.integers(0, 400), max_size=60))
 def test_messages_are_the_same_however_payloads_are_cut(messages: list[bytes], cuts: list[int]) -> None:
-    assert read(b"".join(framed(message) for message in messages), cuts) == messages
+    assert read(b"".join(frame_message(message) for message in messages), cuts) == messages
 
 
 def test_messages_of_one_byte_payloads_are_whole() -> None:
-    stream = framed(b"first") + framed(b"") + framed(b"third")
+    stream = frame_message(b"first") + frame_message(b"") + frame_message(b"third")
     assert read(stream, list(range(len(stream)))) == [b"first", b"", b"third"]
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [4], [5], [3, 5, 6]])
 def test_message_above_the_limit_is_refused_before_it_is_received(cuts: list[int]) -> None:
-    assert read(framed(b"x" * 10), cuts, bytes_max=10) == [b"x" * 10]
+    assert read(frame_message(b"x" * 10), cuts, bytes_max=10) == [b"x" * 10]
     with pytest.raises(GrpcError) as caught:
-        read(framed(b"x" * 11)[:7], cuts, bytes_max=10)
+        read(frame_message(b"x" * 11)[:7], cuts, bytes_max=10)
     assert caught.value.status == RESOURCE_EXHAUSTED
 
 
@@ -48,8 +48,8 @@ def test_compressed_message_is_refused(cuts: list[int]) -> None:
 def test_reader_knows_whether_a_message_is_incomplete() -> None:
     reader = MessageReader(100)
     assert reader.is_between_messages
-    reader.feed(framed(b"ab"), 0, 6)
+    reader.feed(frame_message(b"ab"), 0, 6)
     assert not reader.is_between_messages
-    reader.feed(framed(b"ab"), 6, 7)
+    reader.feed(frame_message(b"ab"), 6, 7)
     assert reader.is_between_messages
     assert reader.ready == [b"ab"]

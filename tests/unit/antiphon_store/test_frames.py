@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.ports.event_logs import Checkpoint, EventBatch
-from antiphon_store.frames import joined, without_first
+from antiphon_store.frames import join_batches, without_first
 
 frames = st.lists(st.binary(min_size=1, max_size=5).map(lambda text: text.replace(b"\n", b"") + b"\n\n"), min_size=1)
 
@@ -33,7 +33,7 @@ def test_joined_batches_have_all_frames_and_checkpoints_however_they_were_cut(
         for start, end in pairwise(cuts)
     ]
     skipped = data.draw(st.integers(0, batches[0].count - 1))
-    whole = joined(batches, 10 + skipped)
+    whole = join_batches(batches, 10 + skipped)
     assert (whole.first_sequence, whole.count) == (10 + skipped, len(parts) - skipped)
     assert whole.frames == b"".join(parts[skipped:])
     assert whole.terminal

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_core.config import SettingsError, declared, load
+from antiphon_core.config import SettingsError, declared_settings, load
 from antiphon_store.settings import StoreSettings
 
 SECTIONS = {"store": StoreSettings}
 
 
 def test_every_setting_is_documented() -> None:
-    assert all(setting.doc for setting in declared(SECTIONS))
+    assert all(setting.doc for setting in declared_settings(SECTIONS))
 
 
 def test_settings_load_from_the_environment() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core.errors import TABLE, GrpcStatus, InvalidApiKey, Row
 from antiphon_core.rpc.methods import APIS, STORE
-from antiphon_core.rpc.roles import listed
+from antiphon_core.rpc.roles import list_roles
 from antiphon_core.rpc.services import Api, Method
 from antiphon_protos.antiphon.store import v1
 from tests.support.cases import in_one_test
@@ -46,7 +46,7 @@ def test_the_method_table_matches_the_descriptors(api: Api) -> None:
 def test_rpc_comments_end_with_roles_deadline_and_repeatability(method: Method) -> None:
     row = method.row
     deadline = "none" if row.deadline_s is None else f"{row.deadline_s:g} s"
-    assert comments()[method.name].endswith(f"Roles: {listed(row.roles)}. Deadline: {deadline}. {row.repeat}")
+    assert comments()[method.name].endswith(f"Roles: {list_roles(row.roles)}. Deadline: {deadline}. {row.repeat}")
 
 
 def test_proto_error_reasons_match_the_error_table() -> None:

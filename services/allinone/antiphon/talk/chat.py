@@ -96,7 +96,7 @@ class Chat:
     def _result(self, call: Object) -> Object:
         self._screen.write(f"{call['name']}({call['arguments']})\n", "note")
         output = self._tools.call(call["name"], call["arguments"])
-        self._screen.write(f"→ {tree_text.shortened(output)}\n", "note")
+        self._screen.write(f"→ {tree_text.shorten(output)}\n", "note")
         return {"type": "function_call_output", "call_id": call["call_id"], "output": output}
 
     async def _stream(self, body: Object) -> Object:

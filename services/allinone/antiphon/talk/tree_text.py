@@ -26,12 +26,12 @@ def lines(nodes: Sequence[Object], *, marked: str = "", texts: Mapping[str, str]
     for node in nodes:
         sign = SIGNS.get(node["status"], "?")
         indent = "  " * (node["depth"] - depth_of_root)
-        text = shortened((texts or {}).get(node["id"], ""))
+        text = shorten((texts or {}).get(node["id"], ""))
         here = "  ◀ here" if node["id"] == marked else ""
         yield f"{indent}{sign} {node['id']}{f'  {text}' if text else ''}{here}"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """The first words of a text, on one line."""
     line = visible(" ".join(text.split()))
     return line if len(line) <= TEXT_CHARS_MAX else line[: TEXT_CHARS_MAX - 1] + "…"

@@ -57,7 +57,7 @@ class Supervisor:
         """Runs until a signal has ended all workers, and returns the greatest of their exit statuses. `on_started` is
         called once, when all are ready. WorkerFailed: a worker could not start. OSError: there is no process for it."""
         try:
-            with stop_signals.received(self._stop):
+            with stop_signals.handle_stop_signals(self._stop):
                 async with asyncio.TaskGroup() as group:
                     kept = [group.create_task(self._keep(n, on_started)) for n in range(1, self._count + 1)]
         except* (WorkerFailed, OSError) as failures:

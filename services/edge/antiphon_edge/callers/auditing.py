@@ -35,7 +35,7 @@ def audited_turn(request: web.Request) -> Iterator[None]:
         yield
         return
     correlation.note(response_id="")
-    with audited(request, TURN) as outcome:
+    with audit_request(request, TURN) as outcome:
         audit.require(_action(request, TURN, audit.STARTED))
         yield
         outcome.status = 200
@@ -48,7 +48,7 @@ class Outcome:
 
 
 @contextmanager
-def audited(request: web.Request, action: str) -> Iterator[Outcome]:
+def audit_request(request: web.Request, action: str) -> Iterator[Outcome]:
     """Writes the audit line of a request when the block ends: when it is answered, or its client has disconnected."""
     outcome = Outcome()
     try:

@@ -25,7 +25,7 @@ SEARCHED_INLINE_BYTES_MAX = 2**20
 _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
 
 
-def kept(items: Sequence[Object]) -> list[Object]:
+def visible_items(items: Sequence[Object]) -> list[Object]:
     """The items that stay visible when a compaction follows. An asynchronous call stays until its output has come,
     because the output refers to the call by its id."""
     return _visible_items(items, _answered_ids(items))
@@ -37,7 +37,7 @@ def has_marks(turn: Turn) -> bool:
     return any(map(turn.history.__contains__, _MARKS)) or any(map(turn.input.__contains__, _MARKS))
 
 
-def shown(turn: Turn) -> Turn:
+def visible_turn(turn: Turn) -> Turn:
     """Returns the turn with only the items that the model reads, and with the settings that apply."""
     if not has_marks(turn):
         return turn
@@ -57,7 +57,7 @@ async def shown_off_loop(turn: Turn) -> Turn:
     """Calls `shown`, off the event loop if the search for marks (1 ms for each MiB) or parsing could block it."""
     if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not has_marks(turn):
         return turn
-    return await offload.run(partial(shown, turn), size_bytes=turn.size_bytes)
+    return await offload.run(partial(visible_turn, turn), size_bytes=turn.size_bytes)
 
 
 def require_compactable_turn(turn: Turn) -> None:
@@ -78,7 +78,7 @@ def _has_no_content(item_type: str) -> bool:
 def can_shrink(turn: Turn) -> bool:
     """Whether a compaction would replace any item of a turn, other than an earlier compaction."""
     items = [item for item in (*loads(turn.history), *loads(turn.input)) if item.get("type") != COMPACTION]
-    return len(kept(items)) < len(items)
+    return len(visible_items(items)) < len(items)
 
 
 def _visible_items(items: Sequence[Object], answered: Set[object]) -> list[Object]:

@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from antiphon_edge.console.scripts import linked
+from antiphon_edge.console.scripts import link
 
 ROOT = Path(__file__).with_name("web")
 ENTRY, SCRIPT = "main.js", "app.js"
@@ -64,7 +64,7 @@ def read(root: Path) -> Assets:
 
 
 def _contents(root: Path) -> Iterator[tuple[str, bytes]]:
-    yield SCRIPT, linked(ENTRY, lambda path: (root / "app" / path).read_text("utf-8")).encode()
+    yield SCRIPT, link(ENTRY, lambda path: (root / "app" / path).read_text("utf-8")).encode()
     yield STYLE, b"".join((root / "style" / name).read_bytes() for name in STYLES)
     for name in (*LIBRARIES.values(), ICON):
         yield name, (root / name).read_bytes()

@@ -24,7 +24,7 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*? ?|class |const )(?P<
 _LEFT = re.compile(r"^(?:import|export)[ {*(].*", re.MULTILINE)
 
 
-def linked(entry: str, read: Read) -> str:
+def link(entry: str, read: Read) -> str:
     """The script that runs the module `entry`. ValueError: modules import each other in a cycle, or a module has an
     import or export of an unsupported form."""
     linker = _Linker(read)

@@ -106,7 +106,7 @@ class HttpServer(web.Server):
     ) -> None:
         handler = requests.counted(_wrap_handler(inner.request_handler, cors))
         super().__init__(
-            request_ids.observed(handler, ids),  # type: ignore[arg-type]
+            request_ids.observe(handler, ids),  # type: ignore[arg-type]
             request_factory=_wrap_factory(inner.request_factory),
             handler_cancellation=inner.handler_cancellation,
         )

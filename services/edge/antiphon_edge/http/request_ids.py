@@ -39,7 +39,7 @@ _SENT_STATUS: web.RequestKey[int] = web.RequestKey("sent_status", int)
 a client that disconnects is cancelled and returns no answer."""
 
 
-def observed(handler: Handler, ids: Ids) -> Handler:
+def observe(handler: Handler, ids: Ids) -> Handler:
     """Wraps a handler: assigns the request id, and writes a span, metrics and an access line at the end."""
 
     async def handle(request: web.Request) -> web.StreamResponse:

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from antiphon_core.jsons import Object
-from antiphon_edge.operations.forms import INTEGER, STRING, any_of, array, const, frame, named, nullable, one_of, record
+from antiphon_edge.operations.forms import (
+    INTEGER,
+    STRING,
+    any_of,
+    array,
+    const,
+    frame,
+    nullable,
+    one_of,
+    record,
+    schema_reference,
+)
 
 _LOGPROBS = nullable(record({"content": array({"type": "object"})}))
 _FINISH_REASON = one_of(["stop", "length", "tool_calls", "content_filter"])
@@ -33,7 +44,7 @@ SCHEMAS: dict[str, Object] = {
     },
     "ChatAnswer": record(
         {"role": const("assistant"), "content": nullable(STRING), "refusal": nullable(STRING)},
-        {"reasoning_content": STRING, "tool_calls": array(named("ChatToolCall"))},
+        {"reasoning_content": STRING, "tool_calls": array(schema_reference("ChatToolCall"))},
     ),
     "ChatCompletion": record(
         _COMMON
@@ -43,13 +54,13 @@ SCHEMAS: dict[str, Object] = {
                 record(
                     {
                         "index": INTEGER,
-                        "message": named("ChatAnswer"),
+                        "message": schema_reference("ChatAnswer"),
                         "logprobs": _LOGPROBS,
                         "finish_reason": _FINISH_REASON,
                     }
                 )
             ),
-            "usage": named("ChatUsage"),
+            "usage": schema_reference("ChatUsage"),
         }
     ),
     "ChatDelta": record(
@@ -74,14 +85,14 @@ SCHEMAS: dict[str, Object] = {
                 record(
                     {
                         "index": INTEGER,
-                        "delta": named("ChatDelta"),
+                        "delta": schema_reference("ChatDelta"),
                         "logprobs": _LOGPROBS,
                         "finish_reason": nullable(_FINISH_REASON),
                     }
                 )
             ),
         },
-        {"usage": nullable(named("ChatUsage"))},
+        {"usage": nullable(schema_reference("ChatUsage"))},
     ),
     "ChatStreamed": any_of("ChatChunk", "Error"),
     "ChatFrame": frame("ChatStreamed", "A chunk, or an error."),

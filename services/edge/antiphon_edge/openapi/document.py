@@ -9,7 +9,7 @@ from antiphon_core.errors import TABLE, Row
 from antiphon_core.jsons import Object
 from antiphon_core.version import VERSION
 from antiphon_edge.openapi import chat_forms, event_forms, request_forms, response_forms
-from antiphon_edge.operations.forms import named
+from antiphon_edge.operations.forms import schema_reference
 from antiphon_edge.operations.table import OPERATIONS, Operation
 
 OPENAPI_VERSION = "3.1.0"
@@ -105,4 +105,4 @@ def _codes(rows: list[Row]) -> str:
 
 
 def _content(schema: str, media_type: str = _JSON) -> Object:
-    return {media_type: {"schema": named(schema) if schema else {}}}
+    return {media_type: {"schema": schema_reference(schema) if schema else {}}}

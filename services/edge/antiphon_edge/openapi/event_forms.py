@@ -5,7 +5,18 @@ from __future__ import annotations
 from antiphon_core import events
 from antiphon_core.events import EventKind, Target
 from antiphon_core.jsons import Object
-from antiphon_edge.operations.forms import INTEGER, STRING, any_of, array, const, doc, frame, named, nullable, record
+from antiphon_edge.operations.forms import (
+    INTEGER,
+    STRING,
+    any_of,
+    array,
+    const,
+    doc,
+    frame,
+    nullable,
+    record,
+    schema_reference,
+)
 
 _NUMBER = doc(INTEGER, "Increases by one with each event, from 0. `starting_after` takes it.")
 _INDEX: Object = {"output_index": doc(INTEGER, "The index of the item in `output`.")}
@@ -18,10 +29,12 @@ _AT: dict[Target, Object] = {
 }
 _PART = "The part: empty when it is added, complete when done."
 _CONTENT: dict[tuple[Target, str], Object] = {
-    (Target.RESPONSE, "response"): doc(named("Response"), "The response. `output` is empty until the last event."),
-    (Target.ITEM, "item"): doc(named("OutputItem"), "The item: begun when it is added, complete when done."),
+    (Target.RESPONSE, "response"): doc(
+        schema_reference("Response"), "The response. `output` is empty until the last event."
+    ),
+    (Target.ITEM, "item"): doc(schema_reference("OutputItem"), "The item: begun when it is added, complete when done."),
     (Target.CONTENT, "part"): doc(any_of("OutputText", "Refusal", "ReasoningText"), _PART),
-    (Target.SUMMARY, "part"): doc(named("SummaryText"), _PART),
+    (Target.SUMMARY, "part"): doc(schema_reference("SummaryText"), _PART),
 }
 _LOGPROBS: Object = {"logprobs": doc(array({"type": "object"}), "Log probabilities of the tokens, if requested.")}
 _ERROR: Object = {

@@ -19,10 +19,10 @@ from antiphon_edge.operations.forms import (
     const,
     doc,
     mapping,
-    named,
     nullable,
     one_of,
     record,
+    schema_reference,
 )
 
 _ITEM_STATUS = one_of(["in_progress", "completed", "incomplete"])
@@ -88,11 +88,13 @@ _OUTPUT_ITEMS: dict[str, Object] = {
         {
             "id": STRING,
             "type": const("reasoning"),
-            "summary": doc(array(named("SummaryText")), "The reasoning, if the request has `reasoning.summary`."),
+            "summary": doc(
+                array(schema_reference("SummaryText")), "The reasoning, if the request has `reasoning.summary`."
+            ),
         },
         {
             "status": _ITEM_STATUS,
-            "content": doc(array(named("ReasoningText")), "The reasoning, if it is not in `summary`."),
+            "content": doc(array(schema_reference("ReasoningText")), "The reasoning, if it is not in `summary`."),
             "encrypted_content": doc(nullable(STRING), "The reasoning, sealed: only this server can open it."),
         },
     ),
@@ -175,13 +177,15 @@ _RESPONSE: dict[str, Object] = {
                 "`queued` or `in_progress`, then one of the other values, which is final.",
             ),
             "error": doc(
-                nullable(record({"code": STRING, "message": STRING}, {"cause": named("Cause")})),
+                nullable(record({"code": STRING, "message": STRING}, {"cause": schema_reference("Cause")})),
                 "The error of a failed response; null otherwise.",
             ),
             "incomplete_details": doc(nullable(record({"reason": STRING})), "Why it is incomplete; null otherwise."),
             "model": doc(STRING, "The model of the request."),
-            "output": doc(array(named("OutputItem")), "The reasoning, messages and calls of the model, in order."),
-            "usage": doc(nullable(named("Usage")), "Null until the response has ended."),
+            "output": doc(
+                array(schema_reference("OutputItem")), "The reasoning, messages and calls of the model, in order."
+            ),
+            "usage": doc(nullable(schema_reference("Usage")), "Null until the response has ended."),
             "previous_response_id": doc(nullable(STRING), "The response that this one continues."),
             "instructions": doc(nullable(STRING), "The instructions of this response; they are not inherited."),
             "background": _echo(BOOLEAN),
@@ -234,7 +238,7 @@ _RESPONSE: dict[str, Object] = {
             "object": const("response.compaction"),
             "created_at": _SECONDS,
             "output": doc(array(ANY_OBJECT), "The next input: messages that are kept, and the compaction."),
-            "usage": named("Usage"),
+            "usage": schema_reference("Usage"),
         }
     ),
     "InputTokens": record({"object": const("response.input_tokens"), "input_tokens": INTEGER}),
@@ -245,7 +249,7 @@ _LISTS: dict[str, Object] = {
     "ItemList": record(
         {
             "object": const("list"),
-            "data": doc(array(named("StoredItem")), "In the requested `order`."),
+            "data": doc(array(schema_reference("StoredItem")), "In the requested `order`."),
             "first_id": doc(nullable(STRING), "The id of the first item of the page; null if there is none."),
             "last_id": doc(nullable(STRING), "The id of the last item of the page: `after` for the next page."),
             "has_more": doc(BOOLEAN, "Whether there is a next page."),
@@ -280,7 +284,7 @@ _TREES: dict[str, Object] = {
     "NodeList": record(
         {
             "object": const("list"),
-            "data": doc(array(named("ResponseNode")), "Oldest first; a tree by depth first."),
+            "data": doc(array(schema_reference("ResponseNode")), "Oldest first; a tree by depth first."),
             "next_cursor": doc(nullable(STRING), _NEXT_CURSOR),
             "has_more": doc(BOOLEAN, "Whether there is a next page."),
         }
@@ -289,7 +293,7 @@ _TREES: dict[str, Object] = {
     "ResponseList": record(
         {
             "object": const("list"),
-            "data": doc(array(named("Response")), "In the requested `order`."),
+            "data": doc(array(schema_reference("Response")), "In the requested `order`."),
             "next_cursor": doc(nullable(STRING), _NEXT_CURSOR),
             "has_more": doc(BOOLEAN, "Whether there is a next page."),
         }
@@ -334,7 +338,7 @@ _PROMPTS: dict[str, Object] = {
     "PromptList": record(
         {
             "object": const("list"),
-            "data": doc(array(named("PromptHead")), "In the requested `order`."),
+            "data": doc(array(schema_reference("PromptHead")), "In the requested `order`."),
             "first_id": doc(nullable(STRING), "The id of the first prompt of the page; null if there is none."),
             "last_id": doc(nullable(STRING), "The id of the last prompt of the page: `after` for the next page."),
             "has_more": doc(BOOLEAN, "Whether there is a next page."),
@@ -357,7 +361,7 @@ _SERVICE: dict[str, Object] = {
             "ready": doc(BOOLEAN, "Whether its engine is ready."),
         }
     ),
-    "ModelList": record({"object": const("list"), "data": array(named("Model"))}),
+    "ModelList": record({"object": const("list"), "data": array(schema_reference("Model"))}),
     "Health": record({"object": const("health.response"), "message": STRING, "status": STRING}),
     "Metadata": record(
         {

@@ -38,14 +38,14 @@ def one_of(values: list[str]) -> Object:
     return {"type": "string", "enum": values}
 
 
-def named(name: str) -> Object:
+def schema_reference(name: str) -> Object:
     """A reference to the schema with this name."""
     return {"$ref": PATH + name}
 
 
 def any_of(*names: str) -> Object:
     """One of the schemas with these names."""
-    return {"anyOf": [named(name) for name in names]}
+    return {"anyOf": [schema_reference(name) for name in names]}
 
 
 def doc(schema: Object, description: str) -> Object:
@@ -54,5 +54,9 @@ def doc(schema: Object, description: str) -> Object:
 
 def frame(data: str, description: str) -> Object:
     """A server-sent event as an object of its fields. `data` names the schema of its data; the last frame is [DONE]."""
-    content: Object = {"type": "string", "contentMediaType": "application/json", "contentSchema": named(data)}
+    content: Object = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": schema_reference(data),
+    }
     return record({"data": {"anyOf": [const("[DONE]"), content]}}, {"event": STRING}, description=description)

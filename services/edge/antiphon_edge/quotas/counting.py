@@ -36,7 +36,7 @@ class OwnShare:
         self._quotas = LocalQuotas()
 
     async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
-        return self._quotas.take(tenant, divided(quota_request, self._replicas), round(self._clock.monotonic() * 1000))
+        return self._quotas.take(tenant, divide(quota_request, self._replicas), round(self._clock.monotonic() * 1000))
 
 
 class SharedCounts:
@@ -90,7 +90,7 @@ class SharedCounts:
             log.warning("each edge counts its own part of the rate limits until the store answers again: %s", why)
 
 
-def divided(quota_request: QuotaRequest, replicas: int) -> QuotaRequest:
+def divide(quota_request: QuotaRequest, replicas: int) -> QuotaRequest:
     """A request with its limits divided by the number of edges. A part of a bucket holds at least one unit."""
     hold = quota_request.hold
     return QuotaRequest(

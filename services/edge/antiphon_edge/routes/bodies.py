@@ -35,7 +35,7 @@ def tally_of(request: web.Request) -> Tally:
     return Tally(request.app[_BUDGET], tenant_of(request))
 
 
-async def parsed(request: web.Request, parse: Callable[[bytes], T]) -> T:
+async def parse_body(request: web.Request, parse: Callable[[bytes], T]) -> T:
     """Reads the body, and parses it with `parse`. RequestRateExceeded, Unavailable: over the budget."""
     with tally_of(request) as tally:
         body = await _read(request, tally)

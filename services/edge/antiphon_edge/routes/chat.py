@@ -30,7 +30,7 @@ class ChatRoutes:
     @serves("createChatCompletion")
     async def create(self, request: web.Request) -> web.StreamResponse:
         reject_stateful_headers(request, "chat completions")
-        turn = await bodies.parsed(request, lambda body: as_turn(ChatRequest.parse(body)))
+        turn = await bodies.parse_body(request, lambda body: as_turn(ChatRequest.parse(body)))
         with turn.errors.translated():
             if turn.stream:
                 return await self._stream(request, turn)

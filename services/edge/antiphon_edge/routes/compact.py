@@ -20,7 +20,7 @@ from antiphon_edge.operations.routing import serves
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.turn_headers import reject_stateful_headers
-from antiphon_edge.sealed.compaction import sealed
+from antiphon_edge.sealed.compaction import seal_item
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.turn_starter import TurnStarter
 
@@ -60,7 +60,7 @@ class CompactRoutes:
     @serves("compactConversation")
     async def compact(self, request: web.Request) -> web.Response:
         reject_stateful_headers(request, "compactions")
-        body = await bodies.parsed(request, partial(parse, drops_hosted=self._drops_hosted))
+        body = await bodies.parse_body(request, partial(parse, drops_hosted=self._drops_hosted))
         dropped_tools.note(request, body.dropped_tools)
         tenant = tenant_of(request)
         turn = await context_window.shown_off_loop(await self._starter.look(tenant, body))
@@ -71,7 +71,7 @@ class CompactRoutes:
             self._meter.failed(tenant, error)
             raise
         self._meter.used(tenant, summary.usage)
-        output = join_arrays([kept, dumps([sealed(summary.item, self._sealer, tenant)])])
+        output = join_arrays([kept, dumps([seal_item(summary.item, self._sealer, tenant)])])
         return answers.json(
             {
                 "id": turn.response_id,
@@ -87,7 +87,7 @@ def _kept_items(turn: Turn) -> bytes:
     """The items that the compaction keeps. InvalidRequest: there are no items that it could replace."""
     items = [*loads(turn.history), *loads(turn.input)]
     context_window.require_compactable(items)
-    return dumps(context_window.kept(items))
+    return dumps(context_window.visible_items(items))
 
 
 def parse(body: bytes, *, drops_hosted: bool = False) -> CreateRequest:

@@ -46,7 +46,7 @@ class ConversationRoutes:
 
     @serves("createConversation")
     async def create(self, request: web.Request) -> web.Response:
-        body = await bodies.parsed(request, lambda raw: CreateConversation.parse(raw or b"{}"))
+        body = await bodies.parse_body(request, lambda raw: CreateConversation.parse(raw or b"{}"))
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "conversation", tenant)
         conversation_id = new_conversation_id(ids)
@@ -69,7 +69,7 @@ class ConversationRoutes:
     @serves("updateConversation")
     async def update(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
-        body = await bodies.parsed(request, UpdateConversation.parse)
+        body = await bodies.parse_body(request, UpdateConversation.parse)
         return _conversation(
             await self._store.update_conversation(tenant_of(request), conversation_id, dumps(body.metadata or {}))
         )
@@ -84,7 +84,7 @@ class ConversationRoutes:
     async def add_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         queries.include(request)
-        body = await bodies.parsed(request, AddItems.parse)
+        body = await bodies.parse_body(request, AddItems.parse)
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "items", tenant, conversation_id)
         async with long_work_of(request).held(tenant, body.work_bytes):
@@ -130,7 +130,7 @@ class ConversationRoutes:
         """The items of a request: opened if they are sealed, with references resolved, and with new ids."""
 
         def open_all() -> list[Object]:
-            return sealed_items.opened(body.items_given, self._sealer, tenant, where="items")
+            return sealed_items.open_items(body.items_given, self._sealer, tenant, where="items")
 
         given = await offload.run(open_all, size_bytes=body.work_bytes)
         items, added_bytes = await turn_input.look_up_references(self._store, tenant, given, field="items")

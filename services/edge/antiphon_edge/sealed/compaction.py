@@ -15,7 +15,7 @@ from antiphon_edge.sealed import output_items
 from antiphon_edge.sealed.sealing import BadSeal, Sealer, bad_seal_error
 
 
-def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
+def open_items(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
     """The items of a request, with the summaries of compactions opened. InvalidRequest: one cannot be opened."""
     return [_open_item(item, f"{where}[{index}].encrypted_content", sealer, tenant) for index, item in enumerate(items)]
 
@@ -30,7 +30,7 @@ def _open_item(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
     return item | {"summary": [{"type": "summary_text", "text": text}]}
 
 
-def sealed(item: Object, sealer: Sealer, tenant: str) -> Object:
+def seal_item(item: Object, sealer: Sealer, tenant: str) -> Object:
     """A compaction item with its summary sealed into `encrypted_content`."""
     text = "".join(part["text"] for part in item["summary"])
     return item | {"encrypted_content": sealer.seal(tenant, text, purpose=COMPACTION)}
@@ -45,11 +45,11 @@ class CompactionSealer:
         self._sealed: dict[str, Object] = {}
 
     def __call__(self, batch: Batch) -> Batch:
-        return output_items.changed(batch, COMPACTION.encode(), self._item)
+        return output_items.change_output(batch, COMPACTION.encode(), self._item)
 
     def _item(self, item: Object) -> Object:
         if item["type"] != COMPACTION:
             return item
         if item["id"] not in self._sealed:
-            self._sealed[item["id"]] = sealed(item, self._sealer, self._tenant)
+            self._sealed[item["id"]] = seal_item(item, self._sealer, self._tenant)
         return self._sealed[item["id"]]

@@ -15,10 +15,10 @@ from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
 
 
-def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
+def open_items(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
     """The items of a request, with sealed content opened. InvalidRequest: an item cannot be opened; names its path."""
-    return sealed_compaction.opened(
-        sealed_reasoning.opened(items, sealer, tenant, where=where), sealer, tenant, where=where
+    return sealed_compaction.open_items(
+        sealed_reasoning.open_items(items, sealer, tenant, where=where), sealer, tenant, where=where
     )
 
 

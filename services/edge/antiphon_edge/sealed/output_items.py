@@ -13,7 +13,7 @@ _DONE = f"event: {events.OUTPUT_ITEM_DONE}\n".encode()
 _WITH_ITEMS = (_DONE, *(f"event: {name}\n".encode() for name in events.TERMINAL))
 
 
-def changed(batch: Batch, mark: bytes, change: Callable[[Object], Object]) -> Batch:
+def change_output(batch: Batch, mark: bytes, change: Callable[[Object], Object]) -> Batch:
     """The batch with every finished item changed. Batches that do not contain the bytes `mark` are not decoded."""
     if mark not in batch.frames or (batch.final is None and _DONE not in batch.frames):
         return batch

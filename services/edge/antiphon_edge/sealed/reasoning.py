@@ -18,7 +18,7 @@ Change = Callable[[Batch], Batch]
 _REASONING = b'"type":"reasoning"'
 
 
-def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
+def open_items(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
     """The items of a request, with reasoning opened. InvalidRequest: an item cannot be opened; names its path."""
     return [_open_item(item, f"{where}[{index}]", sealer, tenant) for index, item in enumerate(items)]
 
@@ -46,7 +46,7 @@ class ReasoningSealer:
         }
 
     def __call__(self, batch: Batch) -> Batch:
-        return output_items.changed(batch, _REASONING, self.item)
+        return output_items.change_output(batch, _REASONING, self.item)
 
     def item(self, item: Object) -> Object:
         """A reasoning item with its text sealed. An item is sealed once; all events carry the same sealed text."""

@@ -190,7 +190,7 @@ async def failure(fold: Fold, error: AntiphonError, *, keeps_output: bool = True
 
 
 def _failure(fold: Fold, error: AntiphonError, *, keeps_output: bool) -> Batch:
-    ended = response.failed(fold.response() | ({} if keeps_output else {"output": []}), error)
+    ended = response.fail(fold.response() | ({} if keeps_output else {"output": []}), error)
     first = fold.next_sequence
     failed: Object = {"type": events.FAILED, "sequence_number": first + 1, "response": ended}
     frames = events.encode(events.error_event(first, error)) + events.encode(failed)
@@ -213,7 +213,7 @@ async def cancellation(fold: Fold) -> Batch:
 
 
 def _cancellation(fold: Fold) -> Batch:
-    ended = response.cancelled(fold.response())
+    ended = response.cancel(fold.response())
     first = fold.next_sequence
     event: Object = {"type": events.CANCELLED, "sequence_number": first, "response": ended}
     return Batch(first, 1, events.encode(event), _final(Status.CANCELLED, ended))

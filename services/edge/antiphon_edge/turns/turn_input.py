@@ -36,7 +36,7 @@ from antiphon_core.request.prompts import PromptRef
 from antiphon_edge import prompt_rendering
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import context as sealed_context
-from antiphon_edge.sealed.items import opened
+from antiphon_edge.sealed.items import open_items
 from antiphon_edge.sealed.sealing import Sealer
 
 
@@ -64,7 +64,7 @@ class TurnBuilder:
             return None
 
         def open_all(items: Sequence[Object], where: str) -> list[Object]:
-            return opened(items, self._sealer, tenant, where=where)
+            return open_items(items, self._sealer, tenant, where=where)
 
         def bring() -> bytes | None:
             return sealed_context.carried_items(request, self._sealer, tenant, self._ids, open_all)
@@ -77,7 +77,7 @@ class TurnBuilder:
             return ResolvedItems([{"role": "user", "content": request.input}])
 
         def open_all() -> list[Object]:
-            return opened(items_given(request.input), self._sealer, tenant)
+            return open_items(items_given(request.input), self._sealer, tenant)
 
         given = await offload.run(open_all, size_bytes=request.work_bytes)
         return await look_up_references(self._store, tenant, given, field="input")
@@ -177,7 +177,7 @@ def fill_in_prompt(
     """Returns (parameters, input) of a request, with the instructions and the items of the prompt. The parameters name
     the version of the prompt that was read. InvalidRequest: a variable is missing or unknown, or its values are too
     large."""
-    added = prompt_rendering.rendered(prompt.id, loads(prompt.content), named.values)
+    added = prompt_rendering.render(prompt.id, loads(prompt.content), named.values)
     filled = parameters | {"prompt": parameters["prompt"] | {"version": str(prompt.version)}}
     if added.instructions is not None:
         filled.setdefault("instructions", added.instructions)

@@ -27,7 +27,7 @@ def report(database: str, error: Exception, kind: str, reason: str | None, *, is
     return StoreUnavailable(f"The store cannot be used: {reason}.", full=is_full or None)
 
 
-def damaged(database: str, error: Exception, kind: str) -> DataDamaged:
+def report_damage(database: str, error: Exception, kind: str) -> DataDamaged:
     """Logs that a database could not evaluate a stored row, and returns the error for the caller."""
     log.error("%s: a stored row is damaged: %s (%s)", database, error, kind, extra=remedies.RESTORE_DATA)
     return DataDamaged.of("a row")

@@ -226,7 +226,7 @@ def _append(view: View, conversation_id: str, fields: Any, addition: Addition, h
     node_id = _node_id(conversation_id, fields, addition)
     body = dumps({"object": ADDED_ITEMS, "digest": addition.digest})
     record = Record(node_id, Status.COMPLETED, body, addition.items, parent_id=head_id, session_id=conversation_id)
-    written, items, body = nodes.written(record)
+    written, items, body = nodes.write_node(record)
     written |= {"deleted": 1, "added": 1, "version": 1, "expires": fields["expires"]}
     view.grow(Grow(node_id, head_id, written, items, body))
     view.set(Kind.SESSION, conversation_id, head=node_id)

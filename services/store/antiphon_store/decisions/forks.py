@@ -45,7 +45,7 @@ def describe(view: View, session_id: str) -> Finish[Session]:
     """Reads the current state of a session."""
     session = view.need(Kind.SESSION, session_id)
     head_id = living_head(view, session)
-    lease = leases.granted(session_id, session) if session and leases.is_leased(session, view.now_ms) else None
+    lease = leases.lease_of(session_id, session) if session and leases.is_leased(session, view.now_ms) else None
     last_fence = leases.last_token(_find_session(view, session))
     return answer(Session(session_id, head_id, last_fence, lease))
 

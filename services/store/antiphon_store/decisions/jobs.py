@@ -32,7 +32,7 @@ from antiphon_core.ports.jobs import (
     JobState,
 )
 from antiphon_core.ports.store import Fence
-from antiphon_store.decisions.leases import extended, set_back_ms
+from antiphon_store.decisions.leases import extend, set_back_ms
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
 
@@ -120,7 +120,7 @@ def end_unreadable(view: View, job_id: str, *, queue: str, due_at: int, retentio
 def _lease(view: View, job_id: str, former: Fields, fields: Fields, *, holder: str, lease_ttl_ms: int) -> None:
     """Leases a job to `holder`, or extends its lease. `former` has the stored fields."""
     is_own, queue = fields["holder"] == holder, fields["queue"]
-    lease_until = extended(fields, view.now_ms, lease_ttl_ms)
+    lease_until = extend(fields, view.now_ms, lease_ttl_ms)
     if former["holder"] not in (NOBODY, holder):  # its lease has expired
         view.unfile(Index.HOLDER, held_key(queue, former["holder"]), job_id)
     attempts = fields["attempts"] + (not is_own)
@@ -140,7 +140,7 @@ def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse
     """Extends a live lease; shortens it only if the clock was set back. JobNotFound, StaleFence."""
     fields = require(view, fence.session_id, by_holder=True)
     _require_held(fields, fence)
-    view.set(Kind.JOB, fence.session_id, lease_until=extended(fields, view.now_ms, lease_ttl_ms), stamp=Now())
+    view.set(Kind.JOB, fence.session_id, lease_until=extend(fields, view.now_ms, lease_ttl_ms), stamp=Now())
     written = Get(Ref(Kind.JOB, fence.session_id))
     return view.answer_from(lambda row: JobPulse(bool(row.fields["cancel"]), row.fields["lease_until"]), written)
 

@@ -41,7 +41,7 @@ CLOCK_STEP_MS = 1_000
 def acquire(view: View, session_id: str, *, holder: str, ttl_ms: int) -> Finish[Lease]:
     """Takes the lease with the next token, or extends the lease that `holder` has. SessionLocked: another has it."""
     take(view, session_id, holder=holder, ttl_ms=ttl_ms)
-    return view.answer_from(partial(granted, session_id), Get(Ref(Kind.SESSION, session_id)))
+    return view.answer_from(partial(lease_of, session_id), Get(Ref(Kind.SESSION, session_id)))
 
 
 def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
@@ -62,7 +62,7 @@ def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
     if session is None or not tests_held(view, fence):
         raise StaleFence.of(fence.session_id, token=fence.token)
     _extend(view, session, fence.session_id, ttl_ms)
-    return view.answer_from(partial(granted, fence.session_id), Get(Ref(Kind.SESSION, fence.session_id)))
+    return view.answer_from(partial(lease_of, fence.session_id), Get(Ref(Kind.SESSION, fence.session_id)))
 
 
 def release(view: View, fence: Fence) -> Finish[bool]:
@@ -129,7 +129,7 @@ def is_leased(session: Row | None, now_ms: int) -> bool:
     return (session.fields.get("lease_until") or 0) > now_ms
 
 
-def granted(session_id: str, session: Row) -> Lease:
+def lease_of(session_id: str, session: Row) -> Lease:
     """The lease of a session that has just been acquired or renewed."""
     fields = session.fields
     return Lease(Fence(session_id, fields["fence"]), fields["holder"], fields["lease_until"])
@@ -148,12 +148,12 @@ def tests_held(view: View, fence: Fence) -> bool:
     return has_token and view.test(Kind.SESSION, fence.session_id, Condition.AHEAD, "lease_until")
 
 
-def extended(fields: Mapping[str, Any], now_ms: int, ttl_ms: int) -> int | Now:
+def extend(fields: Mapping[str, Any], now_ms: int, ttl_ms: int) -> int | Now:
     """The new end of a lease with these fields. It becomes earlier only if the clock was set back."""
     ends_at: int = fields["lease_until"]
     return Now(ttl_ms) if now_ms + ttl_ms > ends_at or set_back_ms(fields, now_ms) else ends_at
 
 
 def _extend(view: View, session: Row, session_id: str, ttl_ms: int) -> None:
-    lease_until = extended(session.fields, view.now_ms, ttl_ms)
+    lease_until = extend(session.fields, view.now_ms, ttl_ms)
     view.set(Kind.SESSION, session_id, lease_until=lease_until, stamp=Now())

@@ -128,7 +128,7 @@ def _to_batch(row_id: str, row: Row) -> EventBatch:
     fields = row.fields
     checkpoint = fields["checkpoint"]
     if fields["crc"] != checksum(log_id, int(number), row.items) or isinstance(checkpoint, str):
-        raise damage.found(f"the event log of '{log_id}'", "their checksum differs")
+        raise damage.report(f"the event log of '{log_id}'", "their checksum differs")
     checkpoints = () if checkpoint is None else (Checkpoint(checkpoint[0], tuple(checkpoint[1])),)
     return EventBatch(int(number), fields["count"], row.items, bool(fields["terminal"]), checkpoints)
 

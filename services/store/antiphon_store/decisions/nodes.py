@@ -50,7 +50,7 @@ def is_readable(row: Row | None, now_ms: int) -> bool:
     return row is not None and not row.fields["deleted"] and not is_expired(row.fields, now_ms)
 
 
-def written(record: Record, ttl_ms: int | None = None) -> tuple[dict[str, Any], bytes, bytes]:
+def write_node(record: Record, ttl_ms: int | None = None) -> tuple[dict[str, Any], bytes, bytes]:
     """Makes the fields and payloads of a node from a record. `ttl_ms` is its lifetime from now; None: for ever."""
     items, input_bytes = pack(record.input_items, record.output_items)
     items_crc = checksum(record.id, input_bytes, items)
@@ -180,4 +180,4 @@ def _reading(chain: ChainRows) -> AbstractContextManager[None]:
 
 
 def _damage_error(response_id: str) -> DataDamaged:
-    return damage.found(f"response '{response_id}'", "their checksum differs")
+    return damage.report(f"response '{response_id}'", "their checksum differs")

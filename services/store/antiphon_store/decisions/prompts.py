@@ -74,11 +74,11 @@ def get(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
 def list_all(view: View) -> Finish[Sequence[Prompt]]:
     """Reads the latest version of each prompt without content, in the order of the prompts' creation."""
 
-    def shown(rows: Sequence[tuple[str, Row]]) -> Sequence[Prompt]:
+    def sort_prompts(rows: Sequence[tuple[str, Row]]) -> Sequence[Prompt]:
         found = [_build_prompt(row_id.removeprefix(_ALL), row, int(row.fields["latest"])) for row_id, row in rows]
         return sorted(found, key=lambda prompt: (prompt.created_at_ms, prompt.id))
 
-    return view.answer_from(shown, Range(Kind.PROMPT, _ALL, _ALL, limits.CHAIN_BYTES_MAX))
+    return view.answer_from(sort_prompts, Range(Kind.PROMPT, _ALL, _ALL, limits.CHAIN_BYTES_MAX))
 
 
 def delete(view: View, prompt_id: str) -> Finish[None]:

@@ -188,7 +188,7 @@ def _insert(view: View, write: Write) -> Finish[Stamp]:
         _write_beside(view, write)
     if record.session_id is not None and write.session_responses_max is not None:
         _require_room(view, record.session_id, write.session_responses_max)
-    fields, items, body = nodes.written(record, write.ttl_ms)
+    fields, items, body = nodes.write_node(record, write.ttl_ms)
     view.grow(Grow(record.id, record.parent_id, {**fields, "version": 1}, items, body))
     _file(view, write)
     return _stamp(view, record.id)
@@ -228,7 +228,7 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
     """Replaces the record of a readable node."""
     record = write.record
     _write_beside(view, write)
-    fields, items, body = nodes.written(write.record, write.ttl_ms)
+    fields, items, body = nodes.write_node(write.record, write.ttl_ms)
     view.overwrite(Kind.NODE, record.id, {**fields, "version": Add(1), "updated": Now()}, items, body)
     if row.fields["session"] != record.session_id:
         _unlist(view, record.id, row)
@@ -312,7 +312,7 @@ def _is_replay(view: View, row: Row, write: Write) -> bool:
     condition = write.precondition
     if condition.version not in (None, row.fields["version"] - 1):
         return False
-    fields, items, body = nodes.written(write.record, write.ttl_ms)
+    fields, items, body = nodes.write_node(write.record, write.ttl_ms)
     same = ("parent", "session", "status", "input_bytes")
     return all(fields[name] == row.fields[name] for name in same) and (items, body) == (row.items, row.body)
 

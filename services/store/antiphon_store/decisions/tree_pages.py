@@ -19,7 +19,7 @@ from antiphon_store.cursors import Position
 
 def tree(nodes: Sequence[Node], *, after: Position | None, limit: int) -> list[Node]:
     """A page of the shown nodes, by depth, creation time and id, and one more node if there are more."""
-    has_readable_below = connected(nodes)
+    has_readable_below = find_connected(nodes)
     shown = (node for node in nodes if node.status or node.id in has_readable_below)
     found = _first(shown, _by_depth, after, limit)
     counts = Counter(node.parent_id for node in nodes if node.status)
@@ -29,12 +29,12 @@ def tree(nodes: Sequence[Node], *, after: Position | None, limit: int) -> list[N
 def leaves(nodes: Sequence[Node], *, below: str, after: Position | None, limit: int) -> list[Node]:
     """A page of the readable nodes below `below` that have no readable node below them, by creation time and id, and
     one more node if there are more."""
-    has_readable_below = connected(nodes)
+    has_readable_below = find_connected(nodes)
     ends = (node for node in nodes if node.status and node.id not in has_readable_below and node.id != below)
     return _first(ends, _by_creation, after, limit)
 
 
-def connected(nodes: Iterable[Node]) -> set[str]:
+def find_connected(nodes: Iterable[Node]) -> set[str]:
     """The ids of the nodes that have a readable node below them."""
     parents = {node.id: node.parent_id for node in nodes}
     found: set[str] = set()

@@ -60,7 +60,7 @@ def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_
         raise too_long(head_of(view, session_id), view.too_long, request.max_depth, request.max_bytes)
 
     def start(session: Row, chain: ChainRows) -> _Start:
-        return TurnStart(_history(chain), leases.granted(session_id, session)), removed_from(session)
+        return TurnStart(_history(chain), leases.lease_of(session_id, session)), removed_from(session)
 
     max_bytes = limits.CHAIN_BYTES_MAX if was_measured else request.max_bytes
     return view.answer_from(start, *context(session_id, Payload.ITEMS, request.max_depth, max_bytes))

@@ -34,7 +34,7 @@ def rows_of(settings: StoreSettings, *, migrate: bool = True, clock: Clock | Non
     if path is None:
         return rows
     keys = Watched([path], _KeysFile(path).read, setting=SETTING, grace_s=settings.secrets_grace_s)
-    return sealed(rows, keys)
+    return seal_rows(rows, keys)
 
 
 class _KeysFile:
@@ -53,7 +53,7 @@ class _KeysFile:
         return found
 
 
-def sealed(rows: RowBackend, keys: KeySource) -> RowBackend:
+def seal_rows(rows: RowBackend, keys: KeySource) -> RowBackend:
     """Wraps a backend, so that its database holds sealed content."""
     try:  # a store without keys needs no library for them
         from antiphon_store.encryption.payload_cipher import PayloadCipher

@@ -120,4 +120,4 @@ def _not_opened(bound_to: bytes, key_id: str) -> InternalError:
 
 def _damage_error(bound_to: bytes) -> DataDamaged:
     """Logs which payload cannot be decrypted, and returns the error for the caller."""
-    return damage.found(describe(bound_to), "they cannot be decrypted, or belong to another row")
+    return damage.report(describe(bound_to), "they cannot be decrypted, or belong to another row")

@@ -90,15 +90,15 @@ class LocalRows(LocalReads):
     def list_node(self, node_id: str, fields: Mapping[str, Value], former: Mapping[str, Value] | None) -> None:
         """Files the entries of a node in NODE_LISTS, in place of those that it had with its `former` fields."""
         if former is not None:
-            if listed(node_id, former) == listed(node_id, fields):
+            if index_entries(node_id, former) == index_entries(node_id, fields):
                 return
             self.unlist_node(node_id, former)
-        for index, entry_id, at in listed(node_id, fields):
+        for index, entry_id, at in index_entries(node_id, fields):
             self.file(index, "", entry_id, at, is_new=True)
 
     def unlist_node(self, node_id: str, fields: Mapping[str, Value]) -> None:
         """Removes the entries of a node in NODE_LISTS."""
-        for index, entry_id, _ in listed(node_id, fields):
+        for index, entry_id, _ in index_entries(node_id, fields):
             self.unfile(index, "", entry_id)
 
     def end_changes(self) -> None:
@@ -168,12 +168,12 @@ class LocalRows(LocalReads):
 
     def put(self, change: Put) -> None:
         ref, fields, items, body = change
-        self.write(ref, made(fields, self.now_ms), items, body)
+        self.write(ref, new_fields(fields, self.now_ms), items, body)
 
     def set(self, change: Set) -> None:
         ref, fields, items, body = change
         former = self.row(ref)
-        stored = changed(former, fields, self.now_ms)
+        stored = change_fields(former, fields, self.now_ms)
         if ref.kind is Kind.NODE and former is not None:
             self.list_node(ref.id, stored, former.fields)
         self.write(ref, stored, items, body)
@@ -188,7 +188,7 @@ class LocalRows(LocalReads):
         node_id, parent_id, values, items, body = grow
         parent = self.row(Ref(Kind.NODE, parent_id)) if parent_id is not None else None
         depth = parent.fields["depth"] + 1 if parent is not None else 0
-        fields = made(values, self.now_ms)
+        fields = new_fields(values, self.now_ms)
         fields |= {"depth": depth, "created": self.now_ms, "updated": self.now_ms}
         self.add_node(node_id, parent_id, fields, items, body)
         self._grown = node_id, f"{Kind.NODE}/{node_id}"
@@ -232,7 +232,7 @@ class _LocalView(View):
 # ---- What a change does to a row ----
 
 
-def resolved(value: Value, former: Value, now_ms: int) -> Value:
+def resolve(value: Value, former: Value, now_ms: int) -> Value:
     """The value to store: that of the change, with `Now` and `Add` replaced by numbers."""
     if type(value) is Now:
         return now_ms + value.plus_ms
@@ -241,27 +241,27 @@ def resolved(value: Value, former: Value, now_ms: int) -> Value:
     return value
 
 
-def made(fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
+def new_fields(fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
     """The fields of a new row."""
     stored = dict(fields)
     for name, value in fields.items():
         if type(value) in _COMPUTED:
-            stored[name] = resolved(value, None, now_ms)
+            stored[name] = resolve(value, None, now_ms)
     stored["v"] = stored.get("v", 0) + 1
     return stored
 
 
-def changed(row: Row | None, fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
+def change_fields(row: Row | None, fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
     """The fields of a row after `Set`."""
     stored = dict(row.fields) if row is not None else {}
     version: int = stored["v"] if "v" in stored else fields.get("v", 0)
     for name, value in fields.items():
-        stored[name] = resolved(value, stored.get(name), now_ms) if type(value) in _COMPUTED else value
+        stored[name] = resolve(value, stored.get(name), now_ms) if type(value) in _COMPUTED else value
     stored["v"] = version + 1
     return stored
 
 
-def listed(node_id: str, fields: Mapping[str, Value]) -> tuple[tuple[Index, str, int], ...]:
+def index_entries(node_id: str, fields: Mapping[str, Value]) -> tuple[tuple[Index, str, int], ...]:
     """The entries of a node in NODE_LISTS: index, id and `at`."""
     created_ms = fields["created"]
     return (Index.LEVEL, level_id(created_ms, node_id), fields["depth"]), (Index.CREATED, node_id, created_ms)

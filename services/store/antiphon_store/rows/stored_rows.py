@@ -35,7 +35,7 @@ class RowReader(Generic[_Text]):
         _require_form(ref, fields)
         items, body = items or b"", body or b""
         if type(items) is not bytes or type(body) is not bytes:
-            raise damage.found(f"{ref.kind} '{ref.id}'", "its payloads are no bytes")
+            raise damage.report(f"{ref.kind} '{ref.id}'", "its payloads are no bytes")
         return Row(fields, items, body)
 
     def chain(self, ids: Sequence[str], texts: Sequence[_Text]) -> Sequence[Mapping[str, Any]]:
@@ -66,4 +66,4 @@ def require_sound_nodes(ids: Sequence[str], found: Sequence[Mapping[str, Any]]) 
 
 def _require_form(ref: Ref, fields: Any) -> None:
     if type(fields) is not dict or not row_forms.form_of(ref).fits(fields):
-        raise damage.found(f"{ref.kind} '{ref.id}'", "its fields are not what the store writes")
+        raise damage.report(f"{ref.kind} '{ref.id}'", "its fields are not what the store writes")

@@ -211,7 +211,7 @@ Decision = Callable[[View], Finish[_Answer]]
 def require_whole(chain: ChainRows) -> None:
     """DataDamaged: a response of a chain is missing, so the answer would be a part of the history."""
     if chain.ids and chain.fields[-1].get("depth") != len(chain.ids) - 1:
-        raise damage.found(f"the history of '{chain.ids[-1]}'", "a response is missing")
+        raise damage.report(f"the history of '{chain.ids[-1]}'", "a response is missing")
 
 
 def answer(value: _Answer) -> Finish[_Answer]:

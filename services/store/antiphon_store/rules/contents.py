@@ -13,7 +13,7 @@ from antiphon_core.ports.checks import invalid, too_large
 from antiphon_core.ports.store import Record
 
 
-def checked(record: Record) -> tuple[Record, tuple[str, ...]]:
+def check_record(record: Record) -> tuple[Record, tuple[str, ...]]:
     """Checks the JSON of a record, so that histories can join it without parsing. Returns the record without white
     space around and right inside the brackets of its item arrays, where histories join them, and the distinct ids of
     its items."""

@@ -36,7 +36,7 @@ FINGERPRINT = sha256(b"request").digest()
 OTHER = sha256(b"another request").digest()
 
 
-def keyed(record: Record, *, key: str = "k", fingerprint: bytes = FINGERPRINT, **options: Any) -> TurnRequest:
+def keyed_request(record: Record, *, key: str = "k", fingerprint: bytes = FINGERPRINT, **options: Any) -> TurnRequest:
     """The request that begins the turn of `record`."""
     return TurnRequest(idempotency_key=key, fingerprint=fingerprint, response_id=record.id, **options)
 
@@ -58,20 +58,20 @@ class IdempotentTurnSuite:
     async def test_a_repeated_keyed_turn_gets_the_id_of_the_running_response(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         first, second = draft(root), draft(root)
-        start = await begin(subject, keyed(first, previous_response_id=root.id))
+        start = await begin(subject, keyed_request(first, previous_response_id=root.id))
         assert runs(start)
         assert start.history.head_id == root.id
-        told = await subject.peer.begin_turn(subject.tenant, keyed(second, previous_response_id=root.id))
+        told = await subject.peer.begin_turn(subject.tenant, keyed_request(second, previous_response_id=root.id))
         assert (told.running_response_id, told.replay, told.history.depth) == (first.id, None, 0)
-        assert runs(await begin(subject, keyed(first, previous_response_id=root.id)))
+        assert runs(await begin(subject, keyed_request(first, previous_response_id=root.id)))
 
     async def test_a_committed_keyed_turn_is_replayed(self, subject: Subject) -> None:
         first, second = draft(), draft()
-        await begin(subject, keyed(first))
+        await begin(subject, keyed_request(first))
         for _ in range(2):
             await commit(subject, first)
         for asked in (second, first):
-            start = await begin(subject, keyed(asked))
+            start = await begin(subject, keyed_request(asked))
             assert start.replay is not None
             assert content(start.replay) == content(first)
             assert start.lease is None
@@ -79,153 +79,153 @@ class IdempotentTurnSuite:
     async def test_a_turn_that_is_written_as_a_root_keeps_its_key(self, subject: Subject) -> None:
         (parent,) = await subject.put_line(1)
         first, second = draft(parent), draft()
-        history = (await begin(subject, keyed(first, previous_response_id=parent.id))).history.items
+        history = (await begin(subject, keyed_request(first, previous_response_id=parent.id))).history.items
         await subject.delete(parent)
         with pytest.raises(ResponseNotFound):
             await commit(subject, first)
-        assert (await begin(subject, keyed(second))).running_response_id == first.id
+        assert (await begin(subject, keyed_request(second))).running_response_id == first.id
         root = replace(first, parent_id=None, input_items=join_arrays([history, first.input_items]))
         await commit(subject, root)
-        start = await begin(subject, keyed(second))
+        start = await begin(subject, keyed_request(second))
         assert start.replay is not None
         assert content(start.replay) == content(root)
 
     async def test_another_request_under_a_used_key_is_rejected(self, subject: Subject) -> None:
         first, second = draft(), draft()
-        await begin(subject, keyed(first))
+        await begin(subject, keyed_request(first))
         for _ in ("running", "committed"):
             with pytest.raises(IdempotencyMismatch) as caught:
-                await begin(subject, keyed(second, fingerprint=OTHER))
+                await begin(subject, keyed_request(second, fingerprint=OTHER))
             assert caught.value.field == "idempotency_key"
             assert caught.value.code == "idempotency_key_reused"
             with pytest.raises(IdempotencyMismatch):
                 await commit(subject, second)
             await commit(subject, first)
-        assert runs(await begin(subject, keyed(second, key="another", fingerprint=OTHER)))
+        assert runs(await begin(subject, keyed_request(second, key="another", fingerprint=OTHER)))
 
     async def test_a_key_is_remembered_for_a_day(self, subject: Subject) -> None:
         first, second = draft(), draft()
-        await begin(subject, keyed(first))
+        await begin(subject, keyed_request(first))
         await commit(subject, first)
         await subject.elapse(limits.IDEMPOTENCY_MEMORY_MS - 1)
-        assert (await begin(subject, keyed(second))).replay is not None
+        assert (await begin(subject, keyed_request(second))).replay is not None
         await subject.elapse(1)
-        assert runs(await begin(subject, keyed(second, fingerprint=OTHER)))
+        assert runs(await begin(subject, keyed_request(second, fingerprint=OTHER)))
 
     async def test_the_key_of_a_crashed_owner_becomes_free(self, subject: Subject) -> None:
         first, second = draft(), draft()
-        await begin(subject, keyed(first))
+        await begin(subject, keyed_request(first))
         await subject.elapse(CLAIM_MS - 1)
-        assert (await begin(subject, keyed(second))).running_response_id == first.id
+        assert (await begin(subject, keyed_request(second))).running_response_id == first.id
         await subject.elapse(1)
-        assert runs(await begin(subject, keyed(second)))
+        assert runs(await begin(subject, keyed_request(second)))
         with pytest.raises(IdempotencyMismatch):
             await commit(subject, first)
         await commit(subject, second)
-        start = await begin(subject, keyed(first))
+        start = await begin(subject, keyed_request(first))
         assert start.replay is not None
         assert start.replay.id == second.id
 
     async def test_a_repeated_claim_extends_the_idempotency_key(self, subject: Subject) -> None:
         first, second = draft(), draft()
-        await begin(subject, keyed(first))
+        await begin(subject, keyed_request(first))
         for _ in range(2):
             await subject.elapse(CLAIM_MS - 1)
-            assert runs(await begin(subject, keyed(first)))
+            assert runs(await begin(subject, keyed_request(first)))
         await subject.elapse(CLAIM_MS - 1)
-        assert (await begin(subject, keyed(second))).running_response_id == first.id
+        assert (await begin(subject, keyed_request(second))).running_response_id == first.id
         await commit(subject, first)
-        assert (await begin(subject, keyed(first))).replay is not None
+        assert (await begin(subject, keyed_request(first))).replay is not None
 
     async def test_a_commit_under_an_expired_claim_still_binds_its_key(self, subject: Subject) -> None:
         first = draft()
-        await begin(subject, keyed(first))
+        await begin(subject, keyed_request(first))
         await subject.elapse(CLAIM_MS + 1)
         await commit(subject, first)
-        assert (await begin(subject, keyed(draft()))).replay is not None
+        assert (await begin(subject, keyed_request(draft()))).replay is not None
         with pytest.raises(IdempotencyMismatch):
-            await begin(subject, keyed(draft(), fingerprint=OTHER))
+            await begin(subject, keyed_request(draft(), fingerprint=OTHER))
 
     async def test_a_turn_behind_a_response_that_runs_claims_no_key(self, subject: Subject) -> None:
         running = draft(status=Status.IN_PROGRESS)
         await subject.put(running)
         first, second = draft(running), draft(running)
         with pytest.raises(PreviousResponseNotReady) as caught:
-            await begin(subject, keyed(first, previous_response_id=running.id))
+            await begin(subject, keyed_request(first, previous_response_id=running.id))
         assert caught.value.facts == {"id": running.id, "status": "in_progress"}
-        assert runs(await begin(subject, keyed(second, fingerprint=OTHER)))
+        assert runs(await begin(subject, keyed_request(second, fingerprint=OTHER)))
         await subject.put(replace(running, status=Status.CANCELLED), precondition=Precondition(version=1))
-        start = await begin(subject, keyed(first, key="another", previous_response_id=running.id))
+        start = await begin(subject, keyed_request(first, key="another", previous_response_id=running.id))
         assert (runs(start), start.history.head_id) == (True, running.id)
 
     async def test_an_abort_frees_the_key_of_its_own_response(self, subject: Subject) -> None:
         first, second = draft(), draft()
-        await begin(subject, keyed(first))
+        await begin(subject, keyed_request(first))
         await subject.store.abort_turn(subject.tenant, None, idempotency_key="k", response_id=second.id)
-        assert (await begin(subject, keyed(second))).running_response_id == first.id
+        assert (await begin(subject, keyed_request(second))).running_response_id == first.id
         for _ in range(2):
             await subject.store.abort_turn(subject.tenant, None, idempotency_key="k", response_id=first.id)
-        assert runs(await begin(subject, keyed(second, fingerprint=OTHER)))
+        assert runs(await begin(subject, keyed_request(second, fingerprint=OTHER)))
 
     async def test_an_abort_after_the_commit_changes_nothing(self, subject: Subject) -> None:
         first = draft()
-        await begin(subject, keyed(first))
+        await begin(subject, keyed_request(first))
         await commit(subject, first)
         await subject.store.abort_turn(subject.tenant, None, idempotency_key="k", response_id=first.id)
-        assert (await begin(subject, keyed(draft()))).replay is not None
+        assert (await begin(subject, keyed_request(draft()))).replay is not None
 
     async def test_an_abort_of_a_keyed_turn_releases_its_lease(self, subject: Subject) -> None:
         session_id = new_session_id()
         first = draft(session_id=session_id)
-        start = await begin(subject, keyed(first, session_id=session_id, holder="a"))
+        start = await begin(subject, keyed_request(first, session_id=session_id, holder="a"))
         assert start.lease is not None
         await subject.store.abort_turn(subject.tenant, start.lease.fence, idempotency_key="k", response_id=first.id)
-        assert runs(await begin(subject, keyed(draft(), session_id=session_id, holder="b")))
+        assert runs(await begin(subject, keyed_request(draft(), session_id=session_id, holder="b")))
 
     async def test_a_rejected_begin_claims_no_key(self, subject: Subject) -> None:
         unknown, session_id = draft(), new_session_id()
         with pytest.raises(PreviousResponseNotFound):
-            await begin(subject, keyed(draft(), previous_response_id=unknown.id))
+            await begin(subject, keyed_request(draft(), previous_response_id=unknown.id))
         line = await subject.put_line(2)
         with pytest.raises(ChainTooLong):
-            await begin(subject, keyed(draft(), previous_response_id=line[1].id, max_depth=1))
+            await begin(subject, keyed_request(draft(), previous_response_id=line[1].id, max_depth=1))
         await subject.begin_in(session_id, holder="other")
         with pytest.raises(SessionLocked):
-            await begin(subject, keyed(draft(), session_id=session_id, holder="a"))
-        assert runs(await begin(subject, keyed(draft(), fingerprint=OTHER)))
+            await begin(subject, keyed_request(draft(), session_id=session_id, holder="a"))
+        assert runs(await begin(subject, keyed_request(draft(), fingerprint=OTHER)))
 
     async def test_a_turn_under_a_claimed_key_takes_no_lease(self, subject: Subject) -> None:
         first, session_id = draft(), new_session_id()
-        await begin(subject, keyed(first))
-        told = await begin(subject, keyed(draft(), session_id=session_id, holder="a"))
+        await begin(subject, keyed_request(first))
+        told = await begin(subject, keyed_request(draft(), session_id=session_id, holder="a"))
         assert (told.running_response_id, told.lease) == (first.id, None)
         assert (await subject.store.describe_session(subject.tenant, session_id)).last_fence == 0
 
     async def test_a_rejected_commit_stores_no_result_under_its_key(self, subject: Subject) -> None:
         session_id = new_session_id()
         record = draft(session_id=session_id)
-        start = await begin(subject, keyed(record, session_id=session_id, holder="a"))
+        start = await begin(subject, keyed_request(record, session_id=session_id, holder="a"))
         assert start.lease is not None
         with pytest.raises(StaleFence):
             await commit(subject, record, fence=Fence(session_id, start.lease.fence.token + 1))
-        told = await begin(subject, keyed(draft()))
+        told = await begin(subject, keyed_request(draft()))
         assert (told.replay, told.running_response_id) == (None, record.id)
 
     async def test_a_result_that_was_deleted_frees_the_key(self, subject: Subject) -> None:
         first = draft()
-        await begin(subject, keyed(first))
+        await begin(subject, keyed_request(first))
         await commit(subject, first)
         await subject.delete(first)
-        assert runs(await begin(subject, keyed(draft())))
+        assert runs(await begin(subject, keyed_request(draft())))
 
     async def test_an_equal_key_of_another_tenant_is_independent(self, subject: Subject) -> None:
-        await begin(subject, keyed(draft()))
-        start = await subject.store.begin_turn(subject.tenant + "-other", keyed(draft(), fingerprint=OTHER))
+        await begin(subject, keyed_request(draft()))
+        start = await subject.store.begin_turn(subject.tenant + "-other", keyed_request(draft(), fingerprint=OTHER))
         assert runs(start)
 
     async def test_one_of_many_concurrent_keyed_requests_runs(self, subject: Subject) -> None:
         for number in range(ROUNDS):
-            requests = [keyed(draft(), key=f"k{number}") for _ in range(32)]
+            requests = [keyed_request(draft(), key=f"k{number}") for _ in range(32)]
             starts, errors = await race(
                 *(
                     (subject.store if n % 2 else subject.peer).begin_turn(subject.tenant, request)
@@ -269,7 +269,7 @@ class IdempotentWriteSuite:
             with pytest.raises(IdempotencyMismatch):
                 await subject.put(other, idempotency_key="k")
         with pytest.raises(IdempotencyMismatch):
-            await begin(subject, keyed(draft()))
+            await begin(subject, keyed_request(draft()))
         with pytest.raises(AlreadyExists):
             await subject.put(replace(record, body=b"{}"), idempotency_key="another")
 
@@ -303,12 +303,12 @@ class IdempotentWriteSuite:
 
 GOOD = draft()
 BAD_CALLS: list[tuple[str, TurnRequest]] = [
-    ("idempotency_key", keyed(GOOD, key="")),
-    ("idempotency_key", keyed(GOOD, key="x" * (limits.IDEMPOTENCY_KEY_BYTES_MAX + 1))),
-    ("idempotency_key", keyed(GOOD, key="\ud800")),
-    ("response_id", replace(keyed(GOOD), response_id=None)),
+    ("idempotency_key", keyed_request(GOOD, key="")),
+    ("idempotency_key", keyed_request(GOOD, key="x" * (limits.IDEMPOTENCY_KEY_BYTES_MAX + 1))),
+    ("idempotency_key", keyed_request(GOOD, key="\ud800")),
+    ("response_id", replace(keyed_request(GOOD), response_id=None)),
     ("response_id", TurnRequest(response_id="resp_1")),
-    ("fingerprint", keyed(GOOD, fingerprint=b"")),
+    ("fingerprint", keyed_request(GOOD, fingerprint=b"")),
     ("fingerprint", TurnRequest(fingerprint=b"short")),
 ]
 

@@ -60,7 +60,7 @@ async def claim(
     )
 
 
-async def claimed(subject: Subject, **options: object) -> Job:
+async def require_job(subject: Subject, **options: object) -> Job:
     job = await claim(subject, **options)  # type: ignore[arg-type]
     assert job is not None
     return job
@@ -73,7 +73,7 @@ async def settle(subject: Subject, job: Job, outcome: JobOutcome, reason: str = 
 class JobSuite:
     async def test_a_claimed_job_is_the_one_that_was_enqueued(self, subject: Subject) -> None:
         draft = await enqueue(subject, max_attempts=2)
-        job = await claimed(subject)
+        job = await require_job(subject)
         assert job == Job(draft.id, "q", draft.payload, 1, 2, False, Fence(draft.id, 1), job.lease_expires_at_ms)
         assert await claim(subject, holder="b") is None
 
@@ -93,7 +93,7 @@ class JobSuite:
         draft = await enqueue(subject)
         jobs = jobs_of(subject.peer)
         await jobs.enqueue_job(subject.tenant, draft)
-        job = await claimed(subject)
+        job = await require_job(subject)
         await jobs.enqueue_job(subject.tenant, draft)
         assert await claim(subject, holder="b") is None
         await settle(subject, job, JobOutcome.SUCCEEDED)
@@ -106,7 +106,7 @@ class JobSuite:
 
     async def test_an_ended_job_is_forgotten_after_its_retention(self, subject: Subject) -> None:
         draft = await enqueue(subject)
-        job = await claimed(subject)
+        job = await require_job(subject)
         await settle(subject, job, JobOutcome.SUCCEEDED)
         await subject.elapse(RETENTION_MS - 1)
         await settle(subject, job, JobOutcome.SUCCEEDED)
@@ -114,24 +114,24 @@ class JobSuite:
         with pytest.raises(JobNotFound):
             await settle(subject, job, JobOutcome.SUCCEEDED)
         await jobs_of(subject.store).enqueue_job(subject.tenant, replace(draft, payload=b"anew"))
-        assert (await claimed(subject)).payload == b"anew"
+        assert (await require_job(subject)).payload == b"anew"
 
     async def test_a_delayed_job_is_not_claimed_before_its_time(self, subject: Subject) -> None:
         later = await enqueue(subject, run_after_ms=TTL_MS)
         sooner = await enqueue(subject)
-        assert (await claimed(subject)).id == sooner.id
+        assert (await require_job(subject)).id == sooner.id
         assert await claim(subject, holder="b") is None
         await subject.elapse(TTL_MS)
-        assert (await claimed(subject, holder="c")).id in (later.id, sooner.id)
+        assert (await require_job(subject, holder="c")).id in (later.id, sooner.id)
 
     async def test_a_repeated_claim_returns_the_held_job(self, subject: Subject) -> None:
         await enqueue(subject)
         await enqueue(subject)
-        job = await claimed(subject)
+        job = await require_job(subject)
         await subject.elapse(1)
-        again = await claimed(subject)
+        again = await require_job(subject)
         assert again == replace(job, lease_expires_at_ms=job.lease_expires_at_ms + 1)
-        assert (await claimed(subject, holder="b")).id != job.id
+        assert (await require_job(subject, holder="b")).id != job.id
         await settle(subject, job, JobOutcome.SUCCEEDED)
         assert await claim(subject) is None
 
@@ -139,7 +139,7 @@ class JobSuite:
         draft = await enqueue(subject)
         stranger = replace(subject, tenant=subject.tenant + "-other")
         assert await claim(stranger) is None
-        job = await claimed(subject)
+        job = await require_job(subject)
         jobs = jobs_of(subject.store)
         with pytest.raises(JobNotFound):
             await jobs.cancel_job(stranger.tenant, draft.id)
@@ -154,7 +154,7 @@ class JobSuite:
         jobs, draft = jobs_of(subject.peer), await enqueue(subject, max_attempts=2)
         queued = await jobs.describe_job(subject.tenant, draft.id)
         assert queued == JobDescription(draft.id, "q", JobState.QUEUED, 0, 2)
-        job = await claimed(subject)
+        job = await require_job(subject)
         await jobs_of(subject.store).cancel_job(subject.tenant, draft.id)
         running = await jobs.describe_job(subject.tenant, draft.id)
         assert running == JobDescription(draft.id, "q", JobState.RUNNING, 1, 2, cancel_requested=True)
@@ -200,7 +200,7 @@ class JobLeaseSuite:
         assert job is not None
         assert job == Job(draft.id, "q", b"", 1, 3, False, Fence(draft.id, 1), job.lease_expires_at_ms)
         assert await claim(subject, holder="second") is None
-        again = await claimed(subject, holder="first")
+        again = await require_job(subject, holder="first")
         assert (again.fence, again.payload) == (job.fence, draft.payload)
         await jobs_of(subject.store).heartbeat_job(subject.tenant, job.fence, lease_ttl_ms=TTL_MS)
 
@@ -214,12 +214,12 @@ class JobLeaseSuite:
         assert (again.fence, again.lease_expires_at_ms > job.lease_expires_at_ms) == (job.fence, True)
         assert await jobs_of(subject.peer).enqueue_job(subject.tenant, replace(draft, holder="second")) is None
         await subject.elapse(TTL_MS)
-        assert (await claimed(subject, holder="second")).attempt == 2
+        assert (await require_job(subject, holder="second")).attempt == 2
         assert await jobs_of(subject.store).enqueue_job(subject.tenant, draft) is None
 
     async def test_a_heartbeat_keeps_a_job(self, subject: Subject) -> None:
         await enqueue(subject)
-        job = await claimed(subject)
+        job = await require_job(subject)
         pulse = await jobs_of(subject.store).heartbeat_job(subject.tenant, job.fence, lease_ttl_ms=4 * TTL_MS)
         assert (pulse.cancel_requested, pulse.lease_expires_at_ms) == (False, job.lease_expires_at_ms + 3 * TTL_MS)
         shorter = await jobs_of(subject.store).heartbeat_job(subject.tenant, job.fence, lease_ttl_ms=TTL_MS)
@@ -231,7 +231,7 @@ class JobLeaseSuite:
         draft = await enqueue(subject, max_attempts=3)
         tokens = []
         for attempt, holder in enumerate(("a", "b", "b"), start=1):
-            job = await claimed(subject, holder=holder)
+            job = await require_job(subject, holder=holder)
             assert (job.id, job.attempt) == (draft.id, attempt)
             tokens.append(job.fence.token)
             await subject.elapse(TTL_MS)
@@ -240,7 +240,7 @@ class JobLeaseSuite:
 
     async def test_heartbeat_and_settlement_with_a_stale_job_fence_are_rejected(self, subject: Subject) -> None:
         await enqueue(subject)
-        stale = await claimed(subject)
+        stale = await require_job(subject)
         await subject.elapse(TTL_MS)
         for _ in range(2):  # before and after the takeover
             with pytest.raises(StaleFence) as caught:
@@ -248,21 +248,21 @@ class JobLeaseSuite:
             assert caught.value.facts == {"session_id": stale.id, "token": "1"}
             with pytest.raises(StaleFence):
                 await settle(subject, stale, JobOutcome.SUCCEEDED)
-            await claimed(subject, holder="b")
+            await require_job(subject, holder="b")
 
     async def test_a_job_without_attempts_left_is_not_claimed_again(self, subject: Subject) -> None:
         draft = await enqueue(subject, max_attempts=2)
-        await claimed(subject)
+        await require_job(subject)
         await subject.elapse(TTL_MS)
-        await settle(subject, await claimed(subject), JobOutcome.RETRY, "again")
+        await settle(subject, await require_job(subject), JobOutcome.RETRY, "again")
         assert await claim(subject) is None
         assert not await jobs_of(subject.store).cancel_job(subject.tenant, draft.id)
 
     async def test_a_retried_job_is_claimable_at_once(self, subject: Subject) -> None:
         draft = await enqueue(subject)
-        first = await claimed(subject)
+        first = await require_job(subject)
         await settle(subject, first, JobOutcome.RETRY, "later")
-        second = await claimed(subject)
+        second = await require_job(subject)
         assert (second.id, second.attempt, second.fence.token) == (draft.id, 2, 2)
         await settle(subject, first, JobOutcome.RETRY, "later")  # repeated, as after a lost answer
         await jobs_of(subject.store).heartbeat_job(subject.tenant, second.fence)
@@ -270,7 +270,7 @@ class JobLeaseSuite:
     @pytest.mark.parametrize("outcome", [JobOutcome.SUCCEEDED, JobOutcome.FAILED, JobOutcome.CANCELLED])
     async def test_a_settled_job_stays_settled(self, subject: Subject, outcome: JobOutcome) -> None:
         await enqueue(subject)
-        job = await claimed(subject)
+        job = await require_job(subject)
         for _ in range(2):
             await settle(subject, job, outcome, "because")
         other = JobOutcome.FAILED if outcome is JobOutcome.SUCCEEDED else JobOutcome.SUCCEEDED
@@ -285,7 +285,7 @@ class JobLeaseSuite:
 
     async def test_writes_under_a_stale_job_fence_are_rejected(self, subject: Subject) -> None:
         job_id = (await enqueue(subject)).id
-        first = await claimed(subject)
+        first = await require_job(subject)
         logs = logs_of(subject.store)
         await logs.append_events(subject.tenant, append_at(job_id, 0), fence=first.fence)
         await subject.put(draft(tag=job_id), precondition=Precondition(fence=first.fence))
@@ -297,7 +297,7 @@ class JobLeaseSuite:
         for attempt in refused:
             with pytest.raises(StaleFence):
                 await attempt()
-        second = await claimed(subject, holder="b")
+        second = await require_job(subject, holder="b")
         for attempt in refused:
             with pytest.raises(StaleFence):
                 await attempt()
@@ -390,12 +390,12 @@ class JobCancelSuite:
 
     async def test_the_cancellation_of_a_held_job_reaches_its_holder(self, subject: Subject) -> None:
         job_id = (await enqueue(subject)).id
-        job = await claimed(subject)
+        job = await require_job(subject)
         for _ in range(2):
             assert await self.cancel(subject, job_id)
         pulse = await jobs_of(subject.peer).heartbeat_job(subject.tenant, job.fence)
         assert pulse.cancel_requested
-        assert (await claimed(subject)).cancel_requested
+        assert (await require_job(subject)).cancel_requested
         await settle(subject, job, JobOutcome.CANCELLED)
         assert await self.cancel(subject, job_id)
 
@@ -408,7 +408,7 @@ class JobCancelSuite:
     @pytest.mark.parametrize("retry", [True, False])
     async def test_a_cancelled_job_has_no_next_attempt(self, subject: Subject, retry: bool) -> None:
         job_id = (await enqueue(subject)).id
-        job = await claimed(subject)
+        job = await require_job(subject)
         await self.cancel(subject, job_id)
         if retry:
             await settle(subject, job, JobOutcome.RETRY)
@@ -417,7 +417,7 @@ class JobCancelSuite:
 
     async def test_an_ended_job_cannot_be_cancelled(self, subject: Subject) -> None:
         job_id = (await enqueue(subject)).id
-        job = await claimed(subject)
+        job = await require_job(subject)
         await settle(subject, job, JobOutcome.SUCCEEDED)
         assert not await self.cancel(subject, job_id)
         with pytest.raises(JobNotFound) as caught:
@@ -438,7 +438,7 @@ class JobStateSuite:
         await store.enqueue_job(subject.tenant, job)
         await look()
         for _ in range(2):
-            await claimed(subject)
+            await require_job(subject)
             await look()
             await subject.elapse(TTL_MS)
             await look()
@@ -463,7 +463,7 @@ class JobStateSuite:
         ):
             job = new_draft(max_attempts=1)
             await store.enqueue_job(tenant, job)
-            await claimed(subject)
+            await require_job(subject)
             await store.settle_job(tenant, Fence(job.id, 1), outcome, reason="r")
             found = await store.describe_job(tenant, job.id)
             assert (found.state, found.reason) == (state, reason)

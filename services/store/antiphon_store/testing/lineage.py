@@ -14,7 +14,7 @@ from antiphon_core.ports.store import Record, Status
 from antiphon_store.testing.subject import Subject, content, draft
 
 
-def joined(line: list[Record]) -> bytes:
+def join_history(line: list[Record]) -> bytes:
     """The history of a chain."""
     return join_arrays(items for record in line for items in (record.input_items, record.output_items))
 
@@ -73,8 +73,8 @@ class LineageSuite:
         bare = draft(trunk[1], input_items=b" [ ] ", output_items=b"[]")
         await subject.put(bare)
         (fork,) = await subject.put_line(1, parent=bare)
-        assert await subject.begin_after(fork) == joined([*trunk[:2], bare, fork])
-        assert await subject.begin_after(bare) == joined(trunk[:2])
+        assert await subject.begin_after(fork) == join_history([*trunk[:2], bare, fork])
+        assert await subject.begin_after(bare) == join_history(trunk[:2])
 
     async def test_calls_of_a_response_that_did_not_complete_are_incomplete_in_a_history(
         self, subject: Subject
@@ -109,7 +109,7 @@ class LineageSuite:
         line = await subject.put_line(4)
         tip = line[-1]
         assert len(await subject.store.chain(subject.tenant, tip.id, max_depth=4)) == 4
-        assert await subject.begin_after(tip, max_depth=4) == joined(line)
+        assert await subject.begin_after(tip, max_depth=4) == join_history(line)
         with pytest.raises(ChainTooLong) as caught:
             await subject.store.chain(subject.tenant, tip.id, max_depth=3)
         assert caught.value.facts["limit"] == "3 responses"
@@ -118,9 +118,9 @@ class LineageSuite:
 
     async def test_a_chain_over_the_byte_limit_is_rejected(self, subject: Subject) -> None:
         line = await subject.put_line(3)
-        tip, all_bytes, history_bytes = line[-1], sum(map(size_bytes, line)), len(joined(line))
+        tip, all_bytes, history_bytes = line[-1], sum(map(size_bytes, line)), len(join_history(line))
         assert len(await subject.store.chain(subject.tenant, tip.id, max_bytes=all_bytes)) == 3
-        assert await subject.begin_after(tip, max_bytes=history_bytes) == joined(line)
+        assert await subject.begin_after(tip, max_bytes=history_bytes) == join_history(line)
         with pytest.raises(ChainTooLong) as caught:
             await subject.store.chain(subject.tenant, tip.id, max_bytes=all_bytes - 1)
         assert caught.value.facts["limit"] == f"{all_bytes - 1} bytes"

@@ -19,7 +19,7 @@ from antiphon_core.errors import (
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import Precondition, Record, Status, TurnCommit
-from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.lineage_subject import lineage
 from antiphon_store.testing.subject import Subject, draft, new_session_id, untagged_session_id
 
@@ -45,10 +45,10 @@ class LineageForkSuite:
         made = await fork(subject, up_to_response_id=line[1].id)
         assert made.head_id == line[1].id
         history, lease = await subject.begin_in(made.session_id)
-        assert history.items == joined(line[:2])
+        assert history.items == join_history(line[:2])
         child = draft(line[1], session_id=made.session_id)
         await subject.store.commit_turn(subject.tenant, TurnCommit(child, lease.fence))
-        assert await subject.begin_after(child) == joined([*line[:2], child])
+        assert await subject.begin_after(child) == join_history([*line[:2], child])
         assert await head_id(subject, made.session_id) == child.id
 
     async def test_a_fork_of_a_session_begins_at_its_head_and_keeps_the_source(self, subject: Subject) -> None:
@@ -60,7 +60,7 @@ class LineageForkSuite:
         assert await head_id(subject, source) == line[-1].id
         assert await head_id(subject, target) == child.id
         own = await subject.commit_in(source, line[-1])
-        assert await subject.begin_after(own) == joined([*line, own])
+        assert await subject.begin_after(own) == join_history([*line, own])
 
     async def test_a_generated_fork_id_is_a_conversation_id_of_the_same_tree(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
@@ -138,7 +138,7 @@ class LineageForkSuite:
             await subject.delete(record)
         await subject.commit_in(source)  # the source moves on to another root: only the fork keeps the line
         history, _lease = await subject.begin_in(made.session_id)
-        assert (history.items, history.head_id) == (joined(line), line[-1].id)
+        assert (history.items, history.head_id) == (join_history(line), line[-1].id)
 
     async def test_a_deleted_head_can_be_forked_by_its_session_alone(self, subject: Subject) -> None:
         source = new_session_id()

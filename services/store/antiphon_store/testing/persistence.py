@@ -80,11 +80,11 @@ class PersistenceSuite:
     async def test_jobs_survive_a_restart(self, reopen: Reopen, tenant: str) -> None:
         async with life(reopen, tenant) as subject:
             queued = await jobs.enqueue(subject)
-            held = await jobs.claimed(subject, ttl_ms=LEASE_MS)
+            held = await jobs.require_job(subject, ttl_ms=LEASE_MS)
             waiting = await jobs.enqueue(subject)
         assert held.id == queued.id
         async with life(reopen, tenant) as subject:
-            assert await jobs.claimed(subject, holder="b") != held
+            assert await jobs.require_job(subject, holder="b") != held
             await jobs.settle(subject, held, JobOutcome.SUCCEEDED)
         async with life(reopen, tenant) as subject:
             assert not await jobs.jobs_of(subject.store).cancel_job(subject.tenant, held.id)
@@ -106,13 +106,13 @@ class PersistenceSuite:
     async def test_idempotency_keys_survive_a_restart(self, reopen: Reopen, tenant: str) -> None:
         record, other = draft(), draft()
         async with life(reopen, tenant) as subject:
-            assert idempotency.runs(await idempotency.begin(subject, idempotency.keyed(record)))
+            assert idempotency.runs(await idempotency.begin(subject, idempotency.keyed_request(record)))
         async with life(reopen, tenant) as subject:
-            again = await idempotency.begin(subject, idempotency.keyed(other))
+            again = await idempotency.begin(subject, idempotency.keyed_request(other))
             assert again.running_response_id == record.id
             await idempotency.commit(subject, record)
         async with life(reopen, tenant) as subject:
-            replayed = await idempotency.begin(subject, idempotency.keyed(other))
+            replayed = await idempotency.begin(subject, idempotency.keyed_request(other))
         assert replayed.replay is not None
         assert replayed.replay.id == record.id
 

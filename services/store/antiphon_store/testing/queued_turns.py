@@ -26,11 +26,11 @@ JOB = TurnJob(b"payload", 5, WAITING_MS)
 OPENING = LogEnd(0, event_logs.frame(0) + event_logs.frame(1))
 
 
-def queued(session_id: str | None = None) -> Record:
+def queued_record(session_id: str | None = None) -> Record:
     return replace(draft(session_id=session_id), status=Status.QUEUED)
 
 
-def accepted(record: Record, fence: Fence | None = None) -> TurnCommit:
+def accepting_commit(record: Record, fence: Fence | None = None) -> TurnCommit:
     return TurnCommit(record, precondition=Precondition(version=0, fence=fence), log_end=OPENING, job=JOB)
 
 
@@ -63,8 +63,8 @@ class QueuedTurnSuite:
     async def test_accepting_a_queued_turn_writes_record_events_job_and_lease(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
-        record = queued(session_id)
-        await accept(subject, accepted(record, lease.fence))
+        record = queued_record(session_id)
+        await accept(subject, accepting_commit(record, lease.fence))
         assert (await subject.get(record)).status is Status.QUEUED
         (batch,) = await event_logs.read(subject, record.id, follow=False)
         assert (batch.count, batch.terminal) == (2, False)
@@ -77,16 +77,16 @@ class QueuedTurnSuite:
         assert (job.id, job.payload, job.max_attempts) == (record.id, b"payload", 5)
 
     async def test_workers_find_the_job_of_a_queued_turn(self, subject: Subject) -> None:
-        record = queued()
-        await accept(subject, accepted(record))
+        record = queued_record()
+        await accept(subject, accepting_commit(record))
         job = await job_for_workers(subject, record)
         assert job is not None
         assert (job.tenant, job.payload) == (subject.tenant, b"payload")
 
     async def test_accepting_a_queued_turn_again_changes_nothing(self, subject: Subject) -> None:
-        record = queued()
+        record = queued_record()
         for _ in range(2):
-            await accept(subject, accepted(record))
+            await accept(subject, accepting_commit(record))
         (batch,) = await event_logs.read(subject, record.id, follow=False)
         assert batch.count == 2
         job = await job_of(subject)
@@ -95,17 +95,17 @@ class QueuedTurnSuite:
 
     @pytest.mark.parametrize("refused_by", ["parent", "fence", "job"])
     async def test_a_rejected_queued_turn_leaves_nothing(self, subject: Subject, refused_by: str) -> None:
-        record, fence = queued(), None
+        record, fence = queued_record(), None
         expected: type[AntiphonError] = AlreadyExists
         if refused_by == "parent":
             record, expected = replace(draft(draft()), status=Status.QUEUED), ResponseNotFound
         elif refused_by == "fence":
-            record, expected = queued(new_session_id()), StaleFence
+            record, expected = queued_record(new_session_id()), StaleFence
             fence = Fence(record.session_id or "", 7)
         else:
             await jobs.enqueue(subject, id=record.id)
         with pytest.raises(expected):
-            await accept(subject, accepted(record, fence))
+            await accept(subject, accepting_commit(record, fence))
         with pytest.raises(ResponseNotFound):
             await subject.get(record)
         with pytest.raises(LogNotFound):
@@ -117,9 +117,9 @@ class QueuedTurnSuite:
         parent = draft()
         record = replace(draft(parent), status=Status.QUEUED)
         with pytest.raises(ResponseNotFound):
-            await accept(subject, accepted(record))
+            await accept(subject, accepting_commit(record))
         await subject.put(parent)
-        await accept(subject, accepted(record))
+        await accept(subject, accepting_commit(record))
         assert await job_for_workers(subject, record) is not None
 
     @pytest.mark.parametrize(
@@ -133,6 +133,6 @@ class QueuedTurnSuite:
     async def test_an_invalid_job_is_rejected(self, subject: Subject, job: TurnJob, status: Status, field: str) -> None:
         record = replace(draft(), status=status)
         with pytest.raises(InvalidRequest) as caught:
-            await accept(subject, replace(accepted(record), job=job))
+            await accept(subject, replace(accepting_commit(record), job=job))
         assert caught.value.field == field
         assert await job_for_workers(subject, record) is None

@@ -12,7 +12,7 @@ from typing import ClassVar, TypeVar
 
 from antiphon_core.errors import AlreadyExists, AntiphonError, SessionLocked, StaleFence, VersionMismatch
 from antiphon_core.ports.store import Precondition, Stamp, Status, TurnCommit, TurnStart
-from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id, turn_in
 
 _Answer = TypeVar("_Answer")
@@ -118,7 +118,7 @@ class RaceSuite:
             assert len(stamps) == 16
             line = trunk[: trunk.index(parent) + 1]
             for child in children:
-                assert await subject.begin_after(child) == joined([*line, child])
+                assert await subject.begin_after(child) == join_history([*line, child])
 
     async def test_a_child_racing_its_parents_deletion_is_rejected_or_readable(self, subject: Subject) -> None:
         for _ in range(self.rounds):
@@ -130,4 +130,4 @@ class RaceSuite:
             if errors:  # the parent went first
                 assert only(errors).facts["id"] == root.id
             else:
-                assert await subject.begin_after(child) == joined([root, child])
+                assert await subject.begin_after(child) == join_history([root, child])

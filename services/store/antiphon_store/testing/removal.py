@@ -17,7 +17,7 @@ from antiphon_core.errors import (
     VersionMismatch,
 )
 from antiphon_core.ports.store import Fence, Precondition, Record, Status, TurnCommit
-from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id
 
 
@@ -50,9 +50,9 @@ class RemovalSuite:
             await self.require_unreadable(subject, gone)
         chain = await subject.store.chain(subject.tenant, line[3].id)
         assert [content(each) for each in chain] == [content(each) for each in line]
-        assert await subject.begin_after(line[3]) == joined(line)
+        assert await subject.begin_after(line[3]) == join_history(line)
         (child,) = await subject.put_line(1, parent=line[3])
-        assert await subject.begin_after(child) == joined([*line, child])
+        assert await subject.begin_after(child) == join_history([*line, child])
 
     async def test_deleting_a_missing_response_is_not_found(self, subject: Subject) -> None:
         with pytest.raises(ResponseNotFound):
@@ -66,7 +66,7 @@ class RemovalSuite:
         assert (await subject.put(again)).version == 1
         assert content(await subject.get(again)) == content(again)
         await subject.put(line[1])
-        assert await subject.begin_after(line[1]) == joined([again, line[1]])
+        assert await subject.begin_after(line[1]) == join_history([again, line[1]])
 
     async def test_a_deleted_id_with_descendants_cannot_be_written_again(self, subject: Subject) -> None:
         root, child = await subject.put_line(2)
@@ -85,11 +85,11 @@ class RemovalSuite:
             await subject.delete(record)
         with pytest.raises(AlreadyExists):
             await subject.put(root)
-        assert await subject.begin_after(fork[1]) == joined([root, *fork])
+        assert await subject.begin_after(fork[1]) == join_history([root, *fork])
         await subject.delete(fork[1])
         assert (await subject.put(root)).version == 1
         await subject.put(_trunk[0])
-        assert await subject.begin_after(_trunk[0]) == joined([root, _trunk[0]])
+        assert await subject.begin_after(_trunk[0]) == join_history([root, _trunk[0]])
 
     async def test_a_delete_with_a_failed_precondition_is_rejected(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)
@@ -116,12 +116,12 @@ class RemovalSuite:
         session = await subject.store.describe_session(subject.tenant, session_id)
         assert session.head_id == second.id
         history, lease = await subject.begin_in(session_id)
-        assert history.items == joined([first, second])
+        assert history.items == join_history([first, second])
         assert history.head_id == second.id
         third = draft(second, session_id=session_id)
         stamp = await subject.store.commit_turn(subject.tenant, TurnCommit(third, lease.fence))
         assert stamp.depth == 2
-        assert await subject.begin_after(third) == joined([first, second, third])
+        assert await subject.begin_after(third) == join_history([first, second, third])
 
     async def test_a_deleted_former_head_id_can_be_written_again(self, subject: Subject) -> None:
         session_id = new_session_id()

@@ -13,7 +13,7 @@ from antiphon_core.ports.store import Fence, Precondition, Record, Status
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id
 
 
-def finished(record: Record) -> Record:
+def finished_record(record: Record) -> Record:
     return replace(record, status=Status.COMPLETED, body=b'{"finished":true}')
 
 
@@ -28,9 +28,9 @@ class ReplacementSuite:
         record = await put_running(subject)
         born = await subject.get(record)
         await subject.elapse(5)
-        stamp = await subject.put(finished(record), precondition=Precondition(version=1))
+        stamp = await subject.put(finished_record(record), precondition=Precondition(version=1))
         read = await subject.get(record)
-        assert content(read) == content(finished(record))
+        assert content(read) == content(finished_record(record))
         assert stamp.version == read.version == 2
         assert read.created_at_ms == born.created_at_ms < read.updated_at_ms == stamp.updated_at_ms
 
@@ -44,11 +44,11 @@ class ReplacementSuite:
 
     async def test_replacing_can_be_repeated(self, subject: Subject) -> None:
         record = await put_running(subject)
-        stamp = await subject.put(finished(record), precondition=Precondition(version=1))
+        stamp = await subject.put(finished_record(record), precondition=Precondition(version=1))
         await subject.elapse(5)
-        assert await subject.put(finished(record), precondition=Precondition(version=1)) == stamp
+        assert await subject.put(finished_record(record), precondition=Precondition(version=1)) == stamp
         by_status = Precondition(statuses=frozenset({Status.IN_PROGRESS}))
-        assert await subject.put(finished(record), precondition=by_status) == stamp
+        assert await subject.put(finished_record(record), precondition=by_status) == stamp
         assert stamp.version == 2
 
     async def test_the_same_content_at_the_expected_version_is_a_new_version(self, subject: Subject) -> None:
@@ -61,7 +61,7 @@ class ReplacementSuite:
         record = await put_running(subject)
         for version in (2, 7):
             with pytest.raises(VersionMismatch) as caught:
-                await subject.put(finished(record), precondition=Precondition(version=version))
+                await subject.put(finished_record(record), precondition=Precondition(version=version))
             assert caught.value.facts["actual"] == "1"
         assert content(await subject.get(record)) == content(record)
 
@@ -70,7 +70,7 @@ class ReplacementSuite:
         condition = Precondition(
             statuses=frozenset({Status.QUEUED, Status.IN_PROGRESS}), unless_statuses=frozenset({Status.CANCELLED})
         )
-        assert (await subject.put(finished(record), precondition=condition)).version == 2
+        assert (await subject.put(finished_record(record), precondition=condition)).version == 2
 
     @pytest.mark.parametrize(
         "condition",
@@ -85,7 +85,7 @@ class ReplacementSuite:
     ) -> None:
         record = await put_running(subject)
         with pytest.raises(StatusMismatch) as caught:
-            await subject.put(finished(record), precondition=condition)
+            await subject.put(finished_record(record), precondition=condition)
         assert caught.value.facts["actual"] == "in_progress"
         assert (await subject.get(record)).version == 1
 

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_core.errors import AlreadyExists, PreviousResponseNotFound, ResponseNotFound
 from antiphon_core.ports.store import Precondition, TurnCommit
-from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id
 
 TTL_MS = 500
@@ -42,7 +42,7 @@ class RetentionSuite:
         await subject.elapse(TTL_MS)
         chain = await subject.store.chain(subject.tenant, line[-1].id)
         assert [content(each) for each in chain] == [content(each) for each in [root, *line]]
-        assert await subject.begin_after(line[-1]) == joined([root, *line])
+        assert await subject.begin_after(line[-1]) == join_history([root, *line])
         with pytest.raises(AlreadyExists):
             await subject.put(root)
 
@@ -55,7 +55,7 @@ class RetentionSuite:
         await subject.elapse(TTL_MS)
         assert (await subject.put(root)).version == 1
         assert (await subject.put(children[0])).version == 1
-        assert await subject.begin_after(children[0]) == joined([root, children[0]])
+        assert await subject.begin_after(children[0]) == join_history([root, children[0]])
 
     async def test_a_replacement_has_a_new_lifetime(self, subject: Subject) -> None:
         record = draft()

@@ -20,7 +20,7 @@ from antiphon_core.ports.store import Order, TurnCommit
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
 from antiphon_store.testing import event_logs, jobs
-from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.subject import Subject, draft, new_session_id
 
 TTL_MS = 500
@@ -64,7 +64,7 @@ class SweepSuite:
         await subject.elapse(TTL_MS)
         swept = await sweep(subject)
         assert (swept.records, swept.has_more) == (1, False)  # the branch
-        assert await subject.begin_after(line[-1]) == joined(line)
+        assert await subject.begin_after(line[-1]) == join_history(line)
 
     async def test_a_sweep_reclaims_a_deleted_parent_with_its_last_child(self, subject: Subject) -> None:
         (parent,) = await subject.put_line(1)
@@ -81,14 +81,14 @@ class SweepSuite:
         await subject.elapse(TTL_MS)
         assert (await sweep(subject)).records == 1
         history, _lease = await subject.begin_in(session_id)
-        assert history.items == joined([head])
+        assert history.items == join_history([head])
 
     async def test_logs_and_jobs_are_reclaimed_when_their_time_is_over(self, subject: Subject) -> None:
         log_id = event_logs.new_id()
         await event_logs.write(subject, event_logs.append_at(log_id, 0, 2))
         await event_logs.write(subject, event_logs.append_at(log_id, 2))
         await jobs.enqueue(subject)
-        job = await jobs.claimed(subject)
+        job = await jobs.require_job(subject)
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
         waiting = await jobs.enqueue(subject)
         await subject.elapse(DAY_MS - 1)
@@ -100,11 +100,11 @@ class SweepSuite:
         assert await sweep(subject) == Sweeping(1, len(waiting.payload))
         with pytest.raises(JobNotFound):
             await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
-        assert (await jobs.claimed(subject)).id == waiting.id
+        assert (await jobs.require_job(subject)).id == waiting.id
 
     async def test_an_unsettled_job_without_attempts_left_is_reclaimed(self, subject: Subject) -> None:
         await jobs.enqueue(subject, max_attempts=1)
-        await jobs.claimed(subject)
+        await jobs.require_job(subject)
         await subject.elapse(jobs.TTL_MS + DAY_MS - 1)
         assert await sweep(subject) == Sweeping()
         await subject.elapse(1)

@@ -23,7 +23,7 @@ from antiphon_core.jsons import join_arrays
 from antiphon_core.ports.jobs import JobOutcome, JobState
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit
 from antiphon_store.testing import event_logs, jobs
-from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.subject import SOON_S, Subject, content, draft, new_session_id
 
 
@@ -117,7 +117,7 @@ class LogEndSuite:
         assert (await event_logs.read(subject, child.id))[-1].terminal
         assert [content(each) for each in await subject.peer.chain(subject.tenant, child.id)] == [content(root)]
         (after,) = await subject.put_line(1, parent=root)
-        assert await subject.begin_after(after) == joined([*line, child, after])
+        assert await subject.begin_after(after) == join_history([*line, child, after])
 
     async def test_a_commit_completes_a_stored_record_and_its_log(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)
@@ -152,7 +152,7 @@ class JobTurnSuite:
         for is_job_lost in (True, False):
             _history, lease = await subject.begin_in(session_id, lease_ttl_ms=10 * jobs.TTL_MS)
             await jobs.enqueue(subject, id=draft(tag=session_id).id)
-            job = await jobs.claimed(subject, ttl_ms=jobs.TTL_MS if is_job_lost else 100 * jobs.TTL_MS)
+            job = await jobs.require_job(subject, ttl_ms=jobs.TTL_MS if is_job_lost else 100 * jobs.TTL_MS)
             await subject.elapse(jobs.TTL_MS if is_job_lost else 10 * jobs.TTL_MS)
             record = draft(session_id=session_id)
             with pytest.raises(StaleFence) as caught:
@@ -173,7 +173,7 @@ class JobTurnSuite:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
         await jobs.enqueue(subject, id=draft(tag=session_id).id)
-        job = await jobs.claimed(subject)
+        job = await jobs.require_job(subject)
         record = draft(session_id=session_id)
         await commit(subject, record, lease.fence, precondition=Precondition(fence=job.fence), log_end=end_at(0))
         session = await subject.store.describe_session(subject.tenant, session_id)
@@ -182,7 +182,7 @@ class JobTurnSuite:
 
     async def test_a_commit_without_a_session_needs_only_the_job_lease(self, subject: Subject) -> None:
         job_draft = await jobs.enqueue(subject)
-        job = await jobs.claimed(subject)
+        job = await jobs.require_job(subject)
         record = replace(draft(), id=job_draft.id)
         await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=end_at(0))
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
@@ -193,7 +193,7 @@ class JobTurnSuite:
     @pytest.mark.parametrize("log_end", [None, end_at(0)], ids=["without a log", "with its log"])
     async def test_a_commit_can_end_its_job(self, subject: Subject, log_end: LogEnd | None) -> None:
         job_draft = await jobs.enqueue(subject)
-        job = await jobs.claimed(subject)
+        job = await jobs.require_job(subject)
         record = replace(draft(), id=job_draft.id)
         for _ in range(2):  # repeated, as after a lost answer
             await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=log_end, ends_job=True)
@@ -206,7 +206,7 @@ class JobTurnSuite:
     async def test_a_rejected_commit_does_not_end_its_job(self, subject: Subject) -> None:
         record = draft(draft())  # its parent does not exist
         await jobs.enqueue(subject, id=record.id)
-        job = await jobs.claimed(subject)
+        job = await jobs.require_job(subject)
         with pytest.raises(ResponseNotFound):
             await commit(subject, record, precondition=Precondition(fence=job.fence), ends_job=True)
         described = await jobs.jobs_of(subject.peer).describe_job(subject.tenant, job.id)
@@ -214,9 +214,9 @@ class JobTurnSuite:
 
     async def test_a_commit_under_a_job_that_was_taken_over_is_rejected(self, subject: Subject) -> None:
         job_draft = await jobs.enqueue(subject)
-        first = await jobs.claimed(subject, holder="first")
+        first = await jobs.require_job(subject, holder="first")
         await subject.elapse(jobs.TTL_MS)
-        second = await jobs.claimed(subject, holder="second")
+        second = await jobs.require_job(subject, holder="second")
         record = replace(draft(), id=job_draft.id)
         with pytest.raises(StaleFence):
             await commit(subject, record, precondition=Precondition(fence=first.fence), log_end=end_at(0))
@@ -226,7 +226,7 @@ class JobTurnSuite:
 
     async def test_the_fence_of_a_forgotten_job_is_stale(self, subject: Subject) -> None:
         job_draft = await jobs.enqueue(subject)
-        job = await jobs.claimed(subject)
+        job = await jobs.require_job(subject)
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
         await subject.elapse(jobs.RETENTION_MS)
         with pytest.raises(StaleFence):

@@ -29,7 +29,7 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
-from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.subject import SOON_S, Subject, content, draft, new_session_id, turn_in
 
 TTL_MS = 500
@@ -47,7 +47,7 @@ class TurnSuite:
         line = await subject.put_line(3)
         for _ in range(2):
             start = await self.begin(subject, TurnRequest(previous_response_id=line[2].id))
-            assert start == TurnStart(History(joined(line), 3, line[2].id), None)
+            assert start == TurnStart(History(join_history(line), 3, line[2].id), None)
 
     @pytest.mark.parametrize("status", sorted(UNFINISHED))
     async def test_a_turn_behind_an_unfinished_response_is_rejected(self, subject: Subject, status: Status) -> None:
@@ -62,13 +62,13 @@ class TurnSuite:
         assert [each.id for each in await subject.store.chain(subject.tenant, running.id)] == [root.id, running.id]
         ended = replace(running, status=Status.COMPLETED, output_items=draft().output_items)
         await subject.put(ended, precondition=Precondition(version=1))
-        assert await subject.begin_after(ended) == joined([root, ended])
+        assert await subject.begin_after(ended) == join_history([root, ended])
 
     @pytest.mark.parametrize("status", sorted(set(Status) - UNFINISHED))
     async def test_a_response_that_ended_with_any_status_is_continued(self, subject: Subject, status: Status) -> None:
         ended = draft(status=status)
         await subject.put(ended)
-        assert await subject.begin_after(ended) == joined([ended])
+        assert await subject.begin_after(ended) == join_history([ended])
 
     async def test_a_turn_racing_the_end_of_a_response_reads_it_whole_or_is_rejected(self, subject: Subject) -> None:
         async def attempt(running: Record) -> bytes | None:
@@ -85,7 +85,7 @@ class TurnSuite:
             *histories, _stamp = await asyncio.gather(
                 *attempts, subject.peer.put(subject.tenant, ended, precondition=Precondition(version=1))
             )
-            assert set(histories) <= {None, joined([ended])}
+            assert set(histories) <= {None, join_history([ended])}
 
     async def test_a_commit_without_a_session_is_a_put(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
@@ -107,7 +107,7 @@ class TurnSuite:
         for number in range(4):
             history, lease = await subject.begin_in(session_id)
             assert lease.fence.token == number + 1
-            assert history == History(joined(line), number, line[-1].id if line else None)
+            assert history == History(join_history(line), number, line[-1].id if line else None)
             line.append(draft(line[-1] if line else None, session_id=session_id))
             await subject.store.commit_turn(subject.tenant, TurnCommit(line[-1], lease.fence))
             session = await subject.store.describe_session(subject.tenant, session_id)
@@ -211,7 +211,7 @@ class TurnSuite:
         root = replace(child, parent_id=None, input_items=join_arrays([history.items, child.input_items]))
         await subject.store.commit_turn(subject.tenant, TurnCommit(root, lease.fence))
         after, _lease = await subject.begin_in(session_id)
-        assert after == History(joined([head, child]), 1, root.id)
+        assert after == History(join_history([head, child]), 1, root.id)
 
     async def test_a_turn_with_a_too_long_history_takes_no_lease(self, subject: Subject) -> None:
         session_id = new_session_id()
@@ -231,7 +231,7 @@ class TurnSuite:
         )
         assert {stamp.depth for stamp in stamps} == {2}
         for child in children:
-            assert await subject.begin_after(child) == joined([*line, child])
+            assert await subject.begin_after(child) == join_history([*line, child])
 
     async def test_a_turn_with_both_a_response_and_a_session_is_rejected(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)

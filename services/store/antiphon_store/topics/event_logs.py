@@ -11,7 +11,7 @@ from antiphon_core.ports.event_logs import EventAppend, EventBatch, EventLogs
 from antiphon_core.ports.store import Fence
 from antiphon_store.calls import OPERATION_OF, implements
 from antiphon_store.decisions import logs
-from antiphon_store.frames import joined
+from antiphon_store.frames import join_batches
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.log_tails import LogTails
@@ -46,7 +46,7 @@ class EventLogOperations(Topic):
         with self._tails.followed(tenant, response_id) as tail:
             while True:
                 if page.batches:
-                    batch = joined(page.batches, position)
+                    batch = join_batches(page.batches, position)
                     yield batch
                     position += batch.count
                 caught_up = position >= page.next_position

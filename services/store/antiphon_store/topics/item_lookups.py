@@ -83,7 +83,7 @@ class ItemLookups(RecordOperations):
             return frozenset() if nodes.is_readable(row, now_ms) else None
         conversation_id = row.fields["session"]
         if conversation_id is None:
-            raise damage.found(f"the addition '{response_id}'", "it names no conversation")
+            raise damage.report(f"the addition '{response_id}'", "it names no conversation")
         context = partial(lineage.context_ids, session_id=conversation_id)
         standing, removed = await self._trees.of_session(tenant, conversation_id, context, only_reads=True)
         return removed if response_id in standing else None

@@ -205,7 +205,7 @@ class NodePages(ItemLookups):
             now_ms, below = await self._rows.subtree(partition, unsure, max_nodes=self.read_nodes_max)
             read_count += len(below)
             is_cut_off = len(below) == self.read_nodes_max
-            connected |= set(unsure) if is_cut_off else tree_pages.connected(await _tree_nodes(below, now_ms))
+            connected |= set(unsure) if is_cut_off else tree_pages.find_connected(await _tree_nodes(below, now_ms))
         return connected, read_count, rest[0] if rest else None
 
     # ---- Counts of children ----

@@ -77,7 +77,7 @@ class SweepOperations(Topic):
         being removed."""
         kind, _, row_id = entry.id.partition("/")
         if kind not in set(Kind):
-            damage.found(f"an entry in the index of ends of tenant '{tenant}'", "it names no row")
+            damage.report(f"an entry in the index of ends of tenant '{tenant}'", "it names no row")
             return None
         try:
             return await self._reclaim(tenant, Kind(kind), row_id, entry.taken_until)

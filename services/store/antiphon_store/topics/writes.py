@@ -16,7 +16,7 @@ from antiphon_store.calls import implements
 from antiphon_store.decisions import nodes, records
 from antiphon_store.decisions.records import CrowdedSession, OccupiedId, Write
 from antiphon_store.rows.model import Index, Partition, Payload
-from antiphon_store.rules.contents import checked
+from antiphon_store.rules.contents import check_record
 from antiphon_store.topics.jobs import JobOperations
 from antiphon_store.topics.sweeping import SweepOperations
 from antiphon_store.topics.trees import tree_of
@@ -71,7 +71,7 @@ class WriteOperations(SweepOperations, JobOperations):
         default_s = settings.max_ttl_s if is_in_conversation else settings.default_ttl_s
         ttl_ms = lifetime_ms(commit.ttl_ms, default_s, settings.max_ttl_s)
         size_bytes = work_bytes(record.body, record.input_items, record.output_items)
-        record, item_ids = await offload.run(partial(checked, record), size_bytes=size_bytes)
+        record, item_ids = await offload.run(partial(check_record, record), size_bytes=size_bytes)
         condition, log_end, job, most = commit.precondition, commit.log_end, commit.job, settings.max_session_responses
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
         ends_job = commit.ends_job

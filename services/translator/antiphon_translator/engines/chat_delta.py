@@ -46,7 +46,7 @@ class TextPiece:
 Piece = TextPiece | CallPiece
 
 
-def listed(value: object) -> list[Any]:
+def list_member(value: object) -> list[Any]:
     """The elements of a member that is a list, or one element instead of a list of one. EngineFault: they are more than
     one event may have."""
     if value is None or value == "":
@@ -95,7 +95,7 @@ def _delta_pieces(delta: Object, unread: UnreadReport) -> Iterator[Piece]:
     yield from _content_pieces(delta.get("content"), unread)
     if text := _text_in(delta.get("refusal")):
         yield TextPiece(Refusal, text)
-    for call in listed(delta.get("tool_calls")):
+    for call in list_member(delta.get("tool_calls")):
         if (piece := _call_piece(call, unread)) is not None:
             yield piece
     if legacy := delta.get("function_call"):
@@ -110,7 +110,7 @@ def _content_pieces(content: object, unread: UnreadReport) -> Iterator[TextPiece
     if isinstance(content, str):
         yield TextPiece(Text, content)
         return
-    for part in listed(content):
+    for part in list_member(content):
         if text := _text_in(part):
             yield TextPiece(_kind_of(part), text)
         elif not isinstance(part, dict) or not set(_TEXTS) & set(part):
@@ -145,7 +145,7 @@ def _nested_text(value: object) -> str:
         case dict():
             return next((text for name in _TEXTS if (text := _nested_text(value.get(name)))), "")
         case list():
-            return "".join(map(_nested_text, listed(value)))
+            return "".join(map(_nested_text, list_member(value)))
     return ""
 
 

@@ -71,7 +71,7 @@ _ADDRESS = re.compile(
 _REMOVED = "[...]"
 
 
-def parsed(body: bytes) -> object:
+def parse_error(body: bytes) -> object:
     """The body of an answer as JSON, or else as text. Gemini sends its error in a list."""
     try:
         answer = loads(body)
@@ -99,18 +99,18 @@ def of_answer(
         return InvalidRequest(f"{server} rejects the request: {reason}", code="engine_refused")
     kind, what = _BY_STATUS.get(actual, (EngineFault, "reported an error"))
     if kind is EngineMisconfigured:
-        return misconfigured(f"{server} {what}", model=model)
+        return misconfigured_error(f"{server} {what}", model=model)
     wait_ms = _milliseconds(retry_after) if kind in _TEMPORARY else None
     return kind(f"{server} {what}.", retry_after_ms=wait_ms)
 
 
-def misconfigured(finding: str, *, model: str) -> EngineMisconfigured:
+def misconfigured_error(finding: str, *, model: str) -> EngineMisconfigured:
     """The error of a server that does not fit its model's profile. Logs the finding, a sentence without its period."""
     log.error("model '%s': %s", model, finding, extra=remedies.CHECK_PROFILE)
     return EngineMisconfigured(f"{finding}. Only an operator of this service can correct that.")
 
 
-def redirected(location: str, *, server: str, model: str) -> EngineMisconfigured:
+def redirect_error(location: str, *, server: str, model: str) -> EngineMisconfigured:
     """The error of a server that redirects to `location`, to which no prompt and no key are sent. Only the log names
     its host, for operators."""
     log.error("model '%s': the server redirects to the host %s", model, _host_of(location), extra=remedies.SET_ENDPOINT)
@@ -132,12 +132,12 @@ def _host_of(location: str) -> str:
 def _labels(error: Mapping[str, Any], answer: object) -> str:
     """The loggable part of an error: its code and type."""
     words = [f"{name} {error[name]}" for name in ("code", "type") if _LABEL.fullmatch(str(error.get(name, "")))]
-    return secret_texts.masked(", ".join(words)) or f"{len(str(answer))} characters that are not logged"
+    return secret_texts.mask_secrets(", ".join(words)) or f"{len(str(answer))} characters that are not logged"
 
 
 def readable(reason: str, url: str) -> str:
     """A server's reason without credentials, addresses, paths and stack traces, cut to REASON_CHARS_MAX characters."""
-    reason = secret_texts.masked(_TRACE.split(reason, maxsplit=1)[0])
+    reason = secret_texts.mask_secrets(_TRACE.split(reason, maxsplit=1)[0])
     host = urlsplit(url).netloc
     for name in filter(None, (host, host.rpartition(":")[0])):
         reason = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _REMOVED, reason)  # not `nim` in "minimum"
@@ -150,7 +150,7 @@ def readable(reason: str, url: str) -> str:
 def beginning(body: bytes, url: str) -> str:
     """The first BEGINNING_CHARS_MAX characters of an unexpected body, on one line, without addresses and paths. Of a
     JSON object only the names of its members: its values may be the model's answer."""
-    answer = parsed(body)
+    answer = parse_error(body)
     if isinstance(answer, dict):
         return readable(f"an object with {', '.join(map(str, answer)) or 'no members'}", url)[:BEGINNING_CHARS_MAX]
     text = body[: 4 * BEGINNING_CHARS_MAX].decode("utf-8", "replace")

@@ -32,7 +32,7 @@ from antiphon_translator.engines.chat_delta import (
     Piece,
     TextPiece,
     finish_reason_in,
-    listed,
+    list_member,
     pieces_of,
     plain_text_of,
 )
@@ -85,9 +85,9 @@ class ChunkReader:
     def read(self, chunk: Object) -> ChatChunk | None:
         """Reads a chunk and returns its segments. EngineFault, EngineOverloaded, EngineTimeout: the chunk says that the
         generation was broken off."""
-        choices = listed(chunk.get("choices"))
+        choices = list_member(chunk.get("choices"))
         if (usage := chat_usage.given_in(chunk)) is not None:
-            self._usage = chat_usage.merged(self._usage, usage, self._unread)
+            self._usage = chat_usage.merge_usage(self._usage, usage, self._unread)
             self._has_ended = not choices  # `include_usage` is answered behind the answer
         for choice in choices:
             if not isinstance(choice, dict):
@@ -151,7 +151,7 @@ class ChunkReader:
             else:
                 self._take_call(piece)
         if usage := choice.get("usage"):  # Moonshot
-            self._usage = chat_usage.merged(self._usage, usage, self._unread)
+            self._usage = chat_usage.merge_usage(self._usage, usage, self._unread)
         if reason := finish_reason_in(choice):
             self._take_finish_reason(reason)
 

@@ -38,7 +38,7 @@ def given_in(chunk: Object) -> object:
     return given
 
 
-def merged(known: ReportedUsage | None, given: object, unread: UnreadReport) -> ReportedUsage | None:
+def merge_usage(known: ReportedUsage | None, given: object, unread: UnreadReport) -> ReportedUsage | None:
     """The counts that are known, with those in a `usage` member."""
     if not isinstance(given, dict):
         unread.note("usage", given)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 
 from antiphon_core.errors import AntiphonError, EngineFault, EngineOverloaded, EngineTimeout
-from antiphon_translator.engines.unread import described
+from antiphon_translator.engines.unread import describe
 from antiphon_translator.generation import FinishReason
 
 log = logging.getLogger(__name__)
@@ -57,5 +57,5 @@ def finish_reason_or_stop(given: str) -> FinishReason:
     Raises as `finish_reason`."""
     reason = finish_reason(given)
     if reason is None:
-        log.warning("a model server sent an unknown finish reason: %s", described(given))
+        log.warning("a model server sent an unknown finish reason: %s", describe(given))
     return reason or FinishReason.STOP

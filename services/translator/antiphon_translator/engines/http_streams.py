@@ -26,7 +26,7 @@ from antiphon_translator.engines.lenient_json import values_in
 from antiphon_translator.engines.openai_wire import ListedModel
 from antiphon_translator.engines.sse import DONE, Data, ErrorData, EventData
 from antiphon_translator.engines.stream_budget import StreamBudget
-from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
+from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, time_tokens
 from antiphon_translator.engines.unread import UnreadParts
 from antiphon_translator.generation import EngineChunk
 from antiphon_translator.http_connections import REDIRECTS, EndlessFraming, compression_of
@@ -87,7 +87,7 @@ class HttpModelServer:
 
     async def listed(self) -> list[ListedModel]:
         """All models of the server. Raises as `models`, and EngineFault for a list that cannot be read."""
-        return openai_wire.listed(await self.models())
+        return openai_wire.parse_models(await self.models())
 
     async def has_route(self, url: str) -> bool:
         """Whether the server has a POST route at `url`: then the status of a GET is not 404."""
@@ -99,7 +99,7 @@ class HttpModelServer:
 
     def misconfigured(self, finding: str) -> EngineMisconfigured:
         """The error of a server that does not fit its profile; `finding` goes on behind the server's name."""
-        return chat_errors.misconfigured(f"{self.name} {finding}", model=self._profile.name)
+        return chat_errors.misconfigured_error(f"{self.name} {finding}", model=self._profile.name)
 
     async def close(self) -> None:
         if self._pool is not None:
@@ -117,7 +117,7 @@ class HttpModelServer:
         cut_off: type[AntiphonError] = EngineFault,
     ) -> None:
         """Runs one generation. Raises `cut_off` for an answer that the reader does not find complete."""
-        async with timed(self._timeouts, flow) as timer, self._response("POST", url, body) as response:
+        async with time_tokens(self._timeouts, flow) as timer, self._response("POST", url, body) as response:
             events = EventData()
             if not await self._pass_on(response.content, events, reader, deliver, flow, timer):
                 return
@@ -197,7 +197,7 @@ class HttpModelServer:
         may hold a part of the answer and cannot be read."""
         for data in events:
             if isinstance(data, ErrorData):
-                raise self._error(chat_errors.parsed(data.data), status=200)
+                raise self._error(chat_errors.parse_error(data.data), status=200)
             try:
                 for value in values_in(data):
                     if isinstance(value, dict):
@@ -239,8 +239,8 @@ class HttpModelServer:
         """The error of a response whose status is not 200."""
         if response.status in REDIRECTS:
             location = response.headers.get("Location", "")
-            return chat_errors.redirected(location, server=self.name, model=self._profile.name)
-        answer = chat_errors.parsed(b"" if compression_of(response) else await _body(response))
+            return chat_errors.redirect_error(location, server=self.name, model=self._profile.name)
+        answer = chat_errors.parse_error(b"" if compression_of(response) else await _body(response))
         return self._error(answer, status=response.status, retry_after=response.headers.get("Retry-After"))
 
     @asynccontextmanager
@@ -260,7 +260,7 @@ class HttpModelServer:
         except EndlessFraming as error:
             raise EngineFault(f"{self.name} {error}.") from error
         except aiohttp.ClientError as error:
-            log.info("model '%s': %s", self._profile.name, secret_texts.masked(str(error)))
+            log.info("model '%s': %s", self._profile.name, secret_texts.mask_secrets(str(error)))
             raise EngineUnavailable(f"{self.name} cannot be reached.") from error
 
     def _connect(self) -> HttpPool:

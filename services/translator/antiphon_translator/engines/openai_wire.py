@@ -123,7 +123,7 @@ class ListedModel:
     parent: str | None = None
 
 
-def listed(models: Object) -> list[ListedModel]:
+def parse_models(models: Object) -> list[ListedModel]:
     """The models in a server's list. EngineFault: `models` is not a list of models."""
     try:
         found = [(one["id"], one.get("max_model_len"), one.get("parent")) for one in models["data"]]

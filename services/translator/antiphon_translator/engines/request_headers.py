@@ -32,7 +32,7 @@ def _key_in(path: Path, model: str) -> str:
     try:
         key = path.read_text("utf-8").strip()
     except (OSError, ValueError) as error:
-        raise chat_errors.misconfigured(f"{file} is unreadable", model=model) from error
+        raise chat_errors.misconfigured_error(f"{file} is unreadable", model=model) from error
     if not _KEY.fullmatch(key):
-        raise chat_errors.misconfigured(f"{file} holds no key", model=model)
+        raise chat_errors.misconfigured_error(f"{file} holds no key", model=model)
     return key

@@ -38,7 +38,7 @@ _USER = re.compile(r"(?<![^\s\"'(<=])[^\s:@/\"'(<]{1,100}:[^\s@/]{1,200}@(?=[\w\
 _USER_OF_URL = re.compile(r"(?<=://)[^\s@/]{1,300}@")
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """The text with MASK in place of each part that looks like a credential."""
     text = _USER_OF_URL.sub(f"{MASK}@", text)
     text = _USER.sub(f"{MASK}@", text)

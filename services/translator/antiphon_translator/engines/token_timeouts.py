@@ -29,7 +29,7 @@ class TokenTimeouts:
 
 
 @asynccontextmanager
-async def timed(timeouts: TokenTimeouts, flow: Flow) -> AsyncIterator[TokenTimer]:
+async def time_tokens(timeouts: TokenTimeouts, flow: Flow) -> AsyncIterator[TokenTimer]:
     """Cancels its block when no token came in time, or when the time of `TokenTimer.end_within` is over.
 
     Raises:

@@ -82,7 +82,7 @@ def from_text(text: str, *, model: str) -> AntiphonError:
 
 
 @contextmanager
-def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
+def translate_errors(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
     """Translates the errors of grpc.aio and antiphon_http2, and logs them at `level`. A cancellation of the
     current task passes through."""
     try:
@@ -104,7 +104,9 @@ def _from_rpc(code: grpc.StatusCode, details: str | None, *, model: str, level: 
     """The error that a failed RPC stands for."""
     # Details of the transport name addresses, which operators need.
     is_shown = code in _TRANSPORT
-    shown = secret_texts.masked(details or "") if is_shown else f"{len(details or '')} characters that are not logged"
+    shown = (
+        secret_texts.mask_secrets(details or "") if is_shown else f"{len(details or '')} characters that are not logged"
+    )
     log.log(level, "model '%s': RPC to Triton failed: %s %s", model, code, shown)
     kind, what = _BY_CODE.get(code, (EngineFault, "reported an error"))
     return _error(kind, what, model=model)

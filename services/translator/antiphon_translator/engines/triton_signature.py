@@ -70,15 +70,15 @@ def named_controls(model: TritonModel, inputs: Mapping[str, Sequence[str]]) -> f
 def sampling_tensors(sampling: Sampling, model: TritonModel, inputs: Mapping[str, Sequence[str]]) -> list[Tensor]:
     """The tensors for the members of a sampling that are set. EngineFault: the model has no input for one."""
     tensors = []
-    for control, value in chosen(sampling).items():
+    for control, value in set_controls(sampling).items():
         name = model.first_of(inputs[control])
         if name is None:
-            raise unsupported(model, control)
+            raise unsupported_error(model, control)
         tensors.append(one(name, value))
     return tensors
 
 
-def chosen(sampling: Sampling) -> dict[str, float]:
+def set_controls(sampling: Sampling) -> dict[str, float]:
     """The members of a sampling that are set. Temperature 0 becomes top_k 1 (greedy sampling) with the penalties."""
     is_greedy = sampling.temperature == 0
     names = PENALTIES if is_greedy else tuple(Sampling.__dataclass_fields__)
@@ -91,7 +91,7 @@ def guide_tensors(guide: Guide | None, model: TritonModel) -> list[Tensor]:
     if guide is None:
         return []
     if not takes_guides(model):
-        raise unsupported(model, "guide")
+        raise unsupported_error(model, "guide")
     return [one(GUIDE_TYPE, guide.kind.value), one(GUIDE, guide.text)]
 
 
@@ -104,12 +104,12 @@ def lora_tensors(lora: str | None, model: TritonModel) -> list[Tensor]:
     if lora is None:
         return []
     if "lora_task_id" not in model.inputs:
-        raise unsupported(model, "lora")
+        raise unsupported_error(model, "lora")
     if not lora.isdecimal():
         raise EngineFault(f"The adapter '{lora}' of the Triton model '{model.name}' must be a number, a LoRA task id.")
     return [one("lora_task_id", int(lora))]
 
 
-def unsupported(model: TritonModel, control: str) -> EngineFault:
+def unsupported_error(model: TritonModel, control: str) -> EngineFault:
     """The error for a request that sets a control that the model lacks."""
     return EngineFault(f"The Triton model '{model.name}' has no input for {control}.")

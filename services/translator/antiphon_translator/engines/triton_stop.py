@@ -56,7 +56,7 @@ class StopRequests:
         try:
             message = triton_wire.build(step, request_id, _STOP).SerializeToString()
             async with asyncio.timeout(self._timeout_s):
-                with triton_errors.translated(step.name, level=logging.INFO):
+                with triton_errors.translate_errors(step.name, level=logging.INFO):
                     await _send_request(streams, message)
         except (AntiphonError, TimeoutError) as error:
             log.info("%s: the stop request to '%s' failed: %r", request_id, step.name, error)

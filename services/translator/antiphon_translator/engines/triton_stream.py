@@ -24,7 +24,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.telemetry import correlation
 from antiphon_translator.engines import triton_errors
 from antiphon_translator.engines.base import Deliver
-from antiphon_translator.engines.token_timeouts import TokenTimeouts, timed
+from antiphon_translator.engines.token_timeouts import TokenTimeouts, time_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels, TritonConnection
 from antiphon_translator.engines.triton_model import TritonModel, facts_of, read_config
 from antiphon_translator.engines.triton_responses import TritonResponses
@@ -99,7 +99,7 @@ class TritonEngine:
 
     async def _generate(self, signature: Signature, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         message = signature.request(request)
-        async with timed(self._timeouts, flow) as timer:
+        async with time_tokens(self._timeouts, flow) as timer:
             responses = TritonResponses(
                 signature.reader(request),
                 deliver,
@@ -119,7 +119,7 @@ class TritonEngine:
     async def _infer(self, message: Any, responses: TritonResponses, flow: Flow) -> None:
         """Runs one RPC to its end. An RPC that has not ended by itself is cancelled, and so is the step that runs."""
         connection, step = self._connect(), self._generating
-        with triton_errors.translated(self._profile.name):
+        with triton_errors.translate_errors(self._profile.name):
             call = await connection.streams.start(
                 INFER_PATH,
                 message.SerializeToString(),
@@ -154,7 +154,7 @@ class TritonEngine:
 
     async def _ask(self, method: str, message: Any) -> Any:
         # INFO: failed probes are normal while a server starts.
-        with triton_errors.translated(self._profile.name, level=logging.INFO):
+        with triton_errors.translate_errors(self._profile.name, level=logging.INFO):
             stub = self._connect().stub
             return await getattr(stub, method)(message, timeout=self._profile.probe_timeout_s)
 

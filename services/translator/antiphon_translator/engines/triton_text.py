@@ -33,7 +33,7 @@ from antiphon_translator.engines.triton_signature import (
     named_controls,
     sampling_tensors,
     takes_guides,
-    unsupported,
+    unsupported_error,
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
@@ -160,7 +160,7 @@ class TextSignature:
             *lora_tensors(request.lora, self.model),
         ]
         if request.top_logprobs is not None:
-            raise unsupported(self.model, "logprobs")
+            raise unsupported_error(self.model, "logprobs")
         return tensors + self._image_tensors(request)
 
     def _text(self, prompt: TextPrompt) -> str:
@@ -174,7 +174,7 @@ class TextSignature:
         if not shown:
             return []
         if self.names.images not in self.model.inputs:
-            raise unsupported(self.model, "images")
+            raise unsupported_error(self.model, "images")
         return [row(self.names.images, [images.data_url(image) for image in shown])]
 
 

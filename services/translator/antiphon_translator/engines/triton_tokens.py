@@ -22,7 +22,7 @@ from antiphon_translator.engines.triton_signature import (
     named_controls,
     sampling_tensors,
     takes_guides,
-    unsupported,
+    unsupported_error,
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
@@ -113,9 +113,9 @@ class TokensSignature:
         ]
         if request.top_logprobs is not None:
             if "logprobs" not in self.controls:
-                raise unsupported(self.model, "logprobs")
+                raise unsupported_error(self.model, "logprobs")
             if request.top_logprobs and "top_logprobs" not in self.controls:
-                raise unsupported(self.model, "top_logprobs")
+                raise unsupported_error(self.model, "top_logprobs")
             tensors.append(one(_LOGPROBS_IN, True))
             if request.top_logprobs:
                 tensors.append(one(_TOP_IN, request.top_logprobs))

@@ -19,7 +19,7 @@ from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
-from antiphon_translator.engines.triton_signature import Reader, chosen, unsupported
+from antiphon_translator.engines.triton_signature import Reader, set_controls, unsupported_error
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_text import PROMPT, TEXT
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
@@ -97,7 +97,7 @@ class VllmSignature:
 
     def _if_declared(self, tensor: Tensor, control: str) -> Tensor:
         if tensor.name not in self.model.inputs:
-            raise unsupported(self.model, control)
+            raise unsupported_error(self.model, control)
         return tensor
 
 
@@ -107,7 +107,7 @@ def sampling_parameters(request: GenerationRequest) -> Object:
         "max_tokens": request.max_tokens,
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
-        **chosen(request.sampling),
+        **set_controls(request.sampling),
     }
     if request.sampling.temperature == 0:
         parameters["temperature"] = 0

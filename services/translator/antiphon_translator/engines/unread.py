@@ -35,10 +35,10 @@ class UnreadParts:
         metrics.ENGINE_UNREAD.of(self._model, part).add()
         if part not in self._logged:
             self._logged.add(part)
-            log.warning("model '%s': the server's %s cannot be read: %s", self._model, part, described(given))
+            log.warning("model '%s': the server's %s cannot be read: %s", self._model, part, describe(given))
 
 
-def described(given: object) -> str:
+def describe(given: object) -> str:
     """The form of a value: its type, a single word as it is, and of an object the names of its members."""
     if isinstance(given, str):
         return given if _WORD.fullmatch(given) else f"a text of {len(given)} characters"

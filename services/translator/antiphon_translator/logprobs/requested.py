@@ -21,7 +21,7 @@ LOWEST = -9999.0
 """The lowest log probability in a response, the same as OpenAI's: JSON cannot express minus infinity."""
 
 
-def wanted(parameters: Parameters, controls: frozenset[str]) -> int | None:
+def alternatives_of(parameters: Parameters, controls: frozenset[str]) -> int | None:
     """The number of alternatives of each token that a request wants; None if it wants no log probabilities.
 
     InvalidRequest: the engine cannot give them; `controls` are those that it has.

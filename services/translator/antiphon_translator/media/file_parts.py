@@ -32,7 +32,7 @@ def read(part: Object, path: str, downloads: Downloads) -> str:
         raise part_error(
             path, f"{error}, and only files that are text in UTF-8 can be read", "unsupported_value"
         ) from error
-    return text_files.shown(text, name)
+    return text_files.show_file(text, name)
 
 
 def _of_data(url: str, path: str) -> Download:

@@ -64,7 +64,7 @@ def read(content: bytes, *, media_type: str, name: str) -> str:
     return text
 
 
-def shown(text: str, name: str) -> str:
+def show_file(text: str, name: str) -> str:
     """A file's text as the model reads it."""
     ending = "" if text.endswith("\n") else "\n"
     return f"<file name={dumps(name).decode()}>\n{text}{ending}</file>"

@@ -71,7 +71,7 @@ def may_name_urls(turn: Turn) -> bool:
     return b"_url" in turn.input or b"_url" in turn.history
 
 
-def wanted(turn: Turn, sight: Sight) -> dict[str, int]:
+def wanted_urls(turn: Turn, sight: Sight) -> dict[str, int]:
     """The URLs to fetch before the turn is read, each with its maximum of bytes. InvalidRequest: an item list is no
     JSON array."""
     urls: dict[str, int] = {}

@@ -31,7 +31,7 @@ class UnseenTemplate:
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
         """InvalidRequest, always."""
-        raise unmeasured("this")
+        raise unmeasured_error("this")
 
 
 def facts() -> ModelFacts:
@@ -50,7 +50,7 @@ def facts() -> ModelFacts:
     )
 
 
-def unmeasured(what: str, *, field: str | None = None) -> InvalidRequest:
+def unmeasured_error(what: str, *, field: str | None = None) -> InvalidRequest:
     """The error for a request that needs the model's tokenizer."""
     return InvalidRequest(
         f"This model has no tokenizer here, and {what} needs one: its profile can name a 'directory' that has one.",

@@ -46,6 +46,6 @@ class ClientCall:
         if self._chars > CLIENT_CALL_CHARS_MAX:
             return None
         try:
-            return parse_object(surrogate_escapes.replaced("".join(self._arguments)).encode() or b"{}")
+            return parse_object(surrogate_escapes.replace_escapes("".join(self._arguments)).encode() or b"{}")
         except InvalidRequest:
             return None

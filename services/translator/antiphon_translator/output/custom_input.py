@@ -71,7 +71,7 @@ def _string(cursor: Cursor, emit: Emit) -> Reader[None]:
         if surrogate_escapes.is_high(escape) and surrogate_escapes.is_low((yield from cursor.peek(len(escape)))):
             escape += yield from cursor.take(len(escape))
         try:
-            emit(json.loads(f'"{surrogate_escapes.replaced(escape)}"'))
+            emit(json.loads(f'"{surrogate_escapes.replace_escapes(escape)}"'))
         except ValueError:
             emit(escape)
 

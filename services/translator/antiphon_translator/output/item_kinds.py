@@ -179,7 +179,7 @@ def _in_part(text: Text, *, id_prefix: str, blank: Object) -> ItemKind:
 def _in_item(text: Text, *, id_prefix: str, named: bool = False) -> ItemKind:
     """A kind of item that has its text in a member. With `named` the end of the text repeats the name of the item."""
 
-    def done(item: OpenItem) -> Event:
+    def end_event(item: OpenItem) -> Event:
         name = {"name": item.added()["name"]} if named else {}
         return _of_item(item, text.done, **name, **{text.member: item.text})
 
@@ -188,7 +188,7 @@ def _in_item(text: Text, *, id_prefix: str, named: bool = False) -> ItemKind:
         blank={"type": text.owner, "status": "in_progress", text.member: ""},
         opening=(_item_added,),
         delta=lambda item: _of_item(item, text.delta, sequence_number=0, delta=""),
-        closing=(done, _item_done),
+        closing=(end_event, _item_done),
         with_text=lambda members, item: members | {text.member: item.text},
     )
 

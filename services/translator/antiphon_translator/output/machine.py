@@ -232,7 +232,7 @@ class ResponseMachine:
 
     def _fail(self, given: Fail) -> None:
         self._emit(events.error_event(self._next_sequence, given.error))
-        self._response = response.failed(self._write_response(), given.error)
+        self._response = response.fail(self._write_response(), given.error)
         self._item = None
         self._end(Status.FAILED, given.usage, {})
 

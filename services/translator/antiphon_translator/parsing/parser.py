@@ -17,7 +17,7 @@ from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import CallSyntax, Reading
 from antiphon_translator.parsing.segments import Output, Reasoning, Segment, Text
-from antiphon_translator.parsing.traced import Watch, traced
+from antiphon_translator.parsing.traced import Watch, trace
 
 Run = tuple[Markers, type[Text | Reasoning]]
 """The markers that end a run of text, and the segments that its text becomes."""
@@ -45,7 +45,7 @@ class OutputParser:
         self._family = family
         self._has_tools = schemas is not None
         self._in_reasoning = family.begins_in_reasoning(prompt_tail)
-        self._cursor, self._out = (Cursor(), Output(stops)) if watch is None else traced(watch, stops)
+        self._cursor, self._out = (Cursor(), Output(stops)) if watch is None else trace(watch, stops)
         self._reading = Reading(self._cursor, self._out, schemas or {}, family.markup)
         self._cursor.begin_with(next(filter(prompt_tail.endswith, family.carried), ""))
         self._steps = self._read(prompt_tail)

@@ -44,7 +44,7 @@ def json_of(source: str) -> str | None:
 
 def tree(source: str) -> ast.expr:
     """The tree of an expression. Raises one of UNREADABLE."""
-    spelt = _MISWRITTEN.sub(_as_python, surrogate_escapes.replaced(source))
+    spelt = _MISWRITTEN.sub(_as_python, surrogate_escapes.replace_escapes(source))
     # A control token within a string is a lone surrogate (alphabet.py): Python reads it as an escape.
     readable = spelt.encode("utf-8", "backslashreplace").decode("utf-8")
     with warnings.catch_warnings():

@@ -19,7 +19,7 @@ _IS_HIGH = re.compile(_BEGINNING + _HIGH)
 _IS_LOW = re.compile(_BEGINNING + _LOW)
 
 
-def replaced(source: str) -> str:
+def replace_escapes(source: str) -> str:
     """Replaces the escapes of surrogates by their characters; other escapes stay."""
     return _ESCAPE.sub(_character, source)
 

@@ -24,7 +24,7 @@ class TracedText(Text):
     spans: tuple[Span, ...]
 
 
-def traced(watch: Watch, stops: Sequence[str] = ()) -> tuple[Cursor, Output]:
+def trace(watch: Watch, stops: Sequence[str] = ()) -> tuple[Cursor, Output]:
     """A cursor that passes all text to `watch` before reading it, and an output of traced texts."""
     cursor = TracedCursor(watch)
     return cursor, TracedOutput(lambda: cursor.position, stops)

@@ -117,7 +117,7 @@ def with_integers(text: str, schema: Object) -> str:
 def text_of_literal(written: str) -> str | None:
     """The text of a string with its quotes, as JSON or Python writes it; None if it is neither. A line break in it is
     a part of the text."""
-    source = surrogate_escapes.replaced(written)
+    source = surrogate_escapes.replace_escapes(written)
     try:
         text = json.loads(source, strict=False)
     except (ValueError, RecursionError):
@@ -139,7 +139,7 @@ def is_wrapper(schema: Object, text: str) -> bool:
     return bool(given) and given.keys() <= set(names_of(schema))
 
 
-def collected(members: Sequence[tuple[str, str]], schema: Object) -> str:
+def collect(members: Sequence[tuple[str, str]], schema: Object) -> str:
     """The JSON of an object with these members, whose values are JSON; of an array if all members are named `item` and
     the schema allows one."""
     is_array = all(name == _ELEMENT for name, _ in members) and "array" in (_types(schema) or {"array"})

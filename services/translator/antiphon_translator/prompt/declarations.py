@@ -36,7 +36,7 @@ def at(where: str, tools: Sequence[Any], *, is_found: bool = False) -> list[Decl
     return [Declaration(tool, f"{where}[{index}]", is_found) for index, tool in enumerate(tools)]
 
 
-def checked(tools: Sequence[Any], where: str, budget: SchemaBudget, *, is_found: bool = False) -> list[Declaration]:
+def check_tools(tools: Sequence[Any], where: str, budget: SchemaBudget, *, is_found: bool = False) -> list[Declaration]:
     """Checks the tools that were declared at the path `where`. InvalidRequest: the parameters of a tool are no schema,
     a format is invalid, or all schemas together exceed the request's `budget`."""
     if not tools:
@@ -57,5 +57,5 @@ def in_items(items: Sequence[Any], where: str, budget: SchemaBudget, first: int 
                 tools = _TOOLS.validate_python(item.get("tools", []))
             except ValidationError as error:
                 raise from_validation(error, where=path) from error
-            declared += checked(tools, path, budget, is_found=item["type"] == SEARCH_OUTPUT)
+            declared += check_tools(tools, path, budget, is_found=item["type"] == SEARCH_OUTPUT)
     return declared

@@ -111,7 +111,7 @@ class _DeclaredTool:
     is_waiting: bool
 
 
-def offered(declared: Sequence[Declaration], choice: ToolChoice | None) -> ToolSet:
+def offered_tools(declared: Sequence[Declaration], choice: ToolChoice | None) -> ToolSet:
     """The tools of a turn. InvalidRequest: two tools have the same name, a deferred tool cannot be found, or `choice`
     names a tool that is not declared."""
     if not declared and choice in (None, "auto", "none"):

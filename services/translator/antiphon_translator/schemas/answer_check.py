@@ -38,7 +38,7 @@ class AnswerCheck:
 
     def __init__(self, outline: Outline) -> None:
         """`outline` has passed `schemas.require_guidable`. InvalidSchema: see `schemas.compiled`."""
-        self._validator = schemas.compiled(outline)
+        self._validator = schemas.compile_validator(outline)
         self._is_recursive = outline.is_recursive
         self._nodes_per_value = outline.weight(_nodes)
         self._nodes_per_char = outline.weight(_pattern_nodes)

@@ -63,5 +63,5 @@ def _check(written: bytes, strict: bool, budget: SchemaBudget) -> SchemaCost:
     if strict:
         schemas.require_guidable(outline)
         strict_schemas.require(outline)
-        schemas.compiled(outline)
+        schemas.compile_validator(outline)
     return cost

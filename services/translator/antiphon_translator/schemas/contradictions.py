@@ -22,7 +22,7 @@ from math import ceil, floor, inf
 from typing import Any, TypeGuard
 
 from antiphon_core.jsons import Object
-from antiphon_translator.schemas.merging import written
+from antiphon_translator.schemas.merging import write_json
 from antiphon_translator.schemas.schema_outline import REFERENCES, InvalidSchema, Outline, Path, Place
 
 KINDS: Mapping[str, Callable[[Any], bool]] = {
@@ -164,7 +164,11 @@ def _values(place: Place) -> Iterator[Flaw]:
     keywords = place.keywords
     if keywords.get("enum") == []:
         yield ("enum",), "'enum' has no values, so nothing can match. Name at least one, or leave out 'enum'."
-    if "const" in keywords and "enum" in keywords and written(keywords["const"]) not in map(written, keywords["enum"]):
+    if (
+        "const" in keywords
+        and "enum" in keywords
+        and write_json(keywords["const"]) not in map(write_json, keywords["enum"])
+    ):
         yield ("const",), "'const' is not one of the values of 'enum', so nothing can match. Leave one of them out."
     keyword = "const" if "const" in keywords else "enum"
     values = [keywords["const"]] if keyword == "const" else place.get("enum", list)

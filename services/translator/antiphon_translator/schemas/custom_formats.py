@@ -40,7 +40,7 @@ def require(grammar: GrammarInput, path: str) -> None:
     if grammar.syntax != "regex":
         return
     try:
-        schemas.compiled(Outline({"pattern": grammar.definition}))
+        schemas.compile_validator(Outline({"pattern": grammar.definition}))
     except InvalidSchema as flaw:
         raise InvalidRequest(
             f"Invalid value: '{path}.definition' is not a regular expression, or takes too much memory.",

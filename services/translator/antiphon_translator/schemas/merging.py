@@ -39,7 +39,7 @@ class CannotMerge(Exception):
     """No single schema says the same."""
 
 
-def merged(one: Object, other: Object) -> Object:
+def merge(one: Object, other: Object) -> Object:
     """The schema of the values that match both. CannotMerge: it cannot be written."""
     _require_apart(one, other)
     if _VALUES & one.keys() and _VALUES & other.keys():
@@ -73,10 +73,10 @@ def _with_enum(schema: Object) -> Object:
 
 
 def _together(name: str, one: Any, other: Any) -> Any:
-    merge = _MERGES.get(name)
-    if merge is None or isinstance(one, bool) is not isinstance(other, bool):
+    combine = _MERGES.get(name)
+    if combine is None or isinstance(one, bool) is not isinstance(other, bool):
         raise CannotMerge
-    return merge(one, other)
+    return combine(one, other)
 
 
 def _types(one: str | list[str], other: str | list[str]) -> str | list[str]:
@@ -97,11 +97,11 @@ def _both(one: Any, other: Any) -> Object:
 
 def _common(one: list[Any], other: list[Any]) -> list[Any]:
     """The values of both lists."""
-    others = set(map(written, other))
-    return [value for value in one if written(value) in others]
+    others = set(map(write_json, other))
+    return [value for value in one if write_json(value) in others]
 
 
-def written(value: Any) -> bytes:
+def write_json(value: Any) -> bytes:
     """The JSON of a value, which unlike Python's `==` tells 1 and true apart. 1 and 1.0 are the same number."""
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_MAX
     return canonical(int(value) if is_whole else value)

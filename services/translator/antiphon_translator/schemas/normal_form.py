@@ -31,7 +31,7 @@ from antiphon_core.limits import SCHEMA_DEPTH_MAX
 from antiphon_translator.schemas import contradictions
 from antiphon_translator.schemas.boolean_schemas import NEVER, PERMISSIONS
 from antiphon_translator.schemas.contradictions import contradicts_itself, is_never, is_permitted, types_of
-from antiphon_translator.schemas.merging import CONSTRAINTS, CannotMerge, has_constraints, merged
+from antiphon_translator.schemas.merging import CONSTRAINTS, CannotMerge, has_constraints, merge
 from antiphon_translator.schemas.schema_outline import ANCHORS, BY_NAME, KEYWORDS, REFERENCES, Outline, Path, Place
 
 WORK_MAX = 64_000
@@ -137,7 +137,7 @@ class _Writer:
             try:
                 if self._work > WORK_MAX:
                     raise CannotMerge
-                own, seen = merged(own, piece), seen_within
+                own, seen = merge(own, piece), seen_within
             except CannotMerge:
                 left.append(part if isinstance(part, dict) and set(part) == {"$ref"} else piece)
         if left:
@@ -158,7 +158,7 @@ class _Writer:
             try:
                 if self._work > WORK_MAX:
                     raise CannotMerge
-                members.append(merged(beside, piece))
+                members.append(merge(beside, piece))
             except CannotMerge:
                 return own, seen
             seen |= seen_within

@@ -209,7 +209,7 @@ class Outline:
         yield from (each for each in self._within[place.path] if KEYWORDS[each.keyword] is not About.NOTHING)
 
 
-def moved(schema: Object, pointer: str) -> Object:
+def move_schema(schema: Object, pointer: str) -> Object:
     """A copy of a schema for the place `pointer`, such as `#/$defs/name`, in another schema. Its references to places
     in itself begin there. `$id` and `$schema`, which only a root may have, are left out, and so are anchors: another
     schema beside this one may have the same."""

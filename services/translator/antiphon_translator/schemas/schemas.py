@@ -113,7 +113,7 @@ def require_guidable(outline: Outline) -> None:
     _require_patterns(outline)
 
 
-def compiled(outline: Outline) -> Validator:
+def compile_validator(outline: Outline) -> Validator:
     """The validator of a schema that has passed `require_guidable`. InvalidSchema: a pattern is no regular expression,
     or is too large."""
     try:

@@ -102,7 +102,7 @@ class Roles:
             else:
                 rest.append(message)
         first = self._join(opening)
-        return [*first, *(self._joined_later(rest) if self.late_system and self.system else folded(rest))]
+        return [*first, *(self._joined_later(rest) if self.late_system and self.system else fold_instructions(rest))]
 
     def _map_role(self, message: Message) -> Message:
         is_unknown = message.role == "developer" and not self.developer
@@ -211,7 +211,7 @@ def _unread(roles: Roles) -> re.Pattern[str]:
 CAPABILITIES = tuple(each.name for each in fields(Roles))
 
 
-def folded(messages: Iterable[Message]) -> list[Message]:
+def fold_instructions(messages: Iterable[Message]) -> list[Message]:
     """Messages with every instruction marked, as part of an adjacent user message: the next one, else the one before,
     else one of its own. No instruction moves across an assistant or tool message."""
     placed: list[Message] = []

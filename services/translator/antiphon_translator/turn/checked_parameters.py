@@ -36,7 +36,7 @@ class CheckedParameters:
     top_logprobs: int | None
 
 
-def checked(request: bytes, controls: frozenset[str], *, finds_stops: bool = True) -> CheckedParameters:
+def check_parameters(request: bytes, controls: frozenset[str], *, finds_stops: bool = True) -> CheckedParameters:
     """The parameters in `request`, a JSON object, for an engine of these controls. `finds_stops`: the translator
     searches for stop sequences, so that they need no control.
 
@@ -51,7 +51,7 @@ def _read(request: bytes, controls: frozenset[str], finds_stops: bool) -> Checke
     answer_check = structured.answer_check(parameters.text.format if parameters.text else None)
     _require_controls(parameters, controls | {"stop"} if finds_stops else controls)
     guide = guides.of_request(parameters, controls)
-    top_logprobs = logprobs.wanted(parameters, controls)
+    top_logprobs = logprobs.alternatives_of(parameters, controls)
     return CheckedParameters(parameters, parameters.asked(), answer_check, guide, top_logprobs)
 
 
@@ -63,4 +63,4 @@ def _require_controls(parameters: Parameters, controls: AbstractSet[str]) -> Non
     asked = {"stop": ("stop", parameters.stop), "ignore_eos": ("nvext.ignore_eos", parameters.extensions.ignore_eos)}
     for control, (field, value) in asked.items():
         if value and control not in controls:
-            raise sampling.unsupported(field)
+            raise sampling.unsupported_error(field)

@@ -26,7 +26,7 @@ def has_summary(asked: Reasoning | None, model: ServedModel, level: Level) -> bo
     return wants and model.shows_reasoning and (model.reasons or level is Level.CHAT)
 
 
-def repeated(asked: Object, chosen: Mapping[str, Any] | None, *, has_summary: bool) -> Object:
+def reasoning_in_effect(asked: Object, chosen: Mapping[str, Any] | None, *, has_summary: bool) -> Object:
     """The member `reasoning` of the response, as an object of its own; empty if the values in effect are those of the
     request. `chosen`: the switches of the chat template; None if its server takes none, so that the effort is the
     server's default."""

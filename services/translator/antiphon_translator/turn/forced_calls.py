@@ -20,7 +20,7 @@ from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.prompt.tools import Tool, ToolSet
 from antiphon_translator.schemas import custom_formats, normal_form, schemas
-from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline, moved
+from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline, move_schema
 
 _ANY_OBJECT: Object = {"type": "object"}
 
@@ -76,7 +76,7 @@ def _any_call_schema(tools: Sequence[Tool]) -> Object:
         arguments = _arguments_schema(tool) if _is_held_to_schema(tool) else _ANY_OBJECT
         if Outline(arguments).has_references:
             pointer = f"#/$defs/arguments_{len(definitions)}"
-            definitions[pointer.rpartition("/")[2]] = moved(arguments, pointer)
+            definitions[pointer.rpartition("/")[2]] = move_schema(arguments, pointer)
             arguments = {"$ref": pointer}
         calls.append(_call_schema(tool, arguments))
     return {"anyOf": calls} | ({"$defs": definitions} if definitions else {})

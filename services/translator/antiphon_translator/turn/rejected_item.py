@@ -11,7 +11,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation
 
 
-def named(
+def name_item(
     error: InvalidRequest,
     conversation: Conversation,
     attempt: Callable[[Conversation], object],

@@ -61,7 +61,7 @@ def choose(
     if "seed" in controls:
         sent["seed"] = asked.get("seed", seed)
     elif "seed" in asked:
-        raise unsupported("seed")
+        raise unsupported_error("seed")
     return Sampling(**sent), effective
 
 
@@ -71,11 +71,11 @@ def _value(control: _Control, asked: float | None, default: float | None, *, is_
         given = default if asked is None else asked
         return control.neutral if given is None else type(control.neutral)(given)
     if asked is not None and asked != control.neutral:
-        raise unsupported(control.field or control.name)
+        raise unsupported_error(control.field or control.name)
     return control.neutral
 
 
-def unsupported(field: str) -> InvalidRequest:
+def unsupported_error(field: str) -> InvalidRequest:
     """The error for a field whose control the engine lacks."""
     return InvalidRequest(
         f"Unsupported parameter: '{field}' is not supported with this model.",

@@ -19,7 +19,7 @@ from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.schemas.answer_check import AnswerCheck
 from antiphon_translator.turn import effective_reasoning, forced_calls, sampling
-from antiphon_translator.turn.checked_parameters import CheckedParameters, checked
+from antiphon_translator.turn.checked_parameters import CheckedParameters, check_parameters
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 SEED_DIGITS = 8  # 32 bits: the most that every engine takes
@@ -67,7 +67,9 @@ class TurnPlan:
         InvalidRequest: the turn cannot be served; the error has the path of the cause. ContextLengthExceeded: prompt
         and output do not fit into the model's context.
         """
-        given = checked(turn.request, controls, finds_stops=level is Level.TOKENS or not model.stop_in_reasoning)
+        given = check_parameters(
+            turn.request, controls, finds_stops=level is Level.TOKENS or not model.stop_in_reasoning
+        )
         seed = int(ids.hex(SEED_DIGITS), 16)
         chosen, effective = _sampling(given, model, controls, seed)
         media = TurnMedia(model.sight.with_controls(controls), downloads)
@@ -104,7 +106,7 @@ def _reasoning(
 ) -> Object:
     """The effective reasoning. A server that renders the prompt itself may take no switches for its template."""
     sent = prompt.switches if level is not Level.CHAT or SWITCHES in controls else None
-    return effective_reasoning.repeated(given.asked, sent, has_summary=has_summary)
+    return effective_reasoning.reasoning_in_effect(given.asked, sent, has_summary=has_summary)
 
 
 def _skeleton(

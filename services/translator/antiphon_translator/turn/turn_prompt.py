@@ -15,7 +15,7 @@ from antiphon_translator.conversation import Conversation
 from antiphon_translator.generation import Level, Prompt, TextPrompt, TokenPrompt
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
-from antiphon_translator.models.unseen_model import unmeasured
+from antiphon_translator.models.unseen_model import unmeasured_error
 from antiphon_translator.parsing.token_syntax import PROMPT_TAIL_IDS
 from antiphon_translator.prompt import conversation_items, declarations, tools, truncation
 from antiphon_translator.prompt.declarations import Declaration
@@ -73,7 +73,7 @@ class TurnPrompt:
         try:
             conversation, tokens, encoded = _measure(model, conversation, encode, parameters, is_exact=is_exact)
         except InvalidRequest as error:
-            raise rejected_item.named(error, conversation, encode, path_of) from error
+            raise rejected_item.name_item(error, conversation, encode, path_of) from error
         tools = items.tools
         forced = _force_call(model, tools, encoded, guides=guides) if tools.required else NOT_FORCED
         return cls(conversation, tools, chosen, tokens, encode, model.prompt.roles, encoded, forced)
@@ -143,11 +143,13 @@ class _TurnItems:
         in_history = [*known.declared, *declarations.in_items(history, "history", budget, known.items)]
         history_cost = budget.spent
         declared = [
-            *declarations.checked(parameters.tools or (), "tools", budget),
+            *declarations.check_tools(parameters.tools or (), "tools", budget),
             *in_history,
             *declarations.in_items(given, "input", budget),
         ]
-        return cls(known, history, given, in_history, history_cost, tools.offered(declared, parameters.tool_choice))
+        return cls(
+            known, history, given, in_history, history_cost, tools.offered_tools(declared, parameters.tool_choice)
+        )
 
     def conversation(
         self, model: ServedModel, turn: Turn, parameters: Parameters, media: TurnMedia | None
@@ -183,7 +185,7 @@ def _require_readable(
     try:
         adapt(conversation)
     except InvalidRequest as error:
-        raise rejected_item.named(error, conversation, adapt, path_of) from error
+        raise rejected_item.name_item(error, conversation, adapt, path_of) from error
 
 
 def _path_of(turn: Turn, parameters: Parameters, media: TurnMedia | None, place: int) -> str:
@@ -208,7 +210,7 @@ def _measure(
     asked = parameters.max_output_tokens
     if not model.is_measured:
         if parameters.truncation == "auto":
-            raise unmeasured("'truncation' of 'auto'", field="truncation")
+            raise unmeasured_error("'truncation' of 'auto'", field="truncation")
         return conversation, 0, None
     if not is_exact:
         bound = model.context_tokens(model.prompt.tokens_at_most(conversation), conversation)
@@ -234,11 +236,11 @@ def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int
     """The number of tokens in the prompt of a turn. InvalidRequest: as `TurnPrompt.of`, or the model has no tokenizer.
     ContextLengthExceeded: the prompt is too long, and was not counted to its end."""
     if not model.is_measured:
-        raise unmeasured("counting")
-    return measured(model, turn, media).tokens
+        raise unmeasured_error("counting")
+    return measure_prompt(model, turn, media).tokens
 
 
-def measured(
+def measure_prompt(
     model: ServedModel, turn: Turn, media: TurnMedia | None = None, *, level: Level = Level.TOKENS
 ) -> TurnPrompt:
     """The prompt of a turn whose engine was not asked. Its `tokens` are exact unless `level` is CHAT, or 0 if the model

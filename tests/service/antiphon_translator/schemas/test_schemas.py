@@ -79,7 +79,7 @@ def test_schema_references_are_not_fetched_from_the_network(server: RecordingSer
 def test_schema_compiler_fetches_nothing_without_the_earlier_checks(server: RecordingServer) -> None:
     for schema in reaching_out(f"{server.url}/schema"):
         with suppress(InvalidSchema):
-            schemas.compiled(Outline(schema))
+            schemas.compile_validator(Outline(schema))
     assert server.paths == []
 
 
@@ -88,7 +88,7 @@ def test_schema_references_are_not_read_from_the_disk(server: RecordingServer, t
     trap = tmp_path / "schema.json"
     trap.write_bytes(dumps({"$ref": f"{server.url}/from-the-file"}))
     for schema in reaching_out(trap.as_uri()):
-        for look in (schemas.read, lambda each: schemas.compiled(Outline(each))):
+        for look in (schemas.read, lambda each: schemas.compile_validator(Outline(each))):
             with suppress(InvalidSchema):
                 look(schema)
     assert server.paths == []

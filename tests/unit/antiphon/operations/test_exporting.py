@@ -13,7 +13,7 @@ from antiphon_core.errors import InternalError, JobNotFound
 from antiphon_core.jsons import loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.sealing_keys import SealingKeys
-from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.encryption.configured_rows import seal_rows
 from antiphon_store.rows.model import Kind, Outcome, Partition, Program, Ref
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
@@ -71,7 +71,7 @@ async def test_an_export_during_writes_is_consistent(empty: MaintainedMemory) ->
 async def test_an_export_of_a_sealed_store_has_all_rows_that_can_be_decrypted(
     rows: MaintainedMemory, empty: MaintainedMemory
 ) -> None:
-    sealed_rows, stored = sealed(rows, SealingKeys.ephemeral()), StoredTenant("acme")
+    sealed_rows, stored = seal_rows(rows, SealingKeys.ephemeral()), StoredTenant("acme")
     await stored.fill(StoreService(sealed_rows))
     damaged, *others = stored.line
     tree, ref = rows.trees[tree_of("acme", damaged.id)].rows, Ref(Kind.NODE, damaged.id)

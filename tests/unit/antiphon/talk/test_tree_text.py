@@ -18,7 +18,7 @@ def test_tree_lines_are_indented_by_depth_with_a_status_sign() -> None:
 
 
 def test_long_texts_are_cut() -> None:
-    assert tree_text.shortened("word " * 50) == ("word " * 50)[: tree_text.TEXT_CHARS_MAX - 1] + "…"
+    assert tree_text.shorten("word " * 50) == ("word " * 50)[: tree_text.TEXT_CHARS_MAX - 1] + "…"
 
 
 def test_the_text_of_a_response_has_no_reasoning() -> None:
@@ -27,4 +27,4 @@ def test_the_text_of_a_response_has_no_reasoning() -> None:
 
 
 def test_a_text_executes_no_escape_sequences() -> None:
-    assert "\x1b" not in tree_text.shortened("\x1b]0;title\x07 hello")
+    assert "\x1b" not in tree_text.shorten("\x1b]0;title\x07 hello")

@@ -24,7 +24,7 @@ from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions.logs import batch_id, checksum
-from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.encryption.configured_rows import seal_rows
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import Kind, Ref, Row
 from antiphon_store.topics.trees import tree_of
@@ -467,7 +467,7 @@ async def test_response_with_a_damaged_sealed_job_fails_and_others_complete(monk
 
     def sealed_rows(clock: ManualClock) -> RowBackend:
         inner.append(MemoryRows(clock))
-        return sealed(inner[0], SealingKeys.ephemeral())
+        return seal_rows(inner[0], SealingKeys.ephemeral())
 
     async with bench(engine=sealed_rows) as made:
         damaged, others = await made.create(), [await made.create() for _ in range(3)]

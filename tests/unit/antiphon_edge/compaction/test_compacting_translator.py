@@ -226,7 +226,7 @@ async def test_a_response_that_fails_behind_its_compaction_has_the_usage_of_the_
                 await super().generate(turn, receive, **options)
                 return
             born = response.skeleton({"model": "m"}, response_id="resp_1", created_at=7)
-            ended = response.failed(born, EngineUnavailable("gone"))
+            ended = response.fail(born, EngineUnavailable("gone"))
             frames = events.encode({"type": events.FAILED, "sequence_number": 0, "response": ended})
             body, output_items = response.split(ended)
             receive(Batch(0, 1, frames, Final(Status.FAILED, body, output_items)))

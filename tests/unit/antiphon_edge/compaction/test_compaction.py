@@ -68,7 +68,7 @@ def written(status: Status, text: str, usage: Object = USAGE) -> Final:
         {"type": "reasoning", "content": []},
         {"type": "message", "content": [{"type": "output_text", "text": text}]},
     ]
-    body = response.failed({"output": []}, EngineUnavailable("gone")) | {"usage": usage}
+    body = response.fail({"output": []}, EngineUnavailable("gone")) | {"usage": usage}
     return Final(status, dumps(body), dumps(items))
 
 

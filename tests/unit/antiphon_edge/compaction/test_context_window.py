@@ -27,34 +27,34 @@ def turn(history: list[Object], given: list[Object], **request: object) -> Turn:
 
 def test_turn_without_a_compaction_is_returned_unparsed() -> None:
     unread = Turn("resp_1", 0, b"{}", history=b"not", input=b"JSON")
-    assert context_window.shown(unread) is unread
+    assert context_window.visible_turn(unread) is unread
 
 
 def test_assistant_items_before_a_compaction_are_not_shown() -> None:
     everything = [SYSTEM, USER, SHORT, THOUGHT, CALL, SEARCH, RESULT, FOUND, ASSISTANT, TOOLS]
     remaining = [SYSTEM, USER, SHORT, SEARCH, FOUND, TOOLS]
-    shown = context_window.shown(turn([*everything, FIRST, ASSISTANT], [USER]))
+    shown = context_window.visible_turn(turn([*everything, FIRST, ASSISTANT], [USER]))
     assert loads(shown.history) == [*remaining, FIRST, ASSISTANT]
     assert loads(shown.input) == [USER]
-    assert context_window.kept(everything) == remaining
+    assert context_window.visible_items(everything) == remaining
 
 
 def test_last_compaction_decides_also_when_it_is_in_the_input() -> None:
-    shown = context_window.shown(turn([USER, FIRST, ASSISTANT], [CALL, RESULT, SECOND, USER]))
+    shown = context_window.visible_turn(turn([USER, FIRST, ASSISTANT], [CALL, RESULT, SECOND, USER]))
     assert loads(shown.history) == [USER]
     assert loads(shown.input) == [SECOND, USER]
 
 
 def test_showing_an_already_shown_turn_changes_nothing() -> None:
-    once = context_window.shown(turn([USER, ASSISTANT, FIRST], [USER]))
-    assert context_window.shown(once) == once
+    once = context_window.visible_turn(turn([USER, ASSISTANT, FIRST], [USER]))
+    assert context_window.visible_turn(once) == once
 
 
 def test_configuration_updates_change_the_settings_in_their_order() -> None:
     first = {"type": "configuration_update", "reasoning": {"effort": "high"}, "text": {"format": {"type": "text"}}}
     second = {"type": "configuration_update", "reasoning": {"effort": "low"}, "text": None}
     asked = turn([first, ASSISTANT], [second, USER], reasoning={"summary": "auto"}, text={"verbosity": "low"})
-    assert loads(context_window.shown(asked).request) == {
+    assert loads(context_window.visible_turn(asked).request) == {
         "model": "m",
         "reasoning": {"summary": "auto", "effort": "low"},
         "text": {"verbosity": "low", "format": {"type": "text"}},
@@ -63,7 +63,7 @@ def test_configuration_updates_change_the_settings_in_their_order() -> None:
 
 def test_configuration_updates_survive_a_compaction() -> None:
     update = {"type": "configuration_update", "reasoning": {"effort": "high"}}
-    shown = context_window.shown(turn([update, ASSISTANT, FIRST], [USER]))
+    shown = context_window.visible_turn(turn([update, ASSISTANT, FIRST], [USER]))
     assert loads(shown.request)["reasoning"] == {"effort": "high"}
     assert loads(shown.history) == [update, FIRST]
 
@@ -86,13 +86,13 @@ def test_compaction_of_a_context_without_messages_is_rejected(items: list[Object
 def test_an_asynchronous_call_goes_with_its_output_whichever_turn_brought_that(before: int) -> None:
     pending = CALL | {"async": True}
     items = [USER, pending, RESULT, FIRST, USER]
-    shown = context_window.shown(turn(items[: 2 + before], items[2 + before :]))
+    shown = context_window.visible_turn(turn(items[: 2 + before], items[2 + before :]))
     assert loads(shown.history) + loads(shown.input) == [USER, FIRST, USER]
 
 
 def test_an_asynchronous_call_stays_until_its_output_comes() -> None:
     pending = CALL | {"async": True}
-    shown = context_window.shown(turn([USER, pending, FIRST], [RESULT]))
+    shown = context_window.visible_turn(turn([USER, pending, FIRST], [RESULT]))
     assert loads(shown.history) + loads(shown.input) == [USER, pending, FIRST, RESULT]
 
 

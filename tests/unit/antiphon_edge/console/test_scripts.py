@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_edge.console.scripts import linked
+from antiphon_edge.console.scripts import link
 
 MAIN = """/**
  * What it is.
@@ -28,7 +28,7 @@ MODULES = {
 
 
 def test_each_module_is_a_function_in_the_order_of_the_imports() -> None:
-    assert linked("main.js", MODULES.__getitem__) == (
+    assert link("main.js", MODULES.__getitem__) == (
         'import * as $library0 from "lib";\n'
         "const $ = {};\n"
         '$["a.js"] = (() => {\n'
@@ -47,16 +47,16 @@ def test_each_module_is_a_function_in_the_order_of_the_imports() -> None:
 
 def test_code_between_two_comments_is_kept() -> None:
     text = "/** @type {Element} */ (found).focus();\nconst one = 1;\n/** The same. */\nconst two = one;\n"
-    assert "(found).focus();\nconst one = 1;\nconst two = one;\n" in linked("a.js", {"a.js": text}.__getitem__)
+    assert "(found).focus();\nconst one = 1;\nconst two = one;\n" in link("a.js", {"a.js": text}.__getitem__)
 
 
 def test_modules_that_import_each_other_are_refused() -> None:
     circle = {"a.js": 'import { b } from "./b.js";\n', "b.js": 'import { a } from "./a.js";\n'}
     with pytest.raises(ValueError, match=r"modules import each other: a\.js -> b\.js -> a\.js"):
-        linked("a.js", circle.__getitem__)
+        link("a.js", circle.__getitem__)
 
 
 @pytest.mark.parametrize("line", ["export default 1;", 'export * from "./b.js";', "export { a };", "import('x');"])
 def test_unsupported_import_or_export_is_rejected(line: str) -> None:
     with pytest.raises(ValueError, match=r"a\.js has an import or export of an unsupported form"):
-        linked("a.js", {"a.js": line + "\n"}.__getitem__)
+        link("a.js", {"a.js": line + "\n"}.__getitem__)

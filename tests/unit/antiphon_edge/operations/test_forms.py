@@ -13,10 +13,10 @@ from antiphon_edge.operations.forms import (
     doc,
     frame,
     mapping,
-    named,
     nullable,
     one_of,
     record,
+    schema_reference,
 )
 
 
@@ -47,11 +47,11 @@ def test_schema_of_each_kind_accepts_only_values_of_its_kind() -> None:
 
 
 def test_named_schema_is_a_reference_into_the_document() -> None:
-    assert named("Error") == {"$ref": "#/components/schemas/Error"}
-    assert any_of("A", "B") == {"anyOf": [named("A"), named("B")]}
+    assert schema_reference("Error") == {"$ref": "#/components/schemas/Error"}
+    assert any_of("A", "B") == {"anyOf": [schema_reference("A"), schema_reference("B")]}
 
 
 def test_frame_schema_names_the_schema_of_its_data() -> None:
     schema = frame("StreamEvent", "One of them.")
-    assert schema["properties"]["data"]["anyOf"][1]["contentSchema"] == named("StreamEvent")
+    assert schema["properties"]["data"]["anyOf"][1]["contentSchema"] == schema_reference("StreamEvent")
     assert schema["required"] == ["data"]

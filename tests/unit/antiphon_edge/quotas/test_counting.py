@@ -8,7 +8,7 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable, Unimplemented
 from antiphon_core.ports.quotas import Draw, Hold, QuotaAnswer, QuotaRequest
-from antiphon_edge.quotas.counting import PAUSE_S, STORE_TIMEOUT_S, OwnShare, SharedCounts, divided
+from antiphon_edge.quotas.counting import PAUSE_S, STORE_TIMEOUT_S, OwnShare, SharedCounts, divide
 from tests.support.waiting import until
 
 SEVEN = QuotaRequest([Draw("requests", 1, 1, 7, 7)])
@@ -136,9 +136,9 @@ async def test_each_of_several_edges_enforces_its_part(clock: ManualClock) -> No
 
 def test_divided_request_has_a_share_of_the_rates_and_slots() -> None:
     whole = QuotaRequest([Draw("b", 5, 1, 60, 60), Draw("c", 5)], Hold(("p",), 100, most=3), ["q"])
-    assert divided(whole, 1) == whole
-    assert divided(whole, 2) == QuotaRequest([Draw("b", 5, 1, 30, 30), Draw("c", 5)], Hold(("p",), 100, most=2), ["q"])
-    assert divided(QuotaRequest(hold=Hold(("p",), 100)), 2).hold == Hold(("p",), 100)
+    assert divide(whole, 1) == whole
+    assert divide(whole, 2) == QuotaRequest([Draw("b", 5, 1, 30, 30), Draw("c", 5)], Hold(("p",), 100, most=2), ["q"])
+    assert divide(QuotaRequest(hold=Hold(("p",), 100)), 2).hold == Hold(("p",), 100)
 
 
 async def test_share_below_one_request_admits_one_request_at_intervals(clock: ManualClock) -> None:

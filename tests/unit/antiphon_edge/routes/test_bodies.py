@@ -48,25 +48,25 @@ async def test_large_bodies_are_parsed_in_another_thread(length: int, is_here: b
     def parse(body: bytes) -> tuple[int, threading.Thread]:
         return len(body), threading.current_thread()
 
-    size, thread = await bodies.parsed(request_with(b"x" * length), parse)
+    size, thread = await bodies.parse_body(request_with(b"x" * length), parse)
     assert size == length
     assert (thread is threading.current_thread()) is is_here
 
 
 async def test_errors_of_the_parser_are_raised() -> None:
     with pytest.raises(InvalidRequest, match="could not be parsed"):
-        await bodies.parsed(request_with(b"{"), parse_object)
+        await bodies.parse_body(request_with(b"{"), parse_object)
     assert BUDGET.held == 0
 
 
 async def test_a_body_counts_while_it_is_read_and_parsed() -> None:
-    held = await bodies.parsed(request_with(b"x" * 100), lambda _: BUDGET.held)
+    held = await bodies.parse_body(request_with(b"x" * 100), lambda _: BUDGET.held)
     assert (held, BUDGET.held) == (100, 0)
 
 
 async def test_body_beyond_the_share_of_its_tenant_is_rejected() -> None:
     with pytest.raises(RequestRateExceeded):
-        await bodies.parsed(request_with(b"x" * (SHARE + 1)), len)
+        await bodies.parse_body(request_with(b"x" * (SHARE + 1)), len)
     assert BUDGET.held == 0
 
 
@@ -74,9 +74,9 @@ async def test_a_zstd_window_counts_until_the_body_is_decoded() -> None:
     """Each frame has one byte. The window of the first is the whole share, so that its byte is one too many."""
     frame = ZSTD_WINDOW + bytes([10 << 3]) + b"\x09\x00\x00x"
     with pytest.raises(RequestRateExceeded):
-        await bodies.parsed(request_with(frame, "zstd"), len)
+        await bodies.parse_body(request_with(frame, "zstd"), len)
     smaller = ZSTD_WINDOW + bytes([9 << 3]) + b"\x09\x00\x00x"
-    held = await bodies.parsed(request_with(smaller, "zstd"), lambda _: BUDGET.held)
+    held = await bodies.parse_body(request_with(smaller, "zstd"), lambda _: BUDGET.held)
     assert (held, BUDGET.held) == (1, 0)
 
 
@@ -85,5 +85,5 @@ async def test_body_over_the_size_limit_is_rejected() -> None:
     request = request_with(b"x" * (2 * SHARE + 1))
     request.app[bodies._BUDGET] = wide
     with pytest.raises(web.HTTPRequestEntityTooLarge):
-        await bodies.parsed(request, len)
+        await bodies.parse_body(request, len)
     assert wide.held == 0

@@ -28,14 +28,14 @@ def sealer() -> Sealer:
 
 
 def test_compaction_is_opened_from_its_encrypted_content_alone(sealer: Sealer) -> None:
-    item = sealed_compaction.sealed(ITEM, sealer, "t")
+    item = sealed_compaction.seal_item(ITEM, sealer, "t")
     bare = {"type": "compaction", "encrypted_content": item["encrypted_content"]}
-    assert sealed_compaction.opened([OTHER, bare], sealer, "t") == [OTHER, bare | {"summary": ITEM["summary"]}]
+    assert sealed_compaction.open_items([OTHER, bare], sealer, "t") == [OTHER, bare | {"summary": ITEM["summary"]}]
 
 
 def test_sealed_summary_replaces_a_changed_summary_beside_it(sealer: Sealer) -> None:
-    item = sealed_compaction.sealed(ITEM, sealer, "t") | {"summary": [{"type": "summary_text", "text": "a lie"}]}
-    assert sealed_compaction.opened([item], sealer, "t")[0]["summary"] == ITEM["summary"]
+    item = sealed_compaction.seal_item(ITEM, sealer, "t") | {"summary": [{"type": "summary_text", "text": "a lie"}]}
+    assert sealed_compaction.open_items([item], sealer, "t")[0]["summary"] == ITEM["summary"]
 
 
 @pytest.mark.parametrize("what", ["foreign", "reasoning", "tenant", "empty"])
@@ -47,7 +47,7 @@ def test_unreadable_encrypted_content_is_rejected_with_its_path(sealer: Sealer, 
         "empty": "",
     }
     with pytest.raises(InvalidRequest) as raised:
-        sealed_compaction.opened([ITEM | {"encrypted_content": blobs[what]}], sealer, "t", where="items")
+        sealed_compaction.open_items([ITEM | {"encrypted_content": blobs[what]}], sealer, "t", where="items")
     assert (raised.value.field, raised.value.code) == ("items[0].encrypted_content", "invalid_encrypted_content")
 
 

@@ -71,5 +71,5 @@ def test_a_plain_turn_is_not_changed(sealer: Sealer) -> None:
 @pytest.mark.parametrize("item_type", ["reasoning", "compaction"])
 def test_input_item_with_garbled_encrypted_content_is_rejected(sealer: Sealer, item_type: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        sealed_items.opened([{"type": item_type, "encrypted_content": "garbled"}], sealer, "t", where="items")
+        sealed_items.open_items([{"type": item_type, "encrypted_content": "garbled"}], sealer, "t", where="items")
     assert raised.value.field == "items[0].encrypted_content"

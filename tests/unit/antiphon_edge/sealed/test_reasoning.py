@@ -11,7 +11,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.fold import Fold, fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
-from antiphon_edge.sealed.reasoning import INCLUDE, ReasoningSealer, opened, sealer_of
+from antiphon_edge.sealed.reasoning import INCLUDE, ReasoningSealer, open_items, sealer_of
 from antiphon_edge.sealed.sealing import Sealer
 from tests.support.pushed import generated
 from tests.support.served_models import turn
@@ -74,7 +74,7 @@ def test_reasoning_is_opened_from_its_seal_alone(sealer: Sealer) -> None:
         {"type": "reasoning", "summary": [], "encrypted_content": sealer.seal("t", THOUGHT)},
         {"type": "reasoning", "summary": []},
     ]
-    first, second, third = opened(items, sealer, "t")
+    first, second, third = open_items(items, sealer, "t")
     assert (first, third) == (items[0], items[2])
     assert second["content"] == [{"type": "reasoning_text", "text": THOUGHT}]
 
@@ -88,7 +88,7 @@ def test_summary_is_sealed_when_the_reasoning_has_no_content(sealer: Sealer) -> 
 def test_reasoning_text_beside_its_seal_is_kept(sealer: Sealer) -> None:
     content = [{"type": "reasoning_text", "text": "edited"}]
     item = {"type": "reasoning", "content": content, "encrypted_content": sealer.seal("t", THOUGHT)}
-    assert opened([item], sealer, "t") == [item]
+    assert open_items([item], sealer, "t") == [item]
 
 
 @pytest.mark.parametrize("members", [{}, {"content": [{"type": "reasoning_text", "text": "x"}]}])
@@ -96,10 +96,10 @@ def test_reasoning_text_beside_its_seal_is_kept(sealer: Sealer) -> None:
 def test_foreign_encrypted_content_is_rejected_with_its_path(sealer: Sealer, members: Object, seal: str) -> None:
     item = {"type": "reasoning", "encrypted_content": seal} | members
     with pytest.raises(InvalidRequest) as caught:
-        opened([{"role": "user", "content": "Hi"}, item], sealer, "t")
+        open_items([{"role": "user", "content": "Hi"}, item], sealer, "t")
     assert (caught.value.field, caught.value.code) == ("input[1].encrypted_content", "invalid_encrypted_content")
 
 
 def test_encrypted_content_of_other_items_is_left_alone(sealer: Sealer) -> None:
     item = {"type": "message", "role": "user", "content": "x", "encrypted_content": "?"}
-    assert opened([item], sealer, "t") == [item]
+    assert open_items([item], sealer, "t") == [item]

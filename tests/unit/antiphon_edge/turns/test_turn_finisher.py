@@ -303,7 +303,7 @@ def test_only_a_terminal_batch_ends_a_turn() -> None:
 def ended_with(error: AntiphonError, output_tokens: int | None, *output: Object) -> Final:
     usage = None if output_tokens is None else response.usage(input_tokens=3, output_tokens=output_tokens)
     born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
-    body, output_items = response.split(response.failed(born | {"usage": usage, "output": output}, error))
+    body, output_items = response.split(response.fail(born | {"usage": usage, "output": output}, error))
     return Final(Status.FAILED, body, output_items)
 
 

@@ -60,7 +60,7 @@ def test_a_turn_that_ended_is_counted_with_its_status() -> None:
 
 def test_a_failed_turn_is_counted_by_its_error() -> None:
     turn = watch("t3")
-    failed = response.failed({"id": "resp_1", "output": []}, EngineTimeout("The engine is slow."))
+    failed = response.fail({"id": "resp_1", "output": []}, EngineTimeout("The engine is slow."))
     failures = {labels: child.value for labels, child in metrics.TURN_FAILURES.children().items()}
     with turn.running():
         turn.ended(final(Status.FAILED, dumps(failed)))

@@ -14,7 +14,7 @@ from antiphon_http2.errors import ConnectionLost, GrpcError
 from antiphon_http2.frames import STREAM_ID_MAX, ConnectionFault
 from antiphon_http2.header_codec import HeaderCodec
 from antiphon_http2.limits import ANSWER_HEADERS_BYTES_MAX, SLICE_MESSAGES_MAX
-from antiphon_http2.messages import framed
+from antiphon_http2.messages import frame_message
 from antiphon_http2.sending import Sender
 
 REQUEST = Request("host:1", "http", "/service/Method", b"question")
@@ -47,7 +47,7 @@ class Table(CallTable):
     heard_by: list[int]
 
     def feed(self, stream: Stream, content: bytes) -> None:
-        stream.messages.feed(framed(content), 0, 5 + len(content))
+        stream.messages.feed(frame_message(content), 0, 5 + len(content))
         self.unsettle(stream)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from antiphon_http2.client.requests import Request
 from antiphon_http2.client.stream import Stream
-from antiphon_http2.messages import framed
+from antiphon_http2.messages import frame_message
 
 REQUEST = Request("host:1", "http", "/service/Method", b"question")
 
@@ -23,7 +23,7 @@ class Caller:
         self.calls.append(outcome)
 
     def feed(self, content: bytes) -> None:
-        self.stream.messages.feed(framed(content), 0, 5 + len(content))
+        self.stream.messages.feed(frame_message(content), 0, 5 + len(content))
 
 
 def test_messages_are_delivered_together_and_once() -> None:
@@ -73,7 +73,7 @@ def test_end_does_not_wait_for_dropped_messages() -> None:
 def test_request_is_kept_until_the_server_answers() -> None:
     caller = Caller()
     assert caller.stream.headers == REQUEST.headers
-    assert caller.stream.body == framed(b"question")
+    assert caller.stream.body == frame_message(b"question")
     caller.stream.begin_reading()
     assert caller.stream.body == b""
     assert caller.stream.has_headers

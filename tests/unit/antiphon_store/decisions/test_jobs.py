@@ -13,7 +13,7 @@ from antiphon_core.errors import AlreadyExists, JobNotFound, StaleFence
 from antiphon_core.ports.jobs import ATTEMPTS_EXHAUSTED, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import jobs
-from antiphon_store.rows.local_rows import changed
+from antiphon_store.rows.local_rows import change_fields
 from antiphon_store.rows.model import Condition, Index, Kind, Now, Row
 from antiphon_store.rows.view import View
 from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, row, shown, view_of
@@ -307,4 +307,4 @@ def _stepped(stored: Row, step: str, now_ms: int) -> Row:
     except (JobNotFound, StaleFence):
         return stored
     sets = [each for each in view.program().changes if getattr(each, "ref", None) == JOB]
-    return Row(changed(stored, sets[0].fields, now_ms)) if sets else stored  # type: ignore[union-attr]
+    return Row(change_fields(stored, sets[0].fields, now_ms)) if sets else stored  # type: ignore[union-attr]

@@ -14,7 +14,7 @@ from antiphon_core.ports.store import Stamp, Status
 from antiphon_store.decisions import keys
 from antiphon_store.decisions.keys import BINDING_MS, UNKNOWN, KeyUse
 from antiphon_store.rows.model import Condition, Kind, Now, Row
-from antiphon_store.testing.idempotency import FINGERPRINT, OTHER, keyed
+from antiphon_store.testing.idempotency import FINGERPRINT, OTHER, keyed_request
 from antiphon_store.testing.subject import draft
 from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, row, shown, view_of
 
@@ -22,7 +22,7 @@ RECORD, STRANGER = draft(), draft()
 STAMP = Stamp(version=1, depth=0, created_at_ms=1, updated_at_ms=1)
 KEY = (Kind.KEY, "k")
 CLAIM_MS = 600_000
-claim = partial(keys.claim, key="k", request=keyed(RECORD), claim_ttl_ms=CLAIM_MS)
+claim = partial(keys.claim, key="k", request=keyed_request(RECORD), claim_ttl_ms=CLAIM_MS)
 bind = partial(keys.bind, key="k", response_id=RECORD.id)
 VERSION = 5
 MINE = KeyUse(RECORD.id, is_mine=True, is_new=True, version=VERSION)

@@ -12,7 +12,7 @@ from antiphon_core.errors import AntiphonError, SessionLocked, StaleFence
 from antiphon_core.ports.store import Fence, Lease
 from antiphon_store.decisions import leases
 from antiphon_store.decisions.leases import CLOCK_STEP_MS, set_back_ms
-from antiphon_store.rows.local_rows import changed
+from antiphon_store.rows.local_rows import change_fields
 from antiphon_store.rows.model import Add, Condition, Kind, Now, Row
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.subject import draft
@@ -133,7 +133,7 @@ def test_two_holders_never_have_the_same_fence(steps: list[tuple[str, int]]) -> 
                 leases.take(view, "s", holder=step, ttl_ms=100)
         except AntiphonError:
             continue
-        session = Row(changed(session, fields_of(view.program(), Kind.SESSION), now_ms))
+        session = Row(change_fields(session, fields_of(view.program(), Kind.SESSION), now_ms))
         if step != "r":
             granted.append((session.fields["fence"], step))
     assert granted == sorted(granted, key=lambda grant: grant[0])

@@ -49,8 +49,8 @@ def test_a_record_comes_back_as_it_was_written(inputs: bytes, outputs: bytes) ->
 
 
 def test_the_expiry_of_a_node_counts_from_its_write() -> None:
-    assert nodes.written(RECORD, ttl_ms=5)[0]["expires"] == Now(5)
-    assert nodes.written(RECORD)[0]["expires"] is None
+    assert nodes.write_node(RECORD, ttl_ms=5)[0]["expires"] == Now(5)
+    assert nodes.write_node(RECORD)[0]["expires"] is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.memory import MemoryRows
-from antiphon_store.encryption.configured_rows import MARKER, require_readable, rows_of, sealed
+from antiphon_store.encryption.configured_rows import MARKER, require_readable, rows_of, seal_rows
 from antiphon_store.encryption.sealed_rows import SealedRows
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import (
@@ -55,7 +55,7 @@ class Database:
         path = self._folder / "keys"
         path.write_text(keys)
         settings = StoreSettings(encryption_keys_file=path)
-        rows = sealed(self.rows, SealingKeys.read(path))
+        rows = seal_rows(self.rows, SealingKeys.read(path))
         await require_readable(rows, settings, writes=writes)
         return rows
 

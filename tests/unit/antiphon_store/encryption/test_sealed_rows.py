@@ -21,14 +21,14 @@ from antiphon_core.ports.store import Precondition, Record, Status, TurnCommit, 
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.encryption import sealed_rows
-from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.encryption.configured_rows import seal_rows
 from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC, PayloadCipher
 from antiphon_store.encryption.sealed_rows import SEALED_FIELDS, SealedRows
 from antiphon_store.rows import view
 from antiphon_store.rows.maintenance import MaintainedRows
 from antiphon_store.rows.model import Condition, Guard, Kind, Partition, Program, Put, Ref, Refused, Row
 from antiphon_store.service import StoreService
-from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.idempotency import keyed_request
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import KEY, PROMPT, StoredTenant
 
@@ -45,7 +45,7 @@ async def inner() -> MemoryRows:
 @pytest.fixture
 async def stored(inner: MemoryRows) -> StoredTenant:
     tenant = StoredTenant("acme")
-    await tenant.fill(StoreService(sealed(inner, KEYS)))
+    await tenant.fill(StoreService(seal_rows(inner, KEYS)))
     return tenant
 
 
@@ -130,7 +130,7 @@ async def test_nothing_that_is_plain_in_the_database_depends_on_content(monkeypa
     for secret in ("my PIN is 4711", "my PIN is 0815"):
         rows = MemoryRows(ManualClock())
         await rows.open()
-        await Secretive(secret, seed=1).fill(StoreService(sealed(rows, KEYS), ids=SequentialIds()))
+        await Secretive(secret, seed=1).fill(StoreService(seal_rows(rows, KEYS), ids=SequentialIds()))
         seen.append(plain_parts(rows))
     kinds = {ref.kind for _, ref in seen[0]}
     assert kinds > {Kind.NODE, Kind.KEY, Kind.LOG, Kind.BATCH, Kind.JOB, Kind.CONVERSATION, Kind.PROMPT}
@@ -144,34 +144,34 @@ async def test_digests_that_were_stored_before_they_were_sealed_still_compare(
     with monkeypatch.context() as former:
         former.setattr(sealed_rows, "SEALED_FIELDS", digests)
         tenant = StoredTenant("acme")
-        await tenant.fill(StoreService(sealed(inner, KEYS)))
-        told = await tenant.answers(StoreService(sealed(inner, KEYS)))
+        await tenant.fill(StoreService(seal_rows(inner, KEYS)))
+        told = await tenant.answers(StoreService(seal_rows(inner, KEYS)))
         crcs = [row.fields["items_crc"] for _, kind, row in all_rows(inner) if kind is Kind.NODE]
         assert all(isinstance(each, int) for each in crcs)
-    assert await tenant.answers(StoreService(sealed(inner, KEYS))) == told
-    await StoreService(sealed(inner, KEYS)).put("acme", tenant.branch, precondition=Precondition(version=2))
-    repeated = replace(keyed(tenant.once, key=KEY), fingerprint=b"x" * 32)
+    assert await tenant.answers(StoreService(seal_rows(inner, KEYS))) == told
+    await StoreService(seal_rows(inner, KEYS)).put("acme", tenant.branch, precondition=Precondition(version=2))
+    repeated = replace(keyed_request(tenant.once, key=KEY), fingerprint=b"x" * 32)
     with pytest.raises(IdempotencyMismatch):
-        await StoreService(sealed(inner, KEYS)).begin_turn("acme", repeated)
+        await StoreService(seal_rows(inner, KEYS)).begin_turn("acme", repeated)
 
 
 async def test_digests_compare_after_the_key_was_rotated(inner: MemoryRows, stored: StoredTenant) -> None:
     newer = SealingKeys.ephemeral()
     both = SealingKeys("newer", {"newer": next(iter(newer.keys.values())), **KEYS.keys})
-    store = StoreService(sealed(inner, both))
-    assert (await store.begin_turn("acme", keyed(stored.once, key=KEY))).replay is not None
-    repeated = replace(keyed(stored.once, key=KEY), fingerprint=b"x" * 32)
+    store = StoreService(seal_rows(inner, both))
+    assert (await store.begin_turn("acme", keyed_request(stored.once, key=KEY))).replay is not None
+    repeated = replace(keyed_request(stored.once, key=KEY), fingerprint=b"x" * 32)
     with pytest.raises(IdempotencyMismatch):
         await store.begin_turn("acme", repeated)
 
 
 async def test_a_sealed_store_answers_like_a_plain_store(inner: MemoryRows, stored: StoredTenant) -> None:
-    told = await stored.answers(StoreService(sealed(inner, KEYS)))
+    told = await stored.answers(StoreService(seal_rows(inner, KEYS)))
     for partition, tree in inner.trees.items():  # replaces the sealed rows by opened ones
-        opened = sealed(inner, KEYS)
+        opened = seal_rows(inner, KEYS)
         tree.rows = {ref: opened._open(partition, ref, row) for ref, row in tree.rows.items()}  # type: ignore[attr-defined]
     assert await stored.answers(StoreService(inner)) == told
-    assert await stored.answers(StoreService(sealed(inner, KEYS))) == told  # plain rows, read with keys
+    assert await stored.answers(StoreService(seal_rows(inner, KEYS))) == told  # plain rows, read with keys
 
 
 async def test_rows_that_were_exchanged_in_the_database_are_an_error(inner: MemoryRows, stored: StoredTenant) -> None:
@@ -179,20 +179,20 @@ async def test_rows_that_were_exchanged_in_the_database_are_an_error(inner: Memo
     (tree, one), (_, two) = nodes[:2]
     tree.rows[one], tree.rows[two] = tree.rows[two], tree.rows[one]
     with pytest.raises(InternalError, match="belongs to another row"):
-        await StoreService(sealed(inner, KEYS)).get("acme", one.id)
+        await StoreService(seal_rows(inner, KEYS)).get("acme", one.id)
 
 
 async def test_responses_cannot_be_read_without_their_key(inner: MemoryRows, stored: StoredTenant) -> None:
     for response in stored.line:
         with pytest.raises(AntiphonError):
-            await StoreService(sealed(inner, SealingKeys.ephemeral())).get("acme", response.id)
+            await StoreService(seal_rows(inner, SealingKeys.ephemeral())).get("acme", response.id)
 
 
 async def test_sealed_rows_of_a_maintained_backend_can_be_verified(inner: MemoryRows, stored: StoredTenant) -> None:
-    rows = sealed(inner, KEYS)
+    rows = seal_rows(inner, KEYS)
     assert isinstance(rows, MaintainedRows)
     assert [each async for each in verify(rows, rows.maintenance, "acme", lambda _count: None) if each.is_damage] == []
-    assert not isinstance(sealed(MemoryRows(), KEYS), MaintainedRows)
+    assert not isinstance(seal_rows(MemoryRows(), KEYS), MaintainedRows)
 
 
 async def test_large_row_of_a_refused_program_is_opened_in_a_thread(inner: MemoryRows) -> None:
@@ -230,7 +230,7 @@ async def test_a_row_that_cannot_be_opened_is_reported_as_the_only_damage(
 ) -> None:
     place, broken = next((tree, ref) for tree in inner.trees.values() for ref in tree.rows if ref.kind is kind)
     place.rows[broken] = spoil(place.rows[broken])
-    rows = sealed(inner, KEYS)
+    rows = seal_rows(inner, KEYS)
     assert isinstance(rows, MaintainedRows)
     found = [each async for each in verify(rows, rows.maintenance, "acme", lambda _count: None)]
     assert [each.text for each in found if each.is_damage] == [f"{kind} {broken.id}: it cannot be read"]

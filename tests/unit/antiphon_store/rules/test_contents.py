@@ -13,9 +13,9 @@ from antiphon_store.testing.subject import draft
 
 
 def test_an_item_without_an_id_is_rejected() -> None:
-    rules.checked(draft(input_items=b'[{"id":"a"},{"id":"b"}]'))
+    rules.check_record(draft(input_items=b'[{"id":"a"},{"id":"b"}]'))
     with pytest.raises(InvalidRequest, match=r"input_items\[1\].id") as caught:
-        rules.checked(draft(input_items=b'[{"id":"a"},{}]'))
+        rules.check_record(draft(input_items=b'[{"id":"a"},{}]'))
     assert caught.value.code == "invalid_type"
 
 
@@ -29,13 +29,13 @@ def test_an_item_without_an_id_is_rejected() -> None:
     ],
 )
 def test_tight_arrays_have_no_white_space_at_their_ends(given: bytes, tight: bytes) -> None:
-    record, _ids = rules.checked(draft(input_items=given, output_items=given))
+    record, _ids = rules.check_record(draft(input_items=given, output_items=given))
     assert (record.input_items, record.output_items) == (tight, tight)
 
 
 def test_a_record_without_outer_white_space_is_not_copied() -> None:
     record = draft()
-    assert rules.checked(record)[0] is record
+    assert rules.check_record(record)[0] is record
 
 
 def test_metadata_is_stored_without_white_space() -> None:
@@ -60,6 +60,6 @@ def test_given_ids_are_returned_only_if_every_item_has_one() -> None:
 def test_output_may_have_log_probabilities_of_thousands_of_tokens() -> None:
     """More values than a request may have."""
     most = b"[" + b",".join([b"1"] * (RECORD_VALUES_MAX - 10)) + b"]"
-    assert "a" in rules.checked(draft(output_items=b'[{"id":"a","logprobs":%b}]' % most))[1]
+    assert "a" in rules.check_record(draft(output_items=b'[{"id":"a","logprobs":%b}]' % most))[1]
     with pytest.raises(InvalidRequest, match=f"more than {RECORD_VALUES_MAX} values"):
-        rules.checked(draft(output_items=b'[{"id":"a","logprobs":%b}]' % most.replace(b"1", b"[1]", 10)))
+        rules.check_record(draft(output_items=b'[{"id":"a","logprobs":%b}]' % most.replace(b"1", b"[1]", 10)))

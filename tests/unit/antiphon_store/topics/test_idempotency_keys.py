@@ -16,7 +16,7 @@ from antiphon_core.errors import (
 from antiphon_core.ports.store import Precondition, TurnCommit
 from antiphon_store.rows.model import Partition, Program, Set
 from antiphon_store.service import StoreService
-from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.idempotency import keyed_request
 from antiphon_store.testing.subject import draft
 from tests.support.rows import SpiedRows
 
@@ -26,17 +26,17 @@ T = "t"
 async def test_a_refused_turn_claims_no_key(store: StoreService) -> None:
     record = draft()
     with pytest.raises(PreviousResponseNotFound):
-        await store.begin_turn(T, keyed(record, previous_response_id=draft().id))
+        await store.begin_turn(T, keyed_request(record, previous_response_id=draft().id))
     other = draft()
-    assert (await store.begin_turn(T, keyed(other))).running_response_id is None
+    assert (await store.begin_turn(T, keyed_request(other))).running_response_id is None
 
 
 async def test_a_refused_repetition_keeps_the_claim(store: StoreService) -> None:
     record = draft()
-    await store.begin_turn(T, keyed(record))
+    await store.begin_turn(T, keyed_request(record))
     with pytest.raises(PreviousResponseNotFound):
-        await store.begin_turn(T, keyed(record, previous_response_id=draft().id))
-    assert (await store.begin_turn(T, keyed(draft()))).running_response_id == record.id
+        await store.begin_turn(T, keyed_request(record, previous_response_id=draft().id))
+    assert (await store.begin_turn(T, keyed_request(draft()))).running_response_id == record.id
 
 
 async def test_the_key_of_a_failed_commit_stays_claimed_until_it_expires(
@@ -52,7 +52,7 @@ async def test_the_key_of_a_failed_commit_stays_claimed_until_it_expires(
     with pytest.raises(StoreUnavailable):
         await store.commit_turn(T, TurnCommit(record, idempotency_key="k"))
     rows.before_transact = None
-    asked = keyed(draft())
+    asked = keyed_request(draft())
     assert (await store.begin_turn(T, asked)).running_response_id == record.id
     clock.advance(61)
     assert (await store.begin_turn(T, asked)).running_response_id is None
@@ -61,10 +61,10 @@ async def test_the_key_of_a_failed_commit_stays_claimed_until_it_expires(
 async def test_the_bound_key_of_a_deleted_response_is_free(store: StoreService) -> None:
     record, other = draft(), draft()
     await store.commit_turn(T, TurnCommit(record, idempotency_key="k"))
-    replayed = (await store.begin_turn(T, keyed(other))).replay
+    replayed = (await store.begin_turn(T, keyed_request(other))).replay
     assert replayed is not None
     await store.delete(T, record.id)
-    start = await store.begin_turn(T, keyed(other))
+    start = await store.begin_turn(T, keyed_request(other))
     assert (start.replay, start.running_response_id) == (None, None)
 
 
@@ -136,21 +136,21 @@ async def test_a_keyed_write_whose_stamp_was_lost_is_not_repeated_over_a_later_v
 
 async def test_a_full_store_answers_repeated_requests_only(store: StoreService, rows: SpiedRows) -> None:
     stored, running = draft(), draft()
-    await store.begin_turn(T, keyed(stored))
+    await store.begin_turn(T, keyed_request(stored))
     await store.commit_turn(T, TurnCommit(stored, idempotency_key="k"))
-    await store.begin_turn(T, keyed(running, key="running"))
+    await store.begin_turn(T, keyed_request(running, key="running"))
 
     async def reject_writes(_partition: Partition, program: Program) -> None:
         if program.changes:
             raise StoreUnavailable("full", full=True)
 
     rows.before_transact = reject_writes
-    replay = (await store.begin_turn(T, keyed(draft()))).replay
+    replay = (await store.begin_turn(T, keyed_request(draft()))).replay
     assert replay is not None
     assert replay.id == stored.id
-    assert (await store.begin_turn(T, keyed(draft(), key="running"))).running_response_id == running.id
+    assert (await store.begin_turn(T, keyed_request(draft(), key="running"))).running_response_id == running.id
     with pytest.raises(IdempotencyMismatch):
-        await store.begin_turn(T, keyed(draft(), fingerprint=bytes(32)))
-    for request in (keyed(running, key="running"), keyed(draft(), key="new")):
+        await store.begin_turn(T, keyed_request(draft(), fingerprint=bytes(32)))
+    for request in (keyed_request(running, key="running"), keyed_request(draft(), key="new")):
         with pytest.raises(StoreUnavailable, match="full"):
             await store.begin_turn(T, request)

@@ -22,7 +22,7 @@ from antiphon_core.ports.jobs import (
 )
 from antiphon_core.ports.store import Fence
 from antiphon_core.sealing_keys import SealingKeys
-from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.encryption.configured_rows import seal_rows
 from antiphon_store.rows.model import File, Get, Index, Kind, Partition, Program, Ref
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
@@ -242,7 +242,7 @@ def spoil_payload(rows: SpiedRows, job_id: str) -> None:
 async def test_job_with_a_damaged_sealed_payload_fails_once_and_others_are_claimed(
     rows: SpiedRows, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = StoreService(sealed(rows, SealingKeys.ephemeral()))
+    store = StoreService(seal_rows(rows, SealingKeys.ephemeral()))
     damaged = await enqueue(store, 1)
     clock.advance(1)
     whole = await enqueue(store, 1)
@@ -259,7 +259,7 @@ async def test_job_with_a_damaged_sealed_payload_fails_once_and_others_are_claim
 
 
 async def test_worker_gets_the_failed_job_of_a_damaged_payload_without_a_lease(rows: SpiedRows) -> None:
-    store = StoreService(sealed(rows, SealingKeys.ephemeral()))
+    store = StoreService(seal_rows(rows, SealingKeys.ephemeral()))
     (job_id,) = await enqueue(store, 1, DISPATCH_QUEUE)
     spoil_payload(rows, job_id)
     job = await store.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder="a")
@@ -273,21 +273,21 @@ async def test_job_whose_key_is_missing_or_wrong_waits_for_the_key_and_others_ar
     rows: SpiedRows, clock: ManualClock, wrong: dict[str, bytes]
 ) -> None:
     former, present = SealingKeys.ephemeral(), SealingKeys("present", {"present": bytes(32), **wrong})
-    waiting = await enqueue(StoreService(sealed(rows, former)), 1)
-    store = StoreService(sealed(rows, present))
+    waiting = await enqueue(StoreService(seal_rows(rows, former)), 1)
+    store = StoreService(seal_rows(rows, present))
     clock.advance(1)
     others = await enqueue(store, 1)
     job = await claim(store)
     assert job is not None
     assert job.id == others[0]
     clock.advance(60)
-    found = await claim(StoreService(sealed(rows, former)), "b")
+    found = await claim(StoreService(seal_rows(rows, former)), "b")
     assert found is not None
     assert found.id == waiting[0]
 
 
 async def test_job_whose_payload_is_damaged_can_be_cancelled_by_its_id(rows: SpiedRows) -> None:
-    store = StoreService(sealed(rows, SealingKeys.ephemeral()))
+    store = StoreService(seal_rows(rows, SealingKeys.ephemeral()))
     (job_id,) = await enqueue(store, 1)
     spoil_payload(rows, job_id)
     assert await store.cancel_job(T, job_id)

@@ -29,7 +29,7 @@ from antiphon_store.decisions import keys
 from antiphon_store.rows.model import Delete, File, Grow, Index, Kind, Partition, Program, Put, Set
 from antiphon_store.service import StoreService
 from antiphon_store.testing.conversations import new_id
-from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.idempotency import keyed_request
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.support.rows import SpiedRows
 
@@ -119,16 +119,16 @@ async def test_a_freed_key_taken_before_the_first_claim_leads_to_the_other_turn(
     store: StoreService, rows: SpiedRows
 ) -> None:
     gone = draft()
-    await store.begin_turn(T, keyed(gone))
+    await store.begin_turn(T, keyed_request(gone))
     await store.commit_turn(T, TurnCommit(gone, idempotency_key="k"))
     await store.delete(T, gone.id)
     first, second = draft(), draft()
 
     async def take() -> None:
-        assert (await store.begin_turn(T, keyed(second))).running_response_id is None
+        assert (await store.begin_turn(T, keyed_request(second))).running_response_id is None
 
     between(rows, take)
-    start = await store.begin_turn(T, keyed(first))
+    start = await store.begin_turn(T, keyed_request(first))
     assert start.running_response_id == second.id
 
 
@@ -239,10 +239,10 @@ async def test_a_freed_key_taken_before_the_second_claim_leads_to_the_other_turn
             writes.append(program)
             if len(writes) == 2:
                 rows.before_transact = None
-                await store.begin_turn(T, keyed(second))
+                await store.begin_turn(T, keyed_request(second))
 
     rows.before_transact = before_the_second_claim
-    start = await store.begin_turn(T, keyed(first))
+    start = await store.begin_turn(T, keyed_request(first))
     assert start.running_response_id == second.id
 
 
@@ -250,7 +250,7 @@ async def test_a_response_written_during_a_lookup_of_its_key_keeps_the_key(
     store: StoreService, rows: SpiedRows
 ) -> None:
     record = draft()
-    await store.begin_turn(T, keyed(record))
+    await store.begin_turn(T, keyed_request(record))
     is_bound, may_write = asyncio.Event(), asyncio.Event()
 
     async def write_late(_partition: Partition, program: Program) -> None:
@@ -268,7 +268,7 @@ async def test_a_response_written_during_a_lookup_of_its_key_keeps_the_key(
             await committing
 
     rows.after_transact = write  # after the first read of the response
-    start = await store.begin_turn(T, keyed(draft()))
+    start = await store.begin_turn(T, keyed_request(draft()))
     assert start.running_response_id == record.id
 
 
@@ -282,7 +282,7 @@ async def test_the_key_of_a_deleted_response_is_free_with_and_without_a_sweep(
     clock.advance(keys.BINDING_MS / 1000)
     if is_swept:
         await store.sweep(T, limit=10)
-    start = await store.begin_turn(T, keyed(draft()))
+    start = await store.begin_turn(T, keyed_request(draft()))
     assert start.running_response_id is None
 
 
@@ -290,7 +290,7 @@ async def test_a_rejected_begin_does_not_free_the_key_of_its_retry(store: StoreS
     running = replace(draft(), status=Status.IN_PROGRESS)
     await store.put(T, running)
     record = draft(running)
-    request = keyed(record, previous_response_id=running.id)
+    request = keyed_request(record, previous_response_id=running.id)
 
     async def try_again(_partition: Partition, program: Program) -> None:
         if any(isinstance(each, Delete) and each.ref.kind is Kind.KEY for each in program.changes):
@@ -301,7 +301,7 @@ async def test_a_rejected_begin_does_not_free_the_key_of_its_retry(store: StoreS
     rows.before_transact = try_again
     with pytest.raises(PreviousResponseNotReady):
         await store.begin_turn(T, request)
-    other = keyed(draft(running), previous_response_id=running.id)
+    other = keyed_request(draft(running), previous_response_id=running.id)
     assert (await store.begin_turn(T, other)).running_response_id == record.id
 
 
@@ -310,7 +310,7 @@ async def test_a_rejected_commit_does_not_unbind_the_key_of_its_retry(
 ) -> None:
     session_id = new_session_id()
     record = draft(tag=session_id, session_id=session_id)
-    request = keyed(record, session_id=session_id, holder="me", lease_ttl_ms=LEASE_MS)
+    request = keyed_request(record, session_id=session_id, holder="me", lease_ttl_ms=LEASE_MS)
     start = await store.begin_turn(T, request)
     assert start.lease is not None
     clock.advance(LEASE_MS / 1000)
@@ -326,7 +326,7 @@ async def test_a_rejected_commit_does_not_unbind_the_key_of_its_retry(
         await store.commit_turn(T, TurnCommit(record, start.lease.fence, idempotency_key="k"))
     assert rows.before_transact is None
     clock.advance(600)
-    replay = (await store.begin_turn(T, keyed(draft()))).replay
+    replay = (await store.begin_turn(T, keyed_request(draft()))).replay
     assert replay is not None
     assert replay.id == record.id
 
@@ -343,13 +343,13 @@ async def test_a_cancelled_begin_frees_its_key(store: StoreService, rows: SpiedR
 
     rows.before_transact = hang
     session_id = new_session_id()
-    request = keyed(left, session_id=session_id, holder="me")
+    request = keyed_request(left, session_id=session_id, holder="me")
     leaving = asyncio.create_task(store.begin_turn(T, request))
     await is_there.wait()
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    start = await store.begin_turn(T, keyed(other))
+    start = await store.begin_turn(T, keyed_request(other))
     assert start.running_response_id is None
 
 
@@ -378,7 +378,7 @@ async def a_turn(store: StoreService, session_id: str, *, ttl_ms: int | None = N
 
 
 async def a_keyed_commit(store: StoreService, record: Record) -> None:
-    await store.begin_turn(T, keyed(record))
+    await store.begin_turn(T, keyed_request(record))
     await store.commit_turn(T, TurnCommit(record, idempotency_key="k"))
 
 

@@ -19,7 +19,7 @@ from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Statu
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.conversations import new_id
-from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.idempotency import keyed_request
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.support.rows import SpiedRows
 
@@ -60,7 +60,7 @@ class Scene:
         self.job = await self.store.claim_job(T, ["q"], holder="h", lease_ttl_ms=1000)
 
     async def begin_once(self) -> None:
-        start = await self.store.begin_turn(T, keyed(NEXT, session_id=SESSION, holder="h"))
+        start = await self.store.begin_turn(T, keyed_request(NEXT, session_id=SESSION, holder="h"))
         self.fence = _fence(start)
 
     @property
@@ -199,7 +199,7 @@ CASES: dict[str, tuple[Step, Step, int]] = {
     "items of a conversation": (nothing, lambda s: s.store.list_conversation_items(T, TALK), 1),
     "begin under a key": (
         nothing,
-        lambda s: s.store.begin_turn(T, keyed(NEXT, session_id=SESSION, holder="h")),
+        lambda s: s.store.begin_turn(T, keyed_request(NEXT, session_id=SESSION, holder="h")),
         2,
     ),
     "commit under a key without a claim": (

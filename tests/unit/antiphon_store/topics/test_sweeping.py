@@ -18,12 +18,12 @@ from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.store import Fence, Precondition, Record, TurnCommit, TurnRequest
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.decisions import keys
-from antiphon_store.encryption.configured_rows import sealed
+from antiphon_store.encryption.configured_rows import seal_rows
 from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref, Span
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.conversations import array, new_id
-from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.idempotency import keyed_request
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from antiphon_store.topics.sweeping import CANDIDATE_HIDE_MS
 from antiphon_store.topics.trees import tree_of
@@ -211,7 +211,7 @@ async def test_an_expired_key_is_swept_without_being_counted(
     store: StoreService, rows: SpiedRows, clock: ManualClock
 ) -> None:
     record = draft()
-    await store.begin_turn(T, keyed(record))
+    await store.begin_turn(T, keyed_request(record))
     place = keys.partition_of(T, "k")
     clock.advance(2)
     await sweep(store)
@@ -219,7 +219,7 @@ async def test_an_expired_key_is_swept_without_being_counted(
     clock.advance(24 * 3600)
     assert await swept(store) == 0
     assert await stored(rows, (Kind.KEY, "k"), partition=place) == [False]
-    assert (await store.begin_turn(T, keyed(draft()))).running_response_id is None
+    assert (await store.begin_turn(T, keyed_request(draft()))).running_response_id is None
 
 
 async def test_an_expired_conversation_is_swept_with_its_items(store: StoreService, clock: ManualClock) -> None:
@@ -290,7 +290,7 @@ async def test_a_deleted_response_with_damaged_items_is_reclaimed(store: StoreSe
 
 
 async def test_expired_sealed_response_that_is_damaged_is_reclaimed(rows: SpiedRows, clock: ManualClock) -> None:
-    store = StoreService(sealed(rows, SealingKeys.ephemeral()))
+    store = StoreService(seal_rows(rows, SealingKeys.ephemeral()))
     records = [draft() for _ in range(5)]
     for each in records:
         await store.put(T, each, ttl_ms=1000)
@@ -304,7 +304,7 @@ async def test_expired_rows_of_a_removed_key_are_reclaimed(
     rows: SpiedRows, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = StoreSettings(event_log_ttl_s=1, job_ttl_s=1)
-    former = StoreService(sealed(rows, SealingKeys("former", {"former": bytes(32)})), settings)
+    former = StoreService(seal_rows(rows, SealingKeys("former", {"former": bytes(32)})), settings)
     record, conversation_id = draft(), new_id()
     await former.put(T, record, ttl_ms=1000)
     await former.append_events(T, EventAppend(record.id, 0, 1, b"data: {}\n\n"))
@@ -312,7 +312,7 @@ async def test_expired_rows_of_a_removed_key_are_reclaimed(
     await former.enqueue_job(T, JobDraft(record.id, "q", b"p"))
     await former.cancel_job(T, record.id)
     clock.advance(1)
-    later = StoreService(sealed(rows, SealingKeys("later", {"later": bytes(32)})), settings)
+    later = StoreService(seal_rows(rows, SealingKeys("later", {"later": bytes(32)})), settings)
     assert await swept(later) == 5  # response, log, conversation with its node, job
     assert await candidates(rows) == []
     logged = [each for each in caplog.records if "'former'" in each.getMessage()]

@@ -18,7 +18,7 @@ from antiphon_store.decisions import nodes, turns
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.conversations import array, names_in, new_id
-from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.idempotency import keyed_request
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.support.rows import SpiedRows
 
@@ -47,11 +47,11 @@ async def test_the_end_of_a_turn_wakes_a_waiting_turn(rows: SpiedRows, way: str)
 async def test_the_turn_claim_setting_limits_how_long_a_key_is_claimed(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(turn_claim_s=5))
     first = draft()
-    await store.begin_turn("t", keyed(first))
+    await store.begin_turn("t", keyed_request(first))
     clock.advance(4.999)
-    assert (await store.begin_turn("t", keyed(draft()))).running_response_id == first.id
+    assert (await store.begin_turn("t", keyed_request(draft()))).running_response_id == first.id
     clock.advance(0.001)
-    assert (await store.begin_turn("t", keyed(draft()))).running_response_id is None
+    assert (await store.begin_turn("t", keyed_request(draft()))).running_response_id is None
 
 
 def answer_with_log_probabilities(tokens: int, top: int) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.chat_calls import CallPiece
-from antiphon_translator.engines.chat_delta import TextPiece, listed, pieces_of
+from antiphon_translator.engines.chat_delta import TextPiece, list_member, pieces_of
 from antiphon_translator.parsing.segments import Reasoning, Text
 from tests.support.unread import NotedParts
 
@@ -43,7 +43,7 @@ def test_members_of_a_call_are_read_in_their_forms(call: Object, piece: CallPiec
 
 @pytest.mark.parametrize(("value", "elements"), [(None, []), ("", []), ([1, 2], [1, 2]), (7, [7]), ({}, [{}])])
 def test_single_value_counts_as_a_list_of_one(value: object, elements: list[object]) -> None:
-    assert listed(value) == elements
+    assert list_member(value) == elements
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_address_in_a_row_of_words_is_removed() -> None:
     ("body", "told"), [(b'{"a": 1}', {"a": 1}), (b"\xffno", "\ufffdno"), (b'[{"a": 1}]', {"a": 1})]
 )
 def test_body_without_json_is_read_as_text(body: bytes, told: Any) -> None:
-    assert chat_errors.parsed(body) == told
+    assert chat_errors.parse_error(body) == told
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.jsons import Object
-from antiphon_translator.engines.chat_usage import merged
+from antiphon_translator.engines.chat_usage import merge_usage
 from antiphon_translator.generation import ReportedUsage
 from tests.support.unread import NotedParts
 
@@ -28,21 +28,21 @@ FULL = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     ],
 )
 def test_counts_are_read_where_they_can_be_right(given: Object, expected: ReportedUsage) -> None:
-    assert merged(None, given, unread := NotedParts()) == expected
+    assert merge_usage(None, given, unread := NotedParts()) == expected
     assert unread.parts == []
 
 
 def test_each_count_is_the_last_that_was_reported() -> None:
     unread = NotedParts()
-    early = merged(None, {"prompt_tokens": 10, "total_tokens": 10}, unread)
-    grown = merged(merged(early, {"completion_tokens": 1}, unread), {"completion_tokens": 2}, unread)
+    early = merge_usage(None, {"prompt_tokens": 10, "total_tokens": 10}, unread)
+    grown = merge_usage(merge_usage(early, {"completion_tokens": 1}, unread), {"completion_tokens": 2}, unread)
     assert (early, grown) == (ReportedUsage(10), ReportedUsage(10, 2))
-    assert merged(grown, {"completion_tokens": None}, unread) == grown
+    assert merge_usage(grown, {"completion_tokens": None}, unread) == grown
 
 
 @pytest.mark.parametrize(("given", "parts"), [({}, []), ({"a": None}, []), ({"a": 1}, ["usage"]), ([], ["usage"])])
 def test_usage_without_any_count_is_unreported(given: object, parts: list[str]) -> None:
     unread = NotedParts()
-    assert merged(None, given, unread) is None
-    assert merged(ReportedUsage(1), given, NotedParts()) == ReportedUsage(1)
+    assert merge_usage(None, given, unread) is None
+    assert merge_usage(ReportedUsage(1), given, NotedParts()) == ReportedUsage(1)
     assert unread.parts == parts

@@ -16,7 +16,7 @@ from antiphon_translator.engines.openai_wire import (
     ListedModel,
     body,
     dialect_of,
-    listed,
+    parse_models,
 )
 from antiphon_translator.generation import (
     UNLIMITED,
@@ -49,12 +49,12 @@ def test_unlimited_length_sends_no_max_tokens() -> None:
 
 def test_listed_models_have_the_context_length_of_the_server() -> None:
     models: Object = {"data": [{"id": "a", "max_model_len": 4096}, {"id": "b"}, {"id": "c", "max_model_len": "x"}]}
-    assert listed(models) == [ListedModel("a", 4096), ListedModel("b"), ListedModel("c")]
-    assert listed({"data": []}) == []
+    assert parse_models(models) == [ListedModel("a", 4096), ListedModel("b"), ListedModel("c")]
+    assert parse_models({"data": []}) == []
     lists: list[Object] = [{}, {"data": [7]}, {"data": [{}]}, {"data": None}]
     for unreadable in lists:
         with pytest.raises(EngineFault, match="cannot be read"):
-            listed(unreadable)
+            parse_models(unreadable)
 
 
 def test_body_has_all_sampling_tools_and_template_arguments() -> None:

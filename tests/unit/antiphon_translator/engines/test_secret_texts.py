@@ -5,7 +5,7 @@ import time
 import pytest
 
 from antiphon_core.limits import ENGINE_ERROR_CHARS_MAX
-from antiphon_translator.engines.secret_texts import MASK, masked
+from antiphon_translator.engines.secret_texts import MASK, mask_secrets
 
 SECRETS = [
     ("Incorrect API key provided: {}.", "sk-proj-abcdef123456XYZ"),
@@ -43,14 +43,14 @@ PROSE = [
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
 def test_credentials_are_masked_and_the_words_around_them_stay(text: str, secret: str) -> None:
-    shown = masked(text.format(secret))
+    shown = mask_secrets(text.format(secret))
     assert secret not in shown
     assert shown.startswith(text.format(MASK).partition(MASK)[0])
 
 
 @pytest.mark.parametrize("text", PROSE)
 def test_prose_stays_as_it_is(text: str) -> None:
-    assert masked(text) == text
+    assert mask_secrets(text) == text
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,5 @@ def test_prose_stays_as_it_is(text: str) -> None:
 def test_long_texts_are_masked_in_linear_time(piece: str) -> None:
     text = piece * (ENGINE_ERROR_CHARS_MAX // len(piece))
     before = time.thread_time()
-    masked(text)
+    mask_secrets(text)
     assert time.thread_time() - before < 0.25

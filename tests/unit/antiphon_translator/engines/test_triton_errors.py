@@ -17,7 +17,7 @@ from antiphon_core.errors import (
     InvalidRequest,
 )
 from antiphon_http2.errors import GrpcError
-from antiphon_translator.engines.triton_errors import from_text, translated
+from antiphon_translator.engines.triton_errors import from_text, translate_errors
 
 IN_BAND = [
     ("Request for unknown model: 'nope' is not found", EngineMisconfigured),
@@ -75,11 +75,11 @@ CODES = [
 
 @pytest.mark.parametrize(("code", "expected"), CODES)
 def test_failed_rpc_is_classified_by_its_status_code(code: grpc.StatusCode, expected: type[AntiphonError]) -> None:
-    with pytest.raises(expected) as caught, translated("m"):
+    with pytest.raises(expected) as caught, translate_errors("m"):
         raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details="secret")
     assert type(caught.value) is expected
     assert "secret" not in caught.value.message
-    with pytest.raises(expected) as caught, translated("m"):
+    with pytest.raises(expected) as caught, translate_errors("m"):
         raise GrpcError(code.value[0], "secret")
     assert type(caught.value) is expected
     assert "secret" not in caught.value.message
@@ -87,18 +87,18 @@ def test_failed_rpc_is_classified_by_its_status_code(code: grpc.StatusCode, expe
 
 @pytest.mark.parametrize("error", [grpc.aio.UsageError("closed"), asyncio.InvalidStateError("finished")])
 def test_a_closed_connection_is_unavailable(error: Exception) -> None:
-    with pytest.raises(EngineUnavailable), translated("m"):
+    with pytest.raises(EngineUnavailable), translate_errors("m"):
         raise error
 
 
 async def test_cancelled_rpc_is_unavailable_and_no_task_cancellation() -> None:
-    with pytest.raises(EngineUnavailable), translated("m"):
+    with pytest.raises(EngineUnavailable), translate_errors("m"):
         raise asyncio.CancelledError
 
 
 async def test_a_cancelled_task_stays_cancelled() -> None:
     async def wait() -> None:
-        with translated("m"):
+        with translate_errors("m"):
             await asyncio.Event().wait()
 
     waiting = asyncio.create_task(wait())

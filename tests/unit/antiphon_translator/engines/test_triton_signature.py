@@ -5,11 +5,11 @@ import pytest
 from antiphon_core.errors import EngineFault
 from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_signature import (
-    chosen,
     guide_tensors,
     lora_tensors,
     named_controls,
     sampling_tensors,
+    set_controls,
     takes_guides,
 )
 from antiphon_translator.engines.triton_wire import one
@@ -34,14 +34,14 @@ def test_control_is_sent_under_the_newest_name_of_the_model() -> None:
 
 
 def test_temperature_zero_is_sent_as_top_k_1() -> None:
-    assert chosen(Sampling(temperature=0, top_p=0.5, seed=7)) == {"top_k": 1}
-    assert chosen(Sampling(temperature=0.5, seed=0)) == {"temperature": 0.5, "seed": 0}
+    assert set_controls(Sampling(temperature=0, top_p=0.5, seed=7)) == {"top_k": 1}
+    assert set_controls(Sampling(temperature=0.5, seed=0)) == {"temperature": 0.5, "seed": 0}
 
 
 def test_greedy_sampling_keeps_the_penalties() -> None:
     sampling = Sampling(0, 0.5, 7, 0.1, 1.5, -1.0, 2.0, 9)
     penalties = {"repetition_penalty": 1.5, "presence_penalty": -1.0, "frequency_penalty": 2.0}
-    assert chosen(sampling) == {"top_k": 1} | penalties
+    assert set_controls(sampling) == {"top_k": 1} | penalties
 
 
 def test_guide_is_sent_as_its_kind_and_its_text() -> None:

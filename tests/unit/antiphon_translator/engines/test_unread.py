@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.telemetry import metrics
-from antiphon_translator.engines.unread import UnreadParts, described
+from antiphon_translator.engines.unread import UnreadParts, describe
 
 
 def test_each_part_is_counted_and_the_first_of_its_kind_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -30,4 +30,4 @@ def test_each_part_is_counted_and_the_first_of_its_kind_is_logged(caplog: pytest
     ],
 )
 def test_form_of_a_part_has_nothing_of_its_text(given: object, form: str) -> None:
-    assert described(given) == form
+    assert describe(given) == form

@@ -9,7 +9,7 @@ from openresponses_types.types import LogProb
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
 from antiphon_core.request.body import OUTPUT_LOGPROBS, Parameters
-from antiphon_translator.logprobs.requested import as_objects, wanted
+from antiphon_translator.logprobs.requested import alternatives_of, as_objects
 from antiphon_translator.parsing.segments import Candidate, ScoredToken
 
 BOTH = frozenset({"logprobs", "top_logprobs"})
@@ -32,7 +32,7 @@ def asked(**members: Any) -> Parameters:
     ],
 )
 def test_log_probabilities_are_requested_only_if_included(members: dict[str, Any], count: int | None) -> None:
-    assert wanted(asked(**members), BOTH) == count
+    assert alternatives_of(asked(**members), BOTH) == count
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_log_probabilities_are_requested_only_if_included(members: dict[str, Any
 )
 def test_logprobs_that_the_engine_lacks_are_rejected(controls: set[str], top: int, field: str) -> None:
     with pytest.raises(InvalidRequest, match="engine") as caught:
-        wanted(asked(**INCLUDED, top_logprobs=top), frozenset(controls))
+        alternatives_of(asked(**INCLUDED, top_logprobs=top), frozenset(controls))
     assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
 
 
 def test_without_alternatives_only_chosen_tokens_can_be_requested() -> None:
-    assert wanted(asked(**INCLUDED, top_logprobs=0), frozenset({"logprobs"})) == 0
-    assert wanted(asked(top_logprobs=5), frozenset()) is None
+    assert alternatives_of(asked(**INCLUDED, top_logprobs=0), frozenset({"logprobs"})) == 0
+    assert alternatives_of(asked(top_logprobs=5), frozenset()) is None
 
 
 def test_token_object_has_its_text_bytes_and_alternatives() -> None:

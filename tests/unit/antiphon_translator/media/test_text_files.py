@@ -61,4 +61,4 @@ def test_byte_order_mark_is_removed() -> None:
     ],
 )
 def test_shown_file_has_tags_around_its_text(text: str, name: str, shown: str) -> None:
-    assert text_files.shown(text, name) == shown
+    assert text_files.show_file(text, name) == shown

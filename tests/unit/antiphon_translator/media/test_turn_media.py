@@ -68,7 +68,7 @@ def test_urls_are_found_in_history_outputs_and_input() -> None:
     result = {"type": "function_call_output", "call_id": "c", "output": [image_part(URLS[1])]}
     given = turn([user(image_part(URLS[0])), result], [user("Hi", FILE, image_part(), image_part(URLS[0]))])
     assert turn_media.may_name_urls(given)
-    assert turn_media.wanted(given, Sight.NATIVE) == {
+    assert turn_media.wanted_urls(given, Sight.NATIVE) == {
         URLS[0]: limits.IMAGE_BYTES_MAX,
         URLS[1]: limits.IMAGE_BYTES_MAX,
         FILE["file_url"]: limits.FILE_BYTES_MAX,
@@ -78,27 +78,27 @@ def test_urls_are_found_in_history_outputs_and_input() -> None:
 def test_address_of_a_screenshot_is_wanted() -> None:
     screen = {"type": "computer_screenshot", "image_url": URLS[0]}
     given = turn([], [{"type": "computer_call_output", "call_id": "c", "output": screen}])
-    assert turn_media.wanted(given, Sight.NATIVE) == {URLS[0]: limits.IMAGE_BYTES_MAX}
-    assert turn_media.wanted(given, Sight.PLACEHOLDER) == {}
+    assert turn_media.wanted_urls(given, Sight.NATIVE) == {URLS[0]: limits.IMAGE_BYTES_MAX}
+    assert turn_media.wanted_urls(given, Sight.PLACEHOLDER) == {}
 
 
 @pytest.mark.parametrize("sight", [Sight.PLACEHOLDER, Sight.REFUSE])
 def test_no_image_is_fetched_for_a_model_that_cannot_see(sight: Sight) -> None:
     given = turn([], [user(image_part(URLS[0]), FILE)])
-    assert turn_media.wanted(given, sight) == {FILE["file_url"]: limits.FILE_BYTES_MAX}
+    assert turn_media.wanted_urls(given, sight) == {FILE["file_url"]: limits.FILE_BYTES_MAX}
 
 
 def test_url_of_an_image_and_a_file_is_fetched_once_with_the_larger_limit() -> None:
     both = turn([], [user({"type": "input_file", "file_url": URLS[0]}, image_part(URLS[0]))])
-    assert turn_media.wanted(both, Sight.NATIVE) == {URLS[0]: limits.IMAGE_BYTES_MAX}
+    assert turn_media.wanted_urls(both, Sight.NATIVE) == {URLS[0]: limits.IMAGE_BYTES_MAX}
     other = turn([], [user(image_part(URLS[0]), {"type": "input_file", "file_url": URLS[0]})])
-    assert turn_media.wanted(other, Sight.NATIVE) == {URLS[0]: limits.IMAGE_BYTES_MAX}
+    assert turn_media.wanted_urls(other, Sight.NATIVE) == {URLS[0]: limits.IMAGE_BYTES_MAX}
 
 
 def test_urls_over_the_image_limit_are_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "IMAGES_ITEMS_MAX", 2)
     given = turn([], [user(*map(image_part, URLS))])
-    assert list(turn_media.wanted(given, Sight.NATIVE)) == URLS[:2]
+    assert list(turn_media.wanted_urls(given, Sight.NATIVE)) == URLS[:2]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_urls_over_the_image_limit_are_not_fetched(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_malformed_parts_yield_no_urls(items: Any) -> None:
-    assert turn_media.wanted(turn([], items), Sight.NATIVE) == {}
+    assert turn_media.wanted_urls(turn([], items), Sight.NATIVE) == {}
 
 
 def test_turn_without_media_names_no_urls() -> None:

@@ -37,7 +37,7 @@ NAMESPACE = {"type": "namespace", "name": "n", "tools": [{"type": "function", "n
 def tool_set(choice: Any = "auto") -> ToolSet:
     body = {"model": "m", "tools": [FUNCTION, CUSTOM, NAMESPACE], "tool_choice": choice}
     parameters = Parameters.parse(dumps(body))
-    return tools.offered(declarations.at("tools", parameters.tools or []), parameters.tool_choice)
+    return tools.offered_tools(declarations.at("tools", parameters.tools or []), parameters.tool_choice)
 
 
 class Assembled:

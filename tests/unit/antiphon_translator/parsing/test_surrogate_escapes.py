@@ -21,7 +21,7 @@ from antiphon_translator.parsing import surrogate_escapes
     ],
 )
 def test_surrogate_escapes_become_characters_and_other_escapes_are_kept(source: str, replaced: str) -> None:
-    assert surrogate_escapes.replaced(source) == replaced
+    assert surrogate_escapes.replace_escapes(source) == replaced
 
 
 @pytest.mark.parametrize(

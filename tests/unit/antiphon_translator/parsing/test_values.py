@@ -139,7 +139,7 @@ def test_object_with_the_parameters_in_one_argument_is_a_wrapper() -> None:
 def test_collected_members_make_an_array_or_an_object(
     members: list[tuple[str, str]], schema: dict[str, str], written: str
 ) -> None:
-    assert values.collected(members, schema) == written
+    assert values.collect(members, schema) == written
 
 
 def test_joined_string_parts_equal_the_whole_string() -> None:

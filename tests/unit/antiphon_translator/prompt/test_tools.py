@@ -23,7 +23,7 @@ AGENTS = {"type": "namespace", "name": "agents", "tools": [{"type": "function", 
 def offered(*declared: Any, choice: Any = None) -> ToolSet:
     body = {"model": "m", "tools": list(declared)} | ({} if choice is None else {"tool_choice": choice})
     parameters = Parameters.parse(dumps(body))
-    return tools.offered(declarations.at("tools", parameters.tools or []), parameters.tool_choice)
+    return tools.offered_tools(declarations.at("tools", parameters.tools or []), parameters.tool_choice)
 
 
 def names(found: tuple[Tool, ...]) -> list[str]:
@@ -119,7 +119,7 @@ def in_turn(*declared: Any, history: Any = (), given: Any = ()) -> ToolSet:
         for where, found in (("history", history), ("input", given))
         for each in declarations.in_items([_found(*tools) for tools in found], where, SchemaBudget())
     ]
-    return tools.offered([*declarations.at("tools", parameters.tools or []), *items], None)
+    return tools.offered_tools([*declarations.at("tools", parameters.tools or []), *items], None)
 
 
 def _found(*listed: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.jsons import Object
-from antiphon_translator.schemas.merging import CannotMerge, merged
+from antiphon_translator.schemas.merging import CannotMerge, merge
 
 CLOSED = {"properties": {"a": {"type": "string"}}, "additionalProperties": False}
 
@@ -42,7 +42,7 @@ CLOSED = {"properties": {"a": {"type": "string"}}, "additionalProperties": False
     ],
 )
 def test_two_schemas_become_one(one: Object, other: Object, both: Object) -> None:
-    assert merged(one, other) == both
+    assert merge(one, other) == both
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_two_schemas_become_one(one: Object, other: Object, both: Object) -> Non
 def test_schemas_that_no_single_one_says_stay_apart(one: Object, other: Object) -> None:
     for pair in ((one, other), (other, one)):
         with pytest.raises(CannotMerge):
-            merged(*pair)
+            merge(*pair)

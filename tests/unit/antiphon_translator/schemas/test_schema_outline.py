@@ -4,7 +4,7 @@ import pytest
 
 from antiphon_core.jsons import Object
 from antiphon_core.limits import SCHEMA_DEPTH_MAX
-from antiphon_translator.schemas.schema_outline import KEYWORDS, InvalidSchema, Outline, Place, moved
+from antiphon_translator.schemas.schema_outline import KEYWORDS, InvalidSchema, Outline, Place, move_schema
 
 STRING: Object = {"type": "string"}
 
@@ -179,10 +179,10 @@ def test_moved_schema_refers_to_itself_in_its_new_place() -> None:
     schema: Object = {"$schema": "x", "items": {"$ref": "#/$defs/a"}, "const": {"$ref": "#"}, "$defs": {"a": STRING}}
     assert Outline(schema).has_references
     assert not Outline({"const": {"$ref": "#"}}).has_references
-    found = moved(schema, "#/$defs/here")
+    found = move_schema(schema, "#/$defs/here")
     assert found == {"items": {"$ref": "#/$defs/here/$defs/a"}, "const": {"$ref": "#"}, "$defs": {"a": STRING}}
     assert schema["items"] == {"$ref": "#/$defs/a"}
-    assert moved({"not": {"$ref": "#"}, "items": {"$ref": "#b"}}, "#/x") == {
+    assert move_schema({"not": {"$ref": "#"}, "items": {"$ref": "#b"}}, "#/x") == {
         "not": {"$ref": "#/x"},
         "items": {"$ref": "#b"},
     }
@@ -190,11 +190,11 @@ def test_moved_schema_refers_to_itself_in_its_new_place() -> None:
 
 def test_moved_schema_has_pointers_in_place_of_its_anchors() -> None:
     schema: Object = {"items": {"$ref": "#a"}, "not": {"$dynamicRef": "#b"}, "$defs": {"x/ y": {"$anchor": "a"}}}
-    found = moved(schema | {"$dynamicAnchor": "b"}, "#/$defs/here")
+    found = move_schema(schema | {"$dynamicAnchor": "b"}, "#/$defs/here")
     assert found == {
         "items": {"$ref": "#/$defs/here/$defs/x~1%20y"},
         "not": {"$dynamicRef": "#/$defs/here"},
         "$defs": {"x/ y": {}},
     }
-    around = Outline({"$defs": {"here": found, "other": moved(schema, "#/$defs/other")}})
+    around = Outline({"$defs": {"here": found, "other": move_schema(schema, "#/$defs/other")}})
     assert around.target(found["items"]["$ref"]) is around.places[("$defs", "here", "$defs", "x/ y")]

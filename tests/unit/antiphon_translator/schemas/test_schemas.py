@@ -21,7 +21,7 @@ def guidable(schema: Object) -> Outline:
 
 def refusal(schema: Object) -> InvalidSchema:
     with pytest.raises(InvalidSchema) as caught:
-        schemas.compiled(guidable(schema))
+        schemas.compile_validator(guidable(schema))
     return caught.value
 
 
@@ -97,7 +97,7 @@ def test_malformed_schema_is_rejected_with_its_path(schema: Object, path: str, w
     ],
 )
 def test_schema_that_can_guide_is_compiled(schema: Object) -> None:
-    schemas.compiled(guidable(schema))
+    schemas.compile_validator(guidable(schema))
 
 
 def copied(levels: int, *, keyword: str, beside: str) -> Object:
@@ -202,5 +202,5 @@ VALUES = st.recursive(
 def test_any_schema_is_accepted_or_rejected_without_another_error(schema: Object) -> None:
     with suppress(InvalidSchema):
         outline = guidable(schema)
-        schemas.compiled(outline)
+        schemas.compile_validator(outline)
         strict_schemas.require(outline)

@@ -12,7 +12,7 @@ from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import ChatChunk, FinishReason, Level
 from antiphon_translator.parsing.segments import Text
 from antiphon_translator.turn import checked_parameters
-from antiphon_translator.turn.checked_parameters import KEPT_REQUEST_BYTES_MAX, checked
+from antiphon_translator.turn.checked_parameters import KEPT_REQUEST_BYTES_MAX, check_parameters
 from tests.support.pipelines import pipeline_of
 from tests.support.served_models import model, turn
 
@@ -43,37 +43,37 @@ def events(given: Object) -> list[Batch]:
 
 
 def test_same_parameters_are_read_once() -> None:
-    first, second = (checked(request(temperature=0.25), ABLE) for _ in range(2))
+    first, second = (check_parameters(request(temperature=0.25), ABLE) for _ in range(2))
     assert first is second
 
 
 def test_parameters_are_checked_for_the_controls_and_the_level_of_an_engine() -> None:
     given = request(stop="END")
-    assert checked(given, frozenset()).parameters.stop_texts == ("END",)
+    assert check_parameters(given, frozenset()).parameters.stop_texts == ("END",)
     with pytest.raises(InvalidRequest, match="'stop'"):
-        checked(given, frozenset(), finds_stops=False)
-    assert checked(given, ABLE, finds_stops=False).parameters.stop_texts == ("END",)
+        check_parameters(given, frozenset(), finds_stops=False)
+    assert check_parameters(given, ABLE, finds_stops=False).parameters.stop_texts == ("END",)
 
 
 def test_invalid_parameters_are_rejected_each_time() -> None:
     for _ in range(2):
         with pytest.raises(InvalidRequest):
-            checked(request(temperature=3), ABLE)
+            check_parameters(request(temperature=3), ABLE)
 
 
 def test_large_parameters_are_not_cached() -> None:
     given = request(instructions="x" * KEPT_REQUEST_BYTES_MAX)
-    assert checked(given, ABLE) is not checked(given, ABLE)
+    assert check_parameters(given, ABLE) is not check_parameters(given, ABLE)
 
 
 def test_number_of_cached_parameters_has_a_limit() -> None:
     for number in range(2 * checked_parameters.PARAMETERS_KEPT_MAX):
-        checked(request(user=str(number)), ABLE)
+        check_parameters(request(user=str(number)), ABLE)
     assert checked_parameters._kept.cache_info().currsize == checked_parameters.PARAMETERS_KEPT_MAX
 
 
 def test_turn_does_not_change_the_cached_parameters() -> None:
-    kept = checked(turn("Hi", **RICH).request, ABLE)
+    kept = check_parameters(turn("Hi", **RICH).request, ABLE)
     before = deepcopy((kept.asked, kept.parameters.model_dump()))
     first = events(RICH)
     assert (kept.asked, kept.parameters.model_dump()) == before

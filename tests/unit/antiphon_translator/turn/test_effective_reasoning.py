@@ -69,7 +69,9 @@ def test_model_without_a_summary_shows_its_reasoning_text() -> None:
 def test_response_echoes_the_reasoning_in_effect(
     asked: dict[str, str], chosen: dict[str, Any] | None, has_summary: bool, echoed: dict[str, Any]
 ) -> None:
-    assert effective_reasoning.repeated({"reasoning": asked}, chosen, has_summary=has_summary) == {"reasoning": echoed}
+    assert effective_reasoning.reasoning_in_effect({"reasoning": asked}, chosen, has_summary=has_summary) == {
+        "reasoning": echoed
+    }
 
 
 @pytest.mark.parametrize(
@@ -85,4 +87,4 @@ def test_response_echoes_the_reasoning_in_effect(
     ],
 )
 def test_reasoning_in_effect_as_requested_changes_nothing(asked: dict[str, Any], chosen: dict[str, Any] | None) -> None:
-    assert effective_reasoning.repeated(asked, chosen, has_summary=False) == {}
+    assert effective_reasoning.reasoning_in_effect(asked, chosen, has_summary=False) == {}

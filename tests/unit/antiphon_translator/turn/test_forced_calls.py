@@ -8,7 +8,7 @@ from antiphon_core.request.tools import CustomTool
 from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.parsing import families
 from antiphon_translator.prompt.declarations import Declaration
-from antiphon_translator.prompt.tools import Tool, ToolSet, offered
+from antiphon_translator.prompt.tools import Tool, ToolSet, offered_tools
 from antiphon_translator.schemas import schemas
 from antiphon_translator.turn import forced_calls
 
@@ -106,7 +106,7 @@ def test_references_of_each_tool_lead_to_its_own_definitions() -> None:
 def custom(name: str, definition: str, syntax: str = "regex") -> Tool:
     form = {"type": "grammar", "syntax": syntax, "definition": definition}
     declared = CustomTool.model_validate({"type": "custom", "name": name, "format": form})
-    (tool,) = offered([Declaration(declared, "tools[0]")], None).shown
+    (tool,) = offered_tools([Declaration(declared, "tools[0]")], None).shown
     return tool
 
 

@@ -20,11 +20,11 @@ def refusing(text: str, conversation: Conversation) -> None:
 def test_error_names_the_first_rejected_item(length: int) -> None:
     conversation = Conversation(tuple(Message("user", (str(place),)) for place in range(length)))
     for place in range(length):
-        error = rejected_item.named(REFUSED, conversation, partial(refusing, str(place)), "input[{}]".format)
+        error = rejected_item.name_item(REFUSED, conversation, partial(refusing, str(place)), "input[{}]".format)
         assert (error.field, error.code) == (f"input[{place}]", "unsupported_value")
         assert error.message == f"'input[{place}]': No."
 
 
 def test_error_with_an_exact_field_stays_unchanged() -> None:
     named = InvalidRequest("No.", field="tools[0]")
-    assert rejected_item.named(named, Conversation((Message("user"),)), lambda _: None, str) is named
+    assert rejected_item.name_item(named, Conversation((Message("user"),)), lambda _: None, str) is named

@@ -18,12 +18,12 @@ from antiphon_store.backends.postgres.plain_text import original, plain
 from antiphon_store.backends.postgres.programs import (
     READER,
     Call,
-    fetched,
+    fetch_params,
     outcomes_of,
     outcomes_of_fetch,
     size_of,
     tree_of,
-    written,
+    write_params,
 )
 from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.room import Room
@@ -85,8 +85,8 @@ class PostgresRows(RemoteBackend):
         self.maintenance = PostgresMaintenance(self._connections)
         self._room_connection = Connections(server.conninfo_of(url), configure=self._configure, most=1)
         self._room = Room(self._room_connection)
-        self._writing: JointCalls[Call, Outcome] = JointCalls(isolated(self._transact), TOGETHER, size_bytes=size_of)
-        self._fetching: JointCalls[Call, Outcome | None] = JointCalls(isolated(self._fetch), TOGETHER)
+        self._writing: JointCalls[Call, Outcome] = JointCalls(isolate(self._transact), TOGETHER, size_bytes=size_of)
+        self._fetching: JointCalls[Call, Outcome | None] = JointCalls(isolate(self._fetch), TOGETHER)
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
@@ -206,12 +206,12 @@ class PostgresRows(RemoteBackend):
     async def _transact(self, calls: Sequence[Call]) -> list[Outcome | DataDamaged]:
         in_order = sorted(range(len(calls)), key=lambda place: calls[place].partition)
         ordered = [calls[place] for place in in_order]  # one order for all statements, against deadlocks
-        lines = await self._run(QUERIES["transact"], written(ordered))
+        lines = await self._run(QUERIES["transact"], write_params(ordered))
         outcomes = dict(zip(in_order, outcomes_of(ordered, lines), strict=True))
         return [outcomes[place] for place in range(len(calls))]
 
     async def _fetch(self, calls: Sequence[Call]) -> Sequence[Outcome | DataDamaged | None]:
-        documents = fetched(calls)
+        documents = fetch_params(calls)
         return outcomes_of_fetch(calls, await self._run(queries.fetch(*documents), documents))
 
     # ---- Connections ----
@@ -246,7 +246,7 @@ def _listed_entry(index: Index, line: Sequence[Any], payload: Payload | None) ->
     return Entry(level_id(created_ms, name), depth, row) if index is Index.LEVEL else Entry(name, created_ms, row)
 
 
-def isolated(
+def isolate(
     run_together: _Together[_Answer],
 ) -> Callable[[Sequence[Call]], Awaitable[Sequence[_Answer | Exception]]]:
     """Runs programs together, and one by one if the server rejected that, so that only the faulty program fails."""

@@ -6,7 +6,7 @@ import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from antiphon_core.errors import AntiphonError
-from antiphon_store.backends.faults import damaged, report
+from antiphon_store.backends.faults import report, report_damage
 
 _DISK_FULL = "53100"
 
@@ -47,7 +47,7 @@ def translate(error: psycopg.Error) -> AntiphonError:
     """Logs a database error, and returns the error for the caller."""
     state = error.sqlstate
     if state is not None and state.startswith(_DAMAGED):
-        return damaged("postgresql", error, state)
+        return report_damage("postgresql", error, state)
     return report("postgresql", error, state or type(error).__name__, _reason(error), is_full=state == _DISK_FULL)
 
 

@@ -71,7 +71,7 @@ def size_of(call: Call) -> int:
     return sum(len(each.items or b"") + len(each.body or b"") for each in writes)
 
 
-def written(calls: Sequence[Call]) -> dict[str, str | bytes]:
+def write_params(calls: Sequence[Call]) -> dict[str, str | bytes]:
     """The parameters of the statement `transact`."""
     payloads = _Payloads()
     documents = [_document(*each, payloads) for each in calls]
@@ -113,7 +113,7 @@ def _named_rows(program: Program) -> dict[Ref, Payload]:
     return rows
 
 
-def fetched(calls: Sequence[Call]) -> dict[str, str]:
+def fetch_params(calls: Sequence[Call]) -> dict[str, str]:
     """The parameters of a read of programs without changes. A parameter is named after the part of the statement that
     it belongs to."""
     gets, chains, ranges = [], [], []

@@ -115,7 +115,7 @@ class RedisRows(RemoteBackend):
             _ok, now_ms, lines, *nodes = await self._read_page(names, options)
         if payload is None:
             return now_ms, _entries_of(lines, repeat(None))
-        texts, *payloads = map(programs.joined, nodes)
+        texts, *payloads = map(programs.join_lists, nodes)
         if payload:
             refs = [Ref(Kind.NODE, named_node(name)) for name in _names(lines)]
             return now_ms, _entries_of(lines, starmap(programs.to_row, zip(refs, texts, *payloads, strict=True)))
@@ -127,7 +127,7 @@ class RedisRows(RemoteBackend):
         arguments: list[Argument] = [max_nodes, *parents]
         with self._atom():
             _ok, now_ms, lines, texts = await self._run(scripts.CHILDREN, [keys.root(partition)], arguments)
-        found = await _nodes_of(lines, programs.joined(texts))
+        found = await _nodes_of(lines, programs.join_lists(texts))
         return now_ms, [each for each in found if each.row is not None]
 
     async def ancestors(self, partition: Partition, node_ids: Sequence[str], *, depth: int) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from redis import exceptions
 
 from antiphon_core.errors import AntiphonError
-from antiphon_store.backends.faults import damaged, report
+from antiphon_store.backends.faults import report, report_damage
 
 
 class TooFewCopies(exceptions.RedisError):
@@ -49,7 +49,7 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 def translate(error: Exception) -> AntiphonError:
     """Logs a database error, and returns the error for the caller."""
     if isinstance(error, exceptions.ResponseError) and any(each in str(error) for each in _DAMAGED):
-        return damaged("redis", error, type(error).__name__)
+        return report_damage("redis", error, type(error).__name__)
     code = (
         getattr(error, "status_code", None) or str(error).partition(" ")[0]
     )  # the client library does not know all codes

@@ -20,7 +20,7 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.redis.connection import CALLS_MAX, Servers, exchanged, on_open_connection
+from antiphon_store.backends.redis.connection import CALLS_MAX, Servers, exchange, on_open_connection
 from antiphon_store.backends.redis.faults import TooFewCopies, translate
 from antiphon_store.backends.redis.scripts import READY, Argument, Script, ScriptCall
 from antiphon_store.joint_calls import JointCalls, Limits
@@ -140,9 +140,9 @@ class Link:
             return await asyncio.gather(*calls, return_exceptions=True)
         pool = self._client.connection_pool
         if not replicas:
-            return await on_open_connection(lambda: exchanged(pool, commands))
+            return await on_open_connection(lambda: exchange(pool, commands))
         with_wait = [*commands, ("WAIT", replicas, WAIT_TIMEOUT_MS)]
-        *outcomes, copies = await on_open_connection(lambda: exchanged(pool, with_wait))
+        *outcomes, copies = await on_open_connection(lambda: exchange(pool, with_wait))
         if not isinstance(copies, Exception):
             if copies >= replicas:
                 return outcomes

@@ -106,7 +106,7 @@ def to_nodes(ids: Sequence[str], texts: Sequence[bytes | None]) -> Iterator[Row 
     return (None if text is None else Row(next(fields)) for text in texts)
 
 
-def joined(parts: Iterable[Sequence[Any]]) -> list[Any]:
+def join_lists(parts: Iterable[Sequence[Any]]) -> list[Any]:
     """Joins lists that a script read in several calls."""
     return list(chain.from_iterable(parts))
 
@@ -120,7 +120,7 @@ def to_chain(answer: Sequence[Any]) -> ChainRows:
     fields = READER.chain([name] * len(texts), texts)[::-1]
     ids = [str(each.get("parent")) for each in fields[1:]]
     nothing = [b""] * len(texts)
-    items, bodies = ([each or b"" for each in joined(parts)][::-1] or nothing for parts in payloads)
+    items, bodies = ([each or b"" for each in join_lists(parts)][::-1] or nothing for parts in payloads)
     return ChainRows([*ids, name], fields, items, bodies)
 
 

@@ -92,7 +92,7 @@ class Transactions:
         try:
             return self._transact(connection, atoms)
         except Exception as error:  # noqa: BLE001 - the thread must serve the next calls after any error
-            return translated(error)
+            return translate_sqlite(error)
         finally:
             roll_back(connection)
 
@@ -116,7 +116,7 @@ def _deliver(answer: asyncio.Future[Outcomes], outcomes: Outcomes | Exception) -
         answer.set_result(outcomes)
 
 
-def translated(error: Exception) -> Exception:
+def translate_sqlite(error: Exception) -> Exception:
     return translate(error) if isinstance(error, sqlite3.Error) else error
 
 
@@ -131,7 +131,7 @@ def _outcome(atom: Atom[Any], connection: sqlite3.Connection) -> Any:
     try:
         return atom(connection)
     except Exception as error:  # noqa: BLE001 - raised in the caller of this atom
-        return translated(error)
+        return translate_sqlite(error)
 
 
 def write(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
@@ -156,4 +156,4 @@ def write_alone(connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
         return write(connection, [atom])[0]
     except Exception as error:  # noqa: BLE001 - raised in the caller of this atom
         roll_back(connection)
-        return translated(error)
+        return translate_sqlite(error)

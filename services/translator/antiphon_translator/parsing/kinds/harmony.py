@@ -116,7 +116,7 @@ class Harmony:
         emit = reading.out.arguments if is_object else held.append
         ended = (yield from reading.cursor.until(self._message_end, emit)) is None
         written = "".join(held)
-        reading.out.arguments((written.strip() and json_arguments.unwrapped(written)) or written)
+        reading.out.arguments((written.strip() and json_arguments.unwrap(written)) or written)
         if not reading.out.has_arguments and not (ended and reading.cursor.is_cut_off):
             reading.out.arguments("{}")
         reading.out.end_call()

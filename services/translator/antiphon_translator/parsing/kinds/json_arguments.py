@@ -25,14 +25,14 @@ def read(reading: Reading) -> Reader[None]:
         held: list[str] = []
         is_whole = yield from cursor.json_value(held.append)
         written = "".join(held)
-        arguments = unwrapped(written) if is_whole else None
+        arguments = unwrap(written) if is_whole else None
         out.arguments(written if arguments is None else arguments)
         is_whole = arguments is not None
     if not is_whole:
         raise Malformed
 
 
-def unwrapped(written: str) -> str | None:
+def unwrap(written: str) -> str | None:
     """The JSON of an object from arguments that may be encoded twice. None: they hold no object."""
     while True:
         value = _decode(written)
@@ -48,6 +48,8 @@ def unwrapped(written: str) -> str | None:
 def _decode(written: str) -> Any:
     """The value of a JSON text; False if it is none."""
     try:
-        return json.loads(surrogate_escapes.replaced(written), parse_int=float)  # int() limits the number of digits
+        return json.loads(
+            surrogate_escapes.replace_escapes(written), parse_int=float
+        )  # int() limits the number of digits
     except (ValueError, RecursionError):
         return False

@@ -93,7 +93,7 @@ class JsonCall:
         if name is None or (self.is_bare and early is None and not reading.out.in_call):
             raise Malformed
         if not reading.out.in_call:
-            arguments = "{}" if early is None else json_arguments.unwrapped(early)
+            arguments = "{}" if early is None else json_arguments.unwrap(early)
             if arguments is None and self.is_bare:
                 raise Malformed
             reading.begin_call(name)

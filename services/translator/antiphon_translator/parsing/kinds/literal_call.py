@@ -81,7 +81,7 @@ def _arguments(value: Any) -> str:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
         return repr(value)
-    return json_arguments.unwrapped(written) or written
+    return json_arguments.unwrap(written) or written
 
 
 def _write(reading: Reading, name: str, arguments: str) -> None:

@@ -264,7 +264,7 @@ class TaggedCall:
         while True:
             yield from reading.cursor.spaces()
             if (yield from reading.cursor.one_of(closers)):
-                return values.collected(members, schema)
+                return values.collect(members, schema)
             if (yield from reading.cursor.one_of(self.key_open)) is None:
                 raise Malformed
             name, _ = yield from self._key(reading)

@@ -88,7 +88,7 @@ class ValueEnds:
 
 def all_arguments(schema: Object, written: str) -> str | None:
     """The object of all arguments that a text holds, maybe encoded twice. None: it holds none."""
-    arguments = json_arguments.unwrapped(written.strip())
+    arguments = json_arguments.unwrap(written.strip())
     return arguments if arguments is not None and values.is_wrapper(schema, arguments) else None
 
 

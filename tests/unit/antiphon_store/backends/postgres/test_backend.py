@@ -11,8 +11,8 @@ import pytest
 from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends.postgres import backend
-from antiphon_store.backends.postgres.backend import PostgresRows, isolated
-from antiphon_store.backends.postgres.programs import Call, size_of, written
+from antiphon_store.backends.postgres.backend import PostgresRows, isolate
+from antiphon_store.backends.postgres.programs import Call, size_of, write_params
 from antiphon_store.rows.model import (
     Condition,
     Delete,
@@ -66,7 +66,7 @@ def refused_by_the_server(error: psycopg.Error) -> AntiphonError:
 
 async def test_a_program_that_the_server_cannot_run_fails_alone() -> None:
     server = Server(refused_by_the_server(psycopg.errors.QueryCanceled("slow")), failing="c")
-    assert [str(each) for each in await isolated(server.run)(calls_of("abcd"))] == ["a", "b", "failed", "d"]
+    assert [str(each) for each in await isolate(server.run)(calls_of("abcd"))] == ["a", "b", "failed", "d"]
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ async def test_a_program_that_the_server_cannot_run_fails_alone() -> None:
 )
 async def test_a_statement_with_an_unknown_outcome_is_not_retried(error: AntiphonError) -> None:
     server = Server(error, failing="c")
-    first, second, third = await isolated(server.run)(calls_of("abc"))
+    first, second, third = await isolate(server.run)(calls_of("abc"))
     assert type(first) is type(second) is type(third) is type(error)
     assert first is not second
     assert server.asked == ["abc"]
 
 
 def locks_of(*programs: Program) -> list[list[object]]:
-    locks: list[list[object]] = loads(written([Call(Partition("t", "b"), each) for each in programs])["locks"])
+    locks: list[list[object]] = loads(write_params([Call(Partition("t", "b"), each) for each in programs])["locks"])
     return locks
 
 

@@ -31,7 +31,7 @@ LONG = "9" * 5_000
     ],
 )
 def test_arguments_are_unwrapped(written: str, arguments: str | None) -> None:
-    assert json_arguments.unwrapped(written) == arguments
+    assert json_arguments.unwrap(written) == arguments
 
 
 @pytest.mark.parametrize("written", ['"word"', "[1]", "1", '{"a": x', '"{\\"a\\": 1'])
