@@ -125,7 +125,7 @@ async def cost_of_tokens(port: int, pid: int, streams: int, tls: ssl.SSLContext 
     async def read_all() -> None:
         calls = [await client.start("/bench.Hop/tokens", b"", lambda _messages: None) for _ in range(streams)]
         for call in calls:
-            await call.ended()
+            await call.wait_end()
 
     try:
         return await measured(pid, read_all, streams * MESSAGES)

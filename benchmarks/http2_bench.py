@@ -41,7 +41,7 @@ async def read_lean(streams: GrpcStreams) -> int:
         count += len(messages)
 
     call = await streams.start(PATH, b"%d" % MESSAGES, receive)
-    await call.ended()
+    await call.wait_end()
     return count
 
 

@@ -40,7 +40,7 @@ class ByteBudget:
         self._bytes_of: Counter[str] = Counter()
 
     @property
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         return self._bytes
 
     def take(self, holder: str, size: int) -> Excess | None:

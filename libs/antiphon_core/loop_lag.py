@@ -50,7 +50,7 @@ class LoopLag:
         return min(islice(reversed(self._recent), STANDING_COUNT), key=_LAG_S)[1]
 
     @asynccontextmanager
-    async def watched(self) -> AsyncIterator[None]:
+    async def measure(self) -> AsyncIterator[None]:
         """Measures the running loop inside this context."""
         watching = asyncio.create_task(self._watch(), name="loop lag")
         try:

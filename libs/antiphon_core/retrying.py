@@ -198,7 +198,7 @@ class Attempts:
         self._policy = policy
         self._pauses_s = policy.pauses_s(retrier.pacing.uniform)
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """An answer came: the next failure begins a new outage."""
         self._retrier.outage_since_s = None
         if self.failures:

@@ -26,7 +26,7 @@ class Keepalive:
         self._pinged_s: float | None = None
         self.due_s = now_s + interval_s
 
-    def heard(self, now_s: float) -> None:
+    def note_received(self, now_s: float) -> None:
         """Notes that the peer has sent something. This need not be the answer to a ping, which may come after much
         data."""
         self._heard_s = now_s

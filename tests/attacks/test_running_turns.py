@@ -94,7 +94,7 @@ async def test_bytes_of_running_turns_have_a_share_per_tenant(
         assert running(asked) == FITTING
     if not headers:  # a turn with a key goes on without its caller
         held_bytes = edge.server._limiter.shedder.held_bytes
-        await until(lambda: held_bytes.held == 0, "the end of the turns")
+        await until(lambda: held_bytes.held_bytes == 0, "the end of the turns")
 
 
 async def test_turns_with_a_key_count_while_they_go_on_without_their_caller(edge: RunningEdge) -> None:
@@ -138,7 +138,7 @@ async def test_histories_that_idle_websockets_keep_are_bounded(edge: RunningEdge
             assert (await other.ask(previous_response_id=begun["id"]))["status"] == "completed"
         assert (await first.ask(previous_response_id=known["id"]))["status"] == "completed"
     kept_bytes = edge.server._limiter.shedder.kept_bytes
-    await until(lambda: kept_bytes.held == 0, "the end of the connections")
+    await until(lambda: kept_bytes.held_bytes == 0, "the end of the connections")
 
 
 async def test_a_translator_bounds_the_bytes_of_its_turns() -> None:

@@ -93,12 +93,12 @@ async def test_unfinished_bodies_above_their_tenants_share_are_rejected(edge: Ru
         reading = [asyncio.ensure_future(refused(stream, said)) for stream in opened]
         done, _ = await asyncio.wait(reading, timeout=WAIT_MAX_S, return_when=asyncio.FIRST_COMPLETED)
         assert {task.result().status for task in done} == {429}
-        assert budget_of(edge).held <= SHARE
+        assert budget_of(edge).held_bytes <= SHARE
         assert await serves_the_victim(edge)
         for task in reading:
             task.cancel()
         await asyncio.wait(reading)
-    await until(lambda: budget_of(edge).held == 0, "all of it is given back")
+    await until(lambda: budget_of(edge).held_bytes == 0, "all of it is given back")
 
 
 async def test_unfinished_websocket_messages_above_their_tenants_share_are_rejected(edge: RunningEdge) -> None:
@@ -116,12 +116,12 @@ async def test_unfinished_websocket_messages_above_their_tenants_share_are_rejec
         closing = [asyncio.ensure_future(reader.readexactly(4)) for reader, _writer in opened]
         done, _ = await asyncio.wait(closing, timeout=WAIT_MAX_S, return_when=asyncio.FIRST_COMPLETED)
         assert {task.result()[2:] for task in done} == {(1013).to_bytes(2)}
-        assert budget_of(edge).held <= SHARE
+        assert budget_of(edge).held_bytes <= SHARE
         assert await serves_the_victim(edge)
         for task in closing:
             task.cancel()
         await asyncio.wait(closing)
-    await until(lambda: budget_of(edge).held == 0, "all of it is given back")
+    await until(lambda: budget_of(edge).held_bytes == 0, "all of it is given back")
 
 
 async def test_queued_websocket_messages_above_their_tenants_share_are_rejected(edge: RunningEdge) -> None:
@@ -139,16 +139,16 @@ async def test_queued_websocket_messages_above_their_tenants_share_are_rejected(
             return opened
 
         await waiting()
-        await until(lambda: 7 * MIB < budget_of(edge).held < SHARE, "the first one waits")
+        await until(lambda: 7 * MIB < budget_of(edge).held_bytes < SHARE, "the first one waits")
         socket = await waiting()
         async with asyncio.timeout(WAIT_MAX_S):
             while (event := await socket.receive()).type is WSMsgType.TEXT and event.json()["type"] != "error":
                 pass
         assert event.type is WSMsgType.CLOSE or event.json()["status"] == 429
-        assert budget_of(edge).held <= SHARE
+        assert budget_of(edge).held_bytes <= SHARE
         edge.translator.hang = False
         assert await serves_the_victim(edge)
-    await until(lambda: budget_of(edge).held == 0, "all of it is given back")
+    await until(lambda: budget_of(edge).held_bytes == 0, "all of it is given back")
 
 
 async def test_idle_connections_above_the_limit_of_one_address_are_closed() -> None:

@@ -47,7 +47,7 @@ async def serving_all(engine: EndpointsEngine) -> AsyncIterator[TranslatorServic
     """A translator on the fleet, once every endpoint has answered a probe."""
     async with serving(engine) as service:
         await with_retries(engine.controls)
-        await until(lambda: not engine._probes.unanswered(), "an answer of every endpoint")
+        await until(lambda: not engine._probes.unanswered_endpoints(), "an answer of every endpoint")
         yield service
 
 

@@ -240,7 +240,7 @@ async def test_stopping_the_first_attempt_does_not_stop_the_guided_retry(slow: R
     cancelled by a stop request, which must not end the second generation."""
     asked = turn("Hi", max_output_tokens=LONG, text={"format": {"type": "json_object"}})
 
-    async with serving(engine_on(slow, name=ENSEMBLE), reasons=True) as service:
+    async with serving(engine_on(slow, name=ENSEMBLE), can_reason=True) as service:
 
         async def tokens_of_the_first() -> int:
             given = named(asked)

@@ -75,7 +75,8 @@ class Faulty:
     def __init__(self, api: Api, fault: AntiphonError) -> None:
         self.calls: Counter[str] = Counter()
         self.handlers: dict[str, Handler] = {
-            name: partial(self._stream if method.streams else self._unary, name) for name, method in api.methods.items()
+            name: partial(self._stream if method.is_streaming else self._unary, name)
+            for name, method in api.methods.items()
         }
         self._api = api
         self._fault = fault

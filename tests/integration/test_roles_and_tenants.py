@@ -71,10 +71,10 @@ async def channel(endpoint: str) -> AsyncIterator[grpc.aio.Channel]:
 
 async def error_of(channel: grpc.aio.Channel, method: Method, token: str, tenant: str = OWN) -> AntiphonError | None:
     """The error of a call with an invalid message: behind the guard every method rejects the message."""
-    call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
+    call: Any = (channel.unary_stream if method.is_streaming else channel.unary_unary)(method.path)
     rpc = call(NO_MESSAGE, metadata=(("authorization", f"Bearer {token}"), (TENANT_KEY, tenant)), timeout=60)
     try:
-        await (rpc.read() if method.streams else rpc)
+        await (rpc.read() if method.is_streaming else rpc)
     except grpc.aio.AioRpcError as error:
         return from_rpc_error(error, StoreUnavailable)
     return None

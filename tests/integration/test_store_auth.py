@@ -112,10 +112,10 @@ async def test_calls_with_two_tokens_are_rejected(endpoint: str, second: str) ->
 
 async def refusal_of(endpoint: str, method: Method, data: bytes, *metadata: tuple[str, str]) -> grpc.StatusCode:
     async with grpc.aio.insecure_channel(endpoint) as channel:
-        call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
+        call: Any = (channel.unary_stream if method.is_streaming else channel.unary_unary)(method.path)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             rpc = call(data, metadata=metadata, timeout=60)
-            await (rpc.read() if method.streams else rpc)
+            await (rpc.read() if method.is_streaming else rpc)
         return caught.value.code()
 
 

@@ -81,7 +81,7 @@ def log_of_play(
     ids = [*ids_of(TOKENIZER, *said), END_ID]
     edges = [0, *sorted(cut % len(ids) for cut in cuts), len(ids)]
     for start, end in pairwise(edges):
-        if not made.done and start < end:
+        if not made.is_done and start < end:
             batches += made.receive([TokenChunk(ids[start:end])])
     batches += made.finish(completed_at=9)
     log = [event for batch in batches for event in events.decode(batch.frames)]

@@ -184,7 +184,7 @@ async def triton_repository(repository: Path, *models: str) -> AsyncIterator[Run
 @asynccontextmanager
 async def _running(repository: Path, data_dir: Path, models: tuple[str, ...]) -> AsyncIterator[RunningTriton]:
     venv = await asyncio.to_thread(server_venv)
-    local = LocalTriton.bundled(
+    local = LocalTriton.of_environment(
         venv, repository, data_dir=data_dir, models=models, supervision=SUPERVISION, report=print
     )
     await local.start()

@@ -184,7 +184,7 @@ class Parameters(Body):
     """An extension that only the server sets: the types of hosted tools that were removed from the request, if the
     operator has configured that."""
 
-    def asked(self) -> Object:
+    def as_json(self) -> Object:
         """The given parameters as JSON values, without the input. A conversation and a previous response are replaced
         by their ids."""
         named: Object = {"conversation": {"id": self.conversation_id}} if self.conversation is not None else {}
@@ -270,8 +270,8 @@ class CountRequest(CreateRequest):
     personality: Annotated[str, Field(max_length=limits.PERSONALITY_CHARS_MAX)] | None = None
     """Accepted without effect: it adds no tokens, because no model here has personalities."""
 
-    def asked(self) -> Object:
-        return {name: value for name, value in super().asked().items() if name != "personality"}
+    def as_json(self) -> Object:
+        return {name: value for name, value in super().as_json().items() if name != "personality"}
 
 
 _UNSERVED: tuple[Unserved, ...] = (

@@ -53,7 +53,7 @@ class Channel:
             self.channel = grpc.aio.insecure_channel(endpoint, options=made)
         self.health: Any = health_pb2_grpc.HealthStub(self.channel)
         self.methods: dict[str, Any] = {
-            name: (self.channel.unary_stream if method.streams else self.channel.unary_unary)(method.path)
+            name: (self.channel.unary_stream if method.is_streaming else self.channel.unary_unary)(method.path)
             for name, method in api.methods.items()
         }
 

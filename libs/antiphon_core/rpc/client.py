@@ -78,7 +78,7 @@ class RpcClient:
             try:
                 return decode_answer(method.response, await self._answer(method, request, tenant, timeout_s))
             except AntiphonError as fault:
-                made.failed(fault)
+                made.record_failure(fault)
                 raise
 
     async def _answer(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> bytes:
@@ -111,7 +111,7 @@ class RpcClient:
                         made.step_out()
                         yield decode_answer(method.response, data)
             except AntiphonError as fault:
-                made.failed(fault)
+                made.record_failure(fault)
                 raise
 
     async def _read(self, rpc: Any) -> AsyncGenerator[bytes, None]:

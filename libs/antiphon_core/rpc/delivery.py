@@ -36,7 +36,7 @@ class Delivery:
         return answer
 
     @contextmanager
-    def counted(self, caller: str, answer: bytes) -> Iterator[bytes]:
+    def count_answer(self, caller: str, answer: bytes) -> Iterator[bytes]:
         """Counts one answer of a stream while the context is open. Unavailable: there is no room."""
         size = len(answer) if len(answer) > UNCOUNTED_BYTES_MAX else 0
         if size:

@@ -80,7 +80,7 @@ class LeanStreams:
             try:
                 await self._run(method, data, answers, tenant, flow, silence_s)
             except GrpcError as error:
-                raise made.failed(from_grpc_error(error, self._unavailable)) from error
+                raise made.record_failure(from_grpc_error(error, self._unavailable)) from error
 
     async def _run(
         self,
@@ -93,7 +93,7 @@ class LeanStreams:
     ) -> None:
         metadata = call_metadata(tenant, self._token)
         peer = await self._streams.choose()
-        with self._streams.used(peer) as streams:
+        with self._streams.use(peer) as streams:
             call = await streams.start(
                 method.path, data, answers.receive, flow=flow, metadata=metadata, timeout_s=method.deadline_s
             )
@@ -104,10 +104,10 @@ class LeanStreams:
                 call.give_up("Nothing came for too long.", silence_s)
 
             watch = SilenceWatch(silence_s, on_silence)
-            answers.on_messages = watch.heard
+            answers.on_messages = watch.note_message
             try:
                 with watch.running(flow):
-                    await call.ended()
+                    await call.wait_end()
             finally:
                 call.cancel()
 

@@ -54,7 +54,7 @@ class _ObservedCall:
             self._is_parent = False
             correlation.note(trace=self._outer)
 
-    def failed(self, error: Failure) -> Failure:
+    def record_failure(self, error: Failure) -> Failure:
         """Records the error with which the call ends, and returns it."""
         self._error = type(error).__name__
         self._code = code_of(error).name
@@ -78,7 +78,7 @@ class _ObservedCall:
 
     def _observe(self, duration_s: float) -> None:
         """Records the duration of a unary call. That of a stream says nothing about the server."""
-        if self._method.streams:
+        if self._method.is_streaming:
             return
         histogram = metrics.RPC_SERVER if self._kind is SpanKind.SERVER else metrics.RPC_CLIENT
         child = histogram.of(self._service, self._method.name, self._code)
@@ -100,11 +100,11 @@ class ServedCall(_ObservedCall):
         self._tenant = ""
         self._ids: list[str] = []
 
-    def admitted(self, caller: str, tenant: str) -> None:
+    def record_caller(self, caller: str, tenant: str) -> None:
         """Records the caller and the tenant, for the audit log."""
         self._caller, self._tenant = caller, tenant
 
-    def asked(self, request: Any) -> None:
+    def record_request(self, request: Any) -> None:
         """Records the ids in the request, for the audit log. Unavailable: the audit log is required, and the line of
         the call's start cannot be written."""
         if audit.is_on():
@@ -113,14 +113,14 @@ class ServedCall(_ObservedCall):
 
     def __enter__(self) -> Self:
         correlation.begin(Correlation.of_call(text_metadata(self._call.metadata)))
-        if self._method.streams:
+        if self._method.is_streaming:
             metrics.RPC_STREAMS.of(self._service, self._method.name).add()
         return super().__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._method.streams:
+        if self._method.is_streaming:
             metrics.RPC_STREAMS.of(self._service, self._method.name).add(-1)
         super().__exit__(kind, error, traceback)
         if audit.is_on():

@@ -105,7 +105,7 @@ class RpcServer:
         need room are reported as not serving."""
         for name, method in api.methods.items():
             served = self._build_served(method, handlers.get(name, _reject_unimplemented(method)))
-            self._methods[method.path] = _streaming(served) if method.streams else _unary(served)
+            self._methods[method.path] = _streaming(served) if method.is_streaming else _unary(served)
         self._ready[api] = ready
 
     def _build_served(self, method: Method, handler: Handler) -> _Served:
@@ -232,10 +232,10 @@ def _unary(served: _Served) -> Serve:
 
 async def _answer(served: _Served, rpc: ServerCall, observed: ServedCall) -> bytes:
     caller, call = served.admit(rpc)
-    observed.admitted(caller, call.tenant)
+    observed.record_caller(caller, call.tenant)
     with served.intake.budget.call(caller), await served.receive(rpc, caller) as data:
         request = decode(served.method.request, data)
-        observed.asked(request)
+        observed.record_request(request)
         answer: Any = await served.handler(request, call)  # type: ignore[misc]
     return served.delivery.count(rpc, caller, encode(served.method.response, answer))
 
@@ -248,12 +248,12 @@ def _streaming(served: _Served) -> Serve:
         with ServedCall(method, rpc) as observed:
             try:
                 caller, call = served.admit(rpc)
-                observed.admitted(caller, call.tenant)
+                observed.record_caller(caller, call.tenant)
                 with served.intake.budget.call(caller):
                     answers = await _begin_stream(served, rpc, observed, caller, call)
                     async with aclosing(answers):
                         async for answer in answers:
-                            with served.delivery.counted(caller, encode(method.response, answer)) as data:
+                            with served.delivery.count_answer(caller, encode(method.response, answer)) as data:
                                 rpc.send(data)
                                 if rpc.is_full:
                                     await rpc.room()
@@ -267,17 +267,17 @@ async def _begin_stream(served: _Served, rpc: ServerCall, observed: ServedCall, 
     """Receives the request of a stream, and returns the answers to it."""
     with await served.receive(rpc, caller) as data:
         request = decode(served.method.request, data)
-        observed.asked(request)
+        observed.record_request(request)
         return served.answers(rpc, request, call)
 
 
 def _reject(rpc: ServerCall, served: _Served, error: Exception, observed: ServedCall) -> None:
     """Ends a call with an error."""
     fault = as_antiphon_error(error, served.method.path, FAILED)
-    observed.failed(fault)
+    observed.record_failure(fault)
     if isinstance(fault, PermissionDenied):
         tenant = text_metadata(rpc.metadata).get(TENANT_KEY) or DEFAULT_TENANT
-        observed.admitted(callers.name_of(fault.facts.get("name", "")), tenant)
+        observed.record_caller(callers.name_of(fault.facts.get("name", "")), tenant)
     if isinstance(fault, (Unauthenticated, PermissionDenied)):
         _log_rejection(served, fault, rpc.peer)
     release_frames(fault)
@@ -303,4 +303,4 @@ def _reject_unimplemented(method: Method) -> Handler:
         raise Unimplemented.of(name)
         yield
 
-    return reject_stream if method.streams else reject
+    return reject_stream if method.is_streaming else reject

@@ -59,7 +59,7 @@ class Method:
     service: str
     request: MessageType
     response: MessageType
-    streams: bool
+    is_streaming: bool
     row: Row
 
     @property
@@ -119,6 +119,6 @@ def _method(service: str, descriptor: MethodDescriptor, row: Row) -> Method:
         service=service,
         request=message_type(descriptor.input_type),
         response=message_type(descriptor.output_type),
-        streams=descriptor.server_streaming,
+        is_streaming=descriptor.server_streaming,
         row=row,
     )

@@ -35,7 +35,7 @@ class SilenceWatch:
         self.has_expired = False
         """Whether `on_silence` was called."""
 
-    def heard(self) -> None:
+    def note_message(self) -> None:
         """Restarts the measurement, because a message came."""
         self._silent_ticks = 0
         self.has_heard = True

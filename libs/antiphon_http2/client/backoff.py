@@ -22,10 +22,10 @@ class Backoff:
     def can_try(self, now_s: float) -> bool:
         return self._open_s is None or now_s >= self._open_s
 
-    def failed(self, now_s: float) -> None:
+    def note_failure(self, now_s: float) -> None:
         self._open_s = now_s + self._delay_s * self._uniform(1 - _JITTER, 1 + _JITTER)
         self._delay_s = min(self._delay_s * _FACTOR, self._max_s)
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         self._delay_s = self._first_s
         self._open_s = None

@@ -93,7 +93,7 @@ class BalancedStreams:
         raise ConnectionLost(self._last_error, is_unprocessed=True)
 
     @contextmanager
-    def used(self, peer: Peer) -> Iterator[GrpcStreams]:
+    def use(self, peer: Peer) -> Iterator[GrpcStreams]:
         """Keeps the connection to `peer` open while the context is open."""
         peer.users += 1
         try:

@@ -73,7 +73,7 @@ class GrpcCall:
             self._cleanup.callback(timer.cancel)
         link.flush()
 
-    async def ended(self) -> None:
+    async def wait_end(self) -> None:
         """Returns when the server has ended the call with OK. GrpcError: the call failed. Raises what `receive`
         raised."""
         await self._done.wait()
@@ -219,12 +219,12 @@ class GrpcStreams:
         try:
             link = await connect(self._target, self._tls(), self._options, self._links.discard)
         except ConnectionLost as error:
-            self._backoff.failed(asyncio.get_running_loop().time())
+            self._backoff.note_failure(asyncio.get_running_loop().time())
             self._last_error = error.message
             return None
         finally:
             self._attempt = None
-        self._backoff.succeeded()
+        self._backoff.note_success()
         self._links.add(link)
         self._link = link
         return link

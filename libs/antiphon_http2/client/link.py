@@ -112,7 +112,7 @@ class Link(SocketLink[ClientConnection]):
         self._use_transport(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._keepalive.heard(self._loop.time())
+        self._keepalive.note_received(self._loop.time())
         farewell = self.connection.farewell
         self.connection.receive(data)
         if self.connection.farewell != farewell:

@@ -103,7 +103,7 @@ class ServerConnection(Connection):
     def read_on(self, stream: ServerStream) -> None:
         """Lets the client send the next request, or its length if that is not known, and notes that the owner waits for
         it. GrpcError: it is too large, or compressed."""
-        stream.waits = True
+        stream.is_awaited = True
         if stream.is_read or stream.is_ending:
             return
         missing_bytes = stream.requests.missing_bytes
@@ -183,7 +183,7 @@ class ServerConnection(Connection):
         if stream.is_ending:
             return
         stream.requests.feed(data, start, stop)
-        if stream.waits and self._needs_owner(stream):
+        if stream.is_awaited and self._needs_owner(stream):
             self._report_received(stream)
 
     def _take_late(self, size: int) -> None:
@@ -199,8 +199,8 @@ class ServerConnection(Connection):
         return missing_bytes <= 0 or missing_bytes > REQUEST_WINDOW_BYTES - stream.owed_bytes
 
     def _report_received(self, stream: ServerStream) -> None:
-        if stream.waits:
-            stream.waits = False
+        if stream.is_awaited:
+            stream.is_awaited = False
             self.events.append(Event(Happening.RECEIVED, stream))
 
     def _on_end_of_data(self, stream: ServerStream) -> None:

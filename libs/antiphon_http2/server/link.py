@@ -151,7 +151,7 @@ class ServerLink(SocketLink[ServerConnection]):
         )
 
     def data_received(self, data: bytes) -> None:
-        self._keepalive.heard(self._loop.time())
+        self._keepalive.note_received(self._loop.time())
         if self._tls is not None:
             data = self._decrypt(self._tls, data)
         self._step(data)

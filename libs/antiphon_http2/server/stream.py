@@ -22,13 +22,13 @@ class ServerStream:
         "has_headers",
         "head",
         "id",
+        "is_awaited",
         "is_ended",
         "is_ending",
         "is_read",
         "owed_bytes",
         "owner",
         "requests",
-        "waits",
         "waits_for_room",
     )
 
@@ -37,7 +37,7 @@ class ServerStream:
         self.head = head
         self.requests = RequestReader(message_bytes_max)
         self.owed_bytes = 0  # received, without flow control credit; negative if more was credited than came
-        self.waits = False  # the owner waits for requests
+        self.is_awaited = False  # the owner waits for requests
         self.waits_for_room = False  # the owner waits until its answers are sent
         self.is_read = False  # the client has sent END_STREAM
         self.has_headers = False  # those of the answer were sent

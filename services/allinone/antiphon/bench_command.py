@@ -33,7 +33,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     result = asyncio.run(_measure(options))
     print(*result.lines(), sep="\n")
-    return 0 if len(result.completed) == len(result.samples) else 1
+    return 0 if len(result.completed_samples) == len(result.samples) else 1
 
 
 async def _measure(options: argparse.Namespace) -> load.Result:

@@ -80,7 +80,7 @@ def _shared_members(url: str, key_file: Path | None) -> dict[str, str | int]:
 async def _list_models(shared: dict[str, str | int]) -> list[ListedModel]:
     engine = OpenAIChatEngine(profiles.from_values({"name": "of --openai", **shared}, source="--openai"))
     try:
-        return await engine.listed()
+        return await engine.list_models()
     except AntiphonError as error:
         raise SettingsError(f"Cannot list the models at {shared['endpoint']}: {error.message}") from error
     finally:

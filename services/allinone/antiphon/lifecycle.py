@@ -97,7 +97,7 @@ async def run(
                 started.push_async_callback(_stop, part)
             event_loop.spare_garbage_collection()
             on_started()
-            async with loop_lag.PROCESS.watched():
+            async with loop_lag.PROCESS.measure():
                 await stopping.wait()
 
 

@@ -86,7 +86,7 @@ def prepare(model_name: str, *, gguf: Path | None, data: Path, profiles_folder: 
     repository = folder / "repository"
     # Another process may serve the same data folder: its repository must not change.
     write = partial(write_model_repository, repository, gguf=gguf, context_length=context_length, slots=SLOTS)
-    triton = LocalTriton.bundled(venv, repository, data_dir=folder, report=log.warning, prepare=write)
+    triton = LocalTriton.of_environment(venv, repository, data_dir=folder, report=log.warning, prepare=write)
     return LocalModel(model_name, triton, directory, context_length, profiles_folder)
 
 

@@ -76,6 +76,6 @@ async def _reason_at(profile: ModelProfile) -> str:
 
 async def _missing(profile: ModelProfile, engine: OpenAIChatEngine) -> str:
     """The reason if a chat server does not list the profile's model; empty if it does."""
-    listed = [model.name for model in await engine.listed()]
+    listed = [model.name for model in await engine.list_models()]
     asked = profile.lora or profile.served_name
     return "" if asked in listed else f"has no model '{asked}' (chat_model); it lists {', '.join(listed) or 'none'}"

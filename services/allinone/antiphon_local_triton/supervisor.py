@@ -93,7 +93,7 @@ class LocalTriton:
         self._changed = asyncio.Condition()
 
     @classmethod
-    def bundled(
+    def of_environment(
         cls,
         venv: Path,
         repository: Path,

@@ -197,7 +197,7 @@ class EdgeServer:
         )
 
     async def _close_when_draining(self, _request: web.Request, response: web.StreamResponse) -> None:
-        if self._service.draining:
+        if self._service.is_draining:
             response.force_close()
 
     async def start(self) -> None:
@@ -238,14 +238,14 @@ class EdgeServer:
     async def stop(self) -> None:
         """Takes no more requests, and waits for running ones for what is left of the drain. Then responses without a
         key fail with an error that asks the client to repeat the request, and the others go on at another edge."""
-        self._service.draining = True
+        self._service.is_draining = True
         for site in list(self._runner.sites):
             await site.stop()
         self._connections.shed_all()
         self._sockets.leave()
-        await self._requests.ended(self._drain_time.left_s(self._settings.drain_s))
+        await self._requests.wait_end(self._drain_time.left_s(self._settings.drain_s))
         await self._turns.break_off(Unavailable.at_shutdown("Send the request again."))
-        await self._requests.ended(ENDING_S)
+        await self._requests.wait_end(ENDING_S)
         await self._sockets.abort()
         await self._runner.cleanup()  # cancels what still runs, such as requests that follow a response
         await self._turns.settle()

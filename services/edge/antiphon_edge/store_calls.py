@@ -103,7 +103,7 @@ class StoreWatch:
 
 
 _FAIL_FAST = frozenset(
-    method.row.port.__name__ for method in METHODS.methods.values() if method.row.fails_fast and not method.streams
+    method.row.port.__name__ for method in METHODS.methods.values() if method.row.fails_fast and not method.is_streaming
 )
 
 
@@ -197,7 +197,7 @@ class RetryingStore:
                     async for batch in batches:
                         if not has_begun:
                             has_begun = True
-                            attempts.answered()
+                            attempts.note_answer()
                         yield batch
                 return
             except AntiphonError as fault:

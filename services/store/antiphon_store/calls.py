@@ -70,7 +70,7 @@ class Operation:
 
     def __init__(self, method: Method) -> None:
         self.rpc, self.port, self._message = method.name, method.row.port, method.request.strict
-        self._streams = method.streams
+        self._streams = method.is_streaming
         self._hints = get_type_hints(self.port)
         self._parameters = list(signature(self.port).parameters.values())[1:]  # behind self
         self._slots: dict[str, Slot] = {}

@@ -76,7 +76,7 @@ class TranslatorClient:
                 return
             if not has_begun:
                 has_begun = True
-                attempts.answered()
+                attempts.note_answer()
             batch = wire.batch_value(message)
             has_ended = batch.final is not None
             receive(batch)

@@ -89,7 +89,7 @@ class Guide:
     text: str = ""
     name: str = "output"
     description: str | None = None
-    strict: bool = True
+    is_strict: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class TurnPipeline:
         self._may_check = may_check
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether nothing more is wanted from this generation: the engine can be stopped."""
         if self._output.finish is not None or self._assembly.is_full:
             return True
@@ -150,7 +150,7 @@ class TurnPipeline:
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """Returns the events of these chunks: one delta for each chunk that completes some text."""
         for chunk in chunks:
-            if self.done:
+            if self.is_done:
                 break
             segments = self._output.take(chunk)
             if not (self._plan.has_one_call and self._assembly.has_enough):

@@ -133,7 +133,7 @@ class TranslatorService:
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        with self._turn_bytes.held(turn) as held:
+        with self._turn_bytes.count_turn(turn) as held:
             route = await self._route_of(turn)
             watch = GenerationWatch(route.model.name, turn.response_id)
             with watch.running():
@@ -173,7 +173,7 @@ class TranslatorService:
         watch.note_check(pipeline.mismatch, is_unchecked=pipeline.is_unchecked)
 
     async def count_tokens(self, turn: Turn) -> int:
-        with self._turn_bytes.held(turn) as held:
+        with self._turn_bytes.count_turn(turn) as held:
             route = await self._route_of(turn)
             sight = route.model.sight
             downloads = await self._downloads(turn, held, sight)
@@ -182,7 +182,7 @@ class TranslatorService:
             )
 
     async def check(self, turn: Turn) -> None:
-        with self._turn_bytes.held(turn) as held:
+        with self._turn_bytes.count_turn(turn) as held:
             await self._check(turn, held)
 
     async def _check(self, turn: Turn, held: HeldTurn) -> None:
@@ -270,7 +270,7 @@ class TranslatorService:
         """Runs a turn after its opening events. Returns its last batches, also when it fails."""
         deliver = through(pipeline, receive, watch)
         try:
-            wanted = pipeline.follow_up() if pipeline.done else request
+            wanted = pipeline.follow_up() if pipeline.is_done else request
             while wanted is not None:
                 with watch.generating():
                     await self._generate_with(route.engine, wanted, deliver, flow)

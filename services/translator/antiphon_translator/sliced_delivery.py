@@ -35,7 +35,7 @@ def through(pipeline: TurnPipeline, receive: Receive, watch: GenerationWatch) ->
             watch.note_first_output()
         for batch in pipeline.receive(chunks):
             receive(batch)
-        return not pipeline.done
+        return not pipeline.is_done
 
     return deliver
 

@@ -39,7 +39,7 @@ class TurnBytes:
         self._budget = ByteBudget("turns", total=bytes_max)
 
     @contextmanager
-    def held(self, turn: Turn) -> Iterator[HeldTurn]:
+    def count_turn(self, turn: Turn) -> Iterator[HeldTurn]:
         """Counts a turn while the context is open. TranslatorUnavailable: as in `HeldTurn.add`."""
         with Tally(self._budget, turn.tenant) as tally:
             held = HeldTurn(tally)

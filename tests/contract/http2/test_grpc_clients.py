@@ -255,9 +255,9 @@ async def test_lean_client_is_served() -> None:
     async with serving() as (methods, _server, port):
         streams = GrpcStreams(f"{HOST}:{port}")
         call = await streams.start("/test.Server/count", b"1000", received.extend, metadata=[("a", "b")])
-        await call.ended()
+        await call.wait_end()
         with pytest.raises(GrpcError) as caught:
-            await (await streams.start("/test.Server/fail", b"", received.extend)).ended()
+            await (await streams.start("/test.Server/fail", b"", received.extend)).wait_end()
         assert (caught.value.status, caught.value.details) == (INVALID_ARGUMENT, b"\x08\x03\x12\x01x")
         waiting = await streams.start("/test.Server/wait", b"", received.extend)
         await until(lambda: received[-1] == b"begun", "the call")

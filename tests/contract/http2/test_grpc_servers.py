@@ -61,13 +61,13 @@ async def answers(streams: GrpcStreams, method: str, message: bytes = b"", **opt
     """All messages of a call that succeeds."""
     received = Received()
     call = await streams.start(f"/test.Streams/{method}", message, received, **options)  # type: ignore[arg-type]
-    await call.ended()
+    await call.wait_end()
     return received.messages
 
 
 async def failure(call: GrpcCall) -> GrpcError:
     with pytest.raises(GrpcError) as caught:
-        await call.ended()
+        await call.wait_end()
     return caught.value
 
 
@@ -174,7 +174,7 @@ async def test_error_in_the_receiver_ends_the_call_on_both_sides() -> None:
 
         call = await streams.start("/test.Streams/hold", b"a", fail)
         with pytest.raises(LookupError, match="mine"):
-            await call.ended()
+            await call.wait_end()
         await until(lambda: server.seen == ["cancelled"], "the server sees the end of the call")
 
 
@@ -217,7 +217,7 @@ async def test_call_that_waits_for_a_stream_can_be_cancelled() -> None:
         assert waiting.cancel()
         assert (await failure(waiting)).status == grpc.StatusCode.CANCELLED.value[0]
         server.released.set()
-        await call.ended()
+        await call.wait_end()
         assert await answers(streams, "echo", b"c") == [b"c"]
         assert waiting_received.messages == []
 
@@ -226,12 +226,12 @@ async def test_cancelling_a_waiting_task_does_not_end_the_call() -> None:
     async with connected() as (streams, server):
         received = Received()
         call = await streams.start("/test.Streams/hold", b"a", received)
-        waiting = asyncio.create_task(call.ended())
+        waiting = asyncio.create_task(call.wait_end())
         await until(lambda: received.calls > 0, "the first message")
         waiting.cancel()
         await asyncio.wait((waiting,))
         server.released.set()
-        await call.ended()
+        await call.wait_end()
         assert received.messages == [b"a", b"a"]
 
 
@@ -250,7 +250,7 @@ async def test_paused_call_buffers_at_most_one_window_while_others_go_on() -> No
         assert slow.messages == []
         assert server.sent < 2_000
         flow.resume(slow)
-        await call.ended()
+        await call.wait_end()
         assert len(slow.messages) == 2_000
 
 
@@ -265,7 +265,7 @@ async def test_receiver_that_pauses_after_each_read_receives_everything() -> Non
             asyncio.get_running_loop().call_soon(flow.resume, received)
 
         call = await streams.start("/test.Streams/bulk", b"500", receive, flow=flow)
-        await call.ended()
+        await call.wait_end()
         assert len(received.messages) == 500
 
 
@@ -296,7 +296,7 @@ async def test_flow_that_is_paused_again_at_once_stays_paused() -> None:
         assert received.messages == []
         flow.resume(received)
         server.released.set()
-        await call.ended()
+        await call.wait_end()
         assert received.messages == [b"a", b"a"]
 
 
@@ -314,7 +314,7 @@ async def test_graceful_stop_lets_calls_end_and_the_next_server_is_used() -> Non
             stopping = asyncio.create_task(running.stop(WAIT_MAX_S))
             await until(lambda: not streams._link.connection.calls.can_open, "GOAWAY")  # type: ignore[union-attr]
             first.released.set()
-            await call.ended()
+            await call.wait_end()
             await stopping
             assert received.messages == [b"a", b"a"]
         async with serving(second, port=port):

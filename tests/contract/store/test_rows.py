@@ -160,7 +160,7 @@ class Programs:
             case 1:
                 return Chain(pick(NODES), payload, pick([2, 100]), pick([20, 30, 10_000]))
             case 2:
-                return Chain(pick(IDS), payload, 100, 10_000, from_head=True)
+                return Chain(pick(IDS), payload, 100, 10_000, starts_at_head=True)
             case 3:
                 return Range(Kind.BATCH, "log/", f"log/{self.random.randint(0, 6):012d}", pick([1, 50, 10_000]))
             case _:
@@ -180,7 +180,7 @@ def shown(program: Program, outcome: Outcome) -> Any:
     """An outcome without the payloads that the program did not request, which backends may leave out."""
     if not isinstance(outcome, Applied):
         rows = {ref: row and (dict(row.fields), bytes(row.items), bytes(row.body)) for ref, row in outcome.rows.items()}
-        return ("refused", outcome.now_ms, rows, outcome.too_long, outcome.crowded)
+        return ("refused", outcome.now_ms, rows, outcome.too_long, outcome.is_crowded)
     return ("applied", outcome.now_ms, [answer(*each) for each in zip(program.reads, outcome.answers, strict=True)])
 
 
@@ -266,7 +266,7 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
     found: list[Any] = []
     for index, key in [(Index.CHILDREN, node) for node in NODES] + [(Index.MADE, "s")]:
         for descending in (False, True):
-            span = Span(2, descending=descending)
+            span = Span(2, is_descending=descending)
             _, first = await backend.page(partition, index, key, span, payload=Payload.ALL)
             found.append([(each.id, each.at, each.row and part(each.row, Payload.ALL)) for each in first])
             if first:

@@ -96,7 +96,7 @@ class Wire:
         """Returns the first answer. Raises the AntiphonError of the server, or of the transport's status."""
         method, metadata = STORE.methods[rpc], [(TENANT_KEY, self.tenant)]
         try:
-            if method.streams:
+            if method.is_streaming:
                 stream: Any = self.channel.unary_stream(method.path)
                 return bytes(await stream(data, metadata=metadata).read() or b"")
             call: Any = self.channel.unary_unary(method.path)

@@ -82,7 +82,7 @@ def test_common_families_have_forced_calls() -> None:
 @pytest.mark.parametrize("name", [name for name in FORCED if families.load(name).forced_json])
 def test_guided_arguments_and_the_rest_make_a_complete_call(name: str) -> None:
     tool = Tool("f", "f", parameters=SCHEMAS["f"])
-    forced = forced_calls.of(families.load(name), ToolSet((tool,), (tool,), required=True), "", guides=True)
+    forced = forced_calls.of(families.load(name), ToolSet((tool,), (tool,), requires_call=True), "", guides=True)
     segments = read(families.load(name), forced.beginning, '{"a": 1}', forced.rest)
     assert segments[-1] == CallEnd(True)
     assert forced.guide is not None

@@ -29,8 +29,8 @@ def scored(vector: Vector, pieces: Iterable[Sequence[int]]) -> list[Segment]:
     for piece in pieces:
         for token_id, number in zip(piece, numbers, strict=False):
             scores.add_token(TokenLogprob(token_id, -float(number)))
-        segments += scores.scored(parser.feed(piece))
-    return [*segments, *scores.scored(parser.finish(cut_off=False))]
+        segments += scores.score(parser.feed(piece))
+    return [*segments, *scores.score(parser.finish(cut_off=False))]
 
 
 def texts(segments: Iterable[Segment]) -> list[tuple[str, list[ScoredToken]]]:

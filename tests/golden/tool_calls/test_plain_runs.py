@@ -128,6 +128,6 @@ def turn_of(served: ServedModel, chance: random.Random, *, count: int) -> Callab
 
 def _received(made: TurnPipeline, cuts: Cuts) -> Iterator[Any]:
     for chunks in cuts:
-        if made.done:
+        if made.is_done:
             return
         yield from made.receive(chunks)

@@ -277,7 +277,7 @@ async def test_long_output_before_a_guided_answer_is_read_again_in_another_threa
     thought = thinking_tokenizer.encode("<think>" + "hm " * words + "</think>So")
     engine = Replaying([Emit([each]) for each in thought], [Emit(reasoning_model().stop_ids)])
     service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
-    service.add(replace(reasoning_model(), context_length=2**20, reasons=True), engine)
+    service.add(replace(reasoning_model(), context_length=2**20, can_reason=True), engine)
     monkeypatch.setattr(TurnPipeline, "follow_up", noting)
     batches = await run(service, turn("Hi", nvext={"guided_regex": "[0-9]+"}))
     assert [request.guide is not None for request in engine.requests] == [False, True]

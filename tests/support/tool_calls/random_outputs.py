@@ -91,7 +91,7 @@ def output_fuzzer(name: str, *, tokens: bool) -> OutputFuzzer:
         return OutputFuzzer(family, markers, leftovers)
     alphabet = Alphabet(dict(enumerate(markers)), markers)
     encoded = (tuple(map(alphabet.encode, texts)) for texts in (markers, leftovers))
-    return OutputFuzzer(family.translated(alphabet.encode), *encoded)
+    return OutputFuzzer(family.encode_literals(alphabet.encode), *encoded)
 
 
 def _leftovers(name: str, markers: tuple[str, ...]) -> tuple[str, ...]:

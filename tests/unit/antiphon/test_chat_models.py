@@ -22,7 +22,7 @@ async def served(monkeypatch: pytest.MonkeyPatch, folder: Path, *found: ListedMo
     async def listed(_engine: OpenAIChatEngine) -> list[ListedModel]:
         return list(found)
 
-    monkeypatch.setattr(OpenAIChatEngine, "listed", listed)
+    monkeypatch.setattr(OpenAIChatEngine, "list_models", listed)
     given: dict[str, Any] = {"key_file": None, "directory": None, "only": None} | options
     url = given.pop("url", "http://h:8000/v1/")
     models = await chat_models.discover(url, profiles_folder=folder / "profiles", **given)
@@ -93,7 +93,7 @@ async def test_an_unreachable_chat_server_raises_settings_error(
     async def listed(_engine: OpenAIChatEngine) -> list[ListedModel]:
         raise EngineUnavailable("It cannot be reached.")
 
-    monkeypatch.setattr(OpenAIChatEngine, "listed", listed)
+    monkeypatch.setattr(OpenAIChatEngine, "list_models", listed)
     with pytest.raises(SettingsError, match="Cannot list the models at http://h/v1: It cannot be reached."):
         await chat_models.discover("http://h", profiles_folder=tmp_path, key_file=None, directory=None, only=None)
 

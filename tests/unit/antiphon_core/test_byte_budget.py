@@ -14,7 +14,7 @@ def test_bytes_beyond_the_share_or_the_total_are_rejected() -> None:
     assert budget.take("b", 5) is None
     budget.give_back("a", 10)
     assert budget.take("b", 5) is None
-    assert budget.held == 10
+    assert budget.held_bytes == 10
 
 
 def test_without_fixed_shares_a_holder_gets_four_times_what_is_free() -> None:
@@ -35,7 +35,7 @@ def test_tally_returns_its_bytes_when_its_block_ends() -> None:
             tally.add(4)
         with Tally(budget, "b") as other, pytest.raises(Unavailable):
             other.add(8)
-        assert budget.held == 8
+        assert budget.held_bytes == 8
         tally.shrink_to(5)
-        assert budget.held == 5
-    assert budget.held == 0
+        assert budget.held_bytes == 5
+    assert budget.held_bytes == 0

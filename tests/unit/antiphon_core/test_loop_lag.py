@@ -34,7 +34,7 @@ def test_a_long_lag_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) ->
 
 async def test_a_call_that_blocks_the_loop_is_measured() -> None:
     lag = LoopLag()
-    async with lag.watched():
+    async with lag.measure():
         await asyncio.sleep(0)  # the watch begins
         time.sleep(PERIOD_S + 0.08)  # noqa: ASYNC251 - the test measures this block
         await until(lambda: lag.max_s > 0, "the measurement")
@@ -43,6 +43,6 @@ async def test_a_call_that_blocks_the_loop_is_measured() -> None:
 
 async def test_the_watch_task_ends_with_its_context() -> None:
     before = asyncio.all_tasks()
-    async with LoopLag().watched():
+    async with LoopLag().measure():
         assert len(asyncio.all_tasks()) == len(before) + 1
     assert asyncio.all_tasks() == before

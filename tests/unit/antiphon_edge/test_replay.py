@@ -59,7 +59,7 @@ async def test_a_replay_of_a_stored_response_is_its_stream_with_each_text_in_one
 
 def test_a_replay_contains_the_events_of_the_reasoning_summary() -> None:
     log = log_of_play(
-        *SAID, served=replace(reasoning_model(), reasons=True), tools=[WEATHER], reasoning={"summary": "auto"}
+        *SAID, served=replace(reasoning_model(), can_reason=True), tools=[WEATHER], reasoning={"summary": "auto"}
     )
     assert "response.reasoning_summary_text.done" in [event["type"] for event in log]
     found = replayed(log[-1]["response"])

@@ -14,7 +14,7 @@ def test_silence_leads_to_a_ping_and_then_to_giving_up() -> None:
 
 def test_traffic_puts_the_ping_off() -> None:
     keepalive = Keepalive(300, 20, now_s=0)
-    keepalive.heard(299)
+    keepalive.note_received(299)
     assert keepalive.step(300, has_calls=True) is Step.WAIT
     assert keepalive.due_s == 599
     assert keepalive.step(599, has_calls=True) is Step.PING
@@ -23,7 +23,7 @@ def test_traffic_puts_the_ping_off() -> None:
 def test_anything_that_comes_answers_a_ping() -> None:
     keepalive = Keepalive(300, 20, now_s=0)
     keepalive.step(300, has_calls=True)
-    keepalive.heard(310)
+    keepalive.note_received(310)
     assert keepalive.step(320, has_calls=True) is Step.WAIT
     assert keepalive.due_s == 610
 
@@ -46,5 +46,5 @@ def test_idle_connection_is_not_pinged() -> None:
 def test_silence_counts_from_the_last_sign_of_life() -> None:
     keepalive = Keepalive(300, 20, now_s=10)
     assert keepalive.silence_s(25) == 15
-    keepalive.heard(24)
+    keepalive.note_received(24)
     assert keepalive.silence_s(25) == 1

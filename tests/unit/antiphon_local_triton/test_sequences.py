@@ -45,11 +45,11 @@ def test_the_end_id_before_min_tokens_and_bad_words_are_banned(
     sequences: ModuleType, generated: list[int], banned: set[int]
 ) -> None:
     sampling = {"min_tokens": 2, "bad_words": ((9,), (5, 6))}
-    assert _sequence(sequences, generated, sampling=sampling).banned() == banned
+    assert _sequence(sequences, generated, sampling=sampling).banned_ids() == banned
 
 
 def test_without_an_end_id_nothing_is_banned_for_min_tokens(sequences: ModuleType) -> None:
-    assert _sequence(sequences, [], end_id=-1, sampling={"min_tokens": 5}).banned() == frozenset()
+    assert _sequence(sequences, [], end_id=-1, sampling={"min_tokens": 5}).banned_ids() == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_without_an_end_id_nothing_is_banned_for_min_tokens(sequences: ModuleTyp
 def test_greedy_sampling_follows_the_rules_of_tensorrt_llm(
     sequences: ModuleType, settings: dict[str, float], greedy: bool
 ) -> None:
-    assert sequences.Sampling(**settings).greedy is greedy
+    assert sequences.Sampling(**settings).is_greedy is greedy

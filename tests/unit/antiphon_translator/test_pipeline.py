@@ -65,7 +65,7 @@ def play(
     made = pipeline(turn("Hi", **request))
     batches, asked = made.start()
     for chunk in chunks:
-        if made.done:
+        if made.is_done:
             break
         batches += made.receive([chunk if isinstance(chunk, EngineChunk) else TokenChunk(chunk)])
     if error:
@@ -174,7 +174,7 @@ def test_tokens_behind_the_end_id_are_neither_shown_nor_counted() -> None:
     made = pipeline(turn("Hi"))
     made.start()
     batches = made.receive([TokenChunk([*encoded("yes"), END_ID, *encoded("no")]), TokenChunk(encoded("no"))])
-    assert made.done
+    assert made.is_done
     batches += made.receive([TokenChunk(encoded("no"))])
     response = ended(batches + made.finish(completed_at=0))
     assert text_of(response) == "yes"
@@ -187,7 +187,7 @@ def test_every_stop_id_ends_the_turn_and_is_not_text() -> None:
     assert asked.stop_ids == (END_ID, 0)
     assert asked.stop_tokens == ("<|endoftext|>",)
     batches = made.receive([TokenChunk([*encoded("yes"), 0])])
-    assert made.done
+    assert made.is_done
     assert text_of(ended(batches + made.finish(completed_at=0))) == "yes"
 
 

@@ -118,7 +118,7 @@ def test_response_with_more_items_than_a_request_may_send_back_ends_there(each: 
     made = pipeline_of(reasoning_model(), turn("Hi"), controls=ALL_CONTROLS, ids=SequentialIds(), level=Level.CHAT)
     batches, chunk = made.start()[0], ChatChunk([CallBegin("f"), Arguments("{}"), CallEnd(is_complete=True)] * each)
     received = 0
-    while not made.done and received < 2 * OUTPUT_ITEMS_MAX:
+    while not made.is_done and received < 2 * OUTPUT_ITEMS_MAX:
         batches += made.receive([chunk])
         received += each
     assert made.follow_up() is None

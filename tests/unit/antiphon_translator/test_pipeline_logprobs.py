@@ -55,7 +55,7 @@ def play(
     batches, asked = made.start()
     assert asked.top_logprobs == more.get("top_logprobs", 0)
     for start, end in pieces_at(cuts, len(ids)):
-        if not made.done:
+        if not made.is_done:
             batches += made.receive([TokenChunk(ids[start:end], logprobs=scored(ids)[start:end])])
     batches += made.fail(EngineFault("It broke.")) if error else made.finish(completed_at=9)
     log = [event for batch in batches for event in events.decode(batch.frames)]

@@ -94,7 +94,7 @@ class Play:
         """Gives a whole generation with this text and records the follow-up request."""
         ids = ids_of(self._tokenizer, *said)
         for start, end in pieces_at(cuts, len(ids)):
-            if not self._turn.done:
+            if not self._turn.is_done:
                 self._batches += self._turn.receive([self._chunk(ids, start, end)])
         wanted = self._turn.follow_up()
         if wanted is not None:
@@ -133,7 +133,7 @@ def test_guided_answer_has_the_tokens_of_its_own_generation(level: Level, cuts: 
 @pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
 @pytest.mark.parametrize("cuts", [(), range(99), (3,)])
 def test_kept_text_of_the_first_generation_keeps_its_tokens(level: Level, cuts: Sequence[int]) -> None:
-    play = Play(replace(reasoning_model(), reasons=False), level, tools=[WEATHER])
+    play = Play(replace(reasoning_model(), can_reason=False), level, tools=[WEATHER])
     play.say("\n\n ", "Sure!", cuts=cuts)
     play.say("7", cuts=cuts)
     assert len(play.requests) == 2
@@ -141,7 +141,7 @@ def test_kept_text_of_the_first_generation_keeps_its_tokens(level: Level, cuts: 
 
 
 def test_token_with_discarded_text_is_discarded() -> None:
-    served = replace(of_pieces("hermes", "<think>", "so", "</think>", "\nYes", "7"), reasons=True)
+    served = replace(of_pieces("hermes", "<think>", "so", "</think>", "\nYes", "7"), can_reason=True)
     play = Play(served, Level.TEXT)
     play.say("<think>", "so", "</think>", "\nYes")
     play.say("7")

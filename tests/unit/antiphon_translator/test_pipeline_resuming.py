@@ -40,7 +40,7 @@ def play(made: TurnPipeline, ids: Sequence[int], *, size: int = 1) -> list[Batch
     """All batches of a turn whose engine sends these ids, `size` at a time."""
     batches, _ = made.start()
     for start in range(0, len(ids), size):
-        if not made.done:
+        if not made.is_done:
             batches += made.receive([TokenChunk(ids[start : start + size])])
     return [*batches, *made.finish(completed_at=9)]
 
@@ -79,7 +79,7 @@ def test_resumed_prompt_ends_with_the_known_token_ids() -> None:
 def test_turn_resumed_with_all_token_ids_only_ends() -> None:
     made = pipeline(Resume(50, IDS))
     assert made.start()[0] == []
-    assert made.done
+    assert made.is_done
     (*_, last) = log_of(made.finish(completed_at=9))
     assert last["response"]["output"] == fold(log_of(WHOLE))["output"]
 

@@ -14,11 +14,11 @@ def turn(size: int, tenant: str) -> Turn:
 
 def test_turns_and_what_they_fetch_count_until_they_end() -> None:
     turns = TurnBytes(100)
-    with turns.held(turn(40, "a")) as held:
+    with turns.count_turn(turn(40, "a")) as held:
         held.add_downloads({"u": Download(b"x" * 40), "v": Failure(Problem.DOWNLOAD, "")})
         with pytest.raises(TranslatorUnavailable, match="turns_bytes_max"):
             held.add(1)  # over the tenant's share
-        with turns.held(turn(16, "b")), pytest.raises(TranslatorUnavailable), turns.held(turn(20, "c")):
+        with turns.count_turn(turn(16, "b")), pytest.raises(TranslatorUnavailable), turns.count_turn(turn(20, "c")):
             pass
-    with turns.held(turn(100, "c")):
+    with turns.count_turn(turn(100, "c")):
         pass

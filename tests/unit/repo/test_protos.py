@@ -39,7 +39,7 @@ def comments() -> dict[str, str]:
 def test_the_method_table_matches_the_descriptors(api: Api) -> None:
     for service in api.services:
         declared = {method.name: method.server_streaming for method in service.descriptor.methods}
-        assert {name: method.streams for name, method in service.methods.items()} == declared
+        assert {name: method.is_streaming for name, method in service.methods.items()} == declared
 
 
 @in_one_test("method", STORE.methods)

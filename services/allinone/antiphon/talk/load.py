@@ -42,12 +42,12 @@ class Result:
     took_s: float
 
     @property
-    def completed(self) -> list[Sample]:
+    def completed_samples(self) -> list[Sample]:
         return [sample for sample in self.samples if not sample.error]
 
     def lines(self) -> list[str]:
         """The lines of a table of the result."""
-        completed, tokens = self.completed, sum(sample.output_tokens for sample in self.completed)
+        completed, tokens = self.completed_samples, sum(sample.output_tokens for sample in self.completed_samples)
         rows = [
             ("time to first token, s", [sample.ttft_s for sample in completed]),
             ("tokens/s of a stream", [sample.tokens_per_s for sample in completed]),

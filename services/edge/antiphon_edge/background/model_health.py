@@ -42,14 +42,14 @@ class ModelHealth:
             return 0.0
         return max(rest_s, outage.pause_s)
 
-    def failed(self, model: str) -> None:
+    def note_failure(self, model: str) -> None:
         """An attempt could not reach the model."""
         outage = self._outages.setdefault(model, _Outage(self._retry.pauses_s()))
         outage.pause_s = next(outage.pauses_s)
         outage.until_s = self._clock.monotonic() + outage.pause_s
         outage.is_tried = False
 
-    def answered(self, model: str) -> None:
+    def note_output(self, model: str) -> None:
         """The model has generated output."""
         self._outages.pop(model, None)
 

@@ -143,10 +143,11 @@ class QueuedTurn:
             await self._end_log(run)
             return
         run.end(ended)
-        self._meter.ended(run.accepted.tenant, final.body)  # after the commit: when it fails, another attempt follows
+        # After the commit: when the commit fails, another attempt follows.
+        self._meter.count_response(run.accepted.tenant, final.body)
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
-        self._meter.failed(run.accepted.tenant, error)
+        self._meter.count_failure(run.accepted.tenant, error)
         if isinstance(error, TurnCancelled):
             self.is_cancelled = True
             await self._end(run, await cancellation(run.state.fold))

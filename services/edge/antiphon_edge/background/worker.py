@@ -258,7 +258,7 @@ class Worker:
 
         def note_pulse(pulse: JobPulse) -> None:
             if turn.has_output:
-                self._models.answered(accepted.model)
+                self._models.note_output(accepted.model)
             if pulse.cancel_requested:
                 run.break_off(TurnCancelled())
 
@@ -269,7 +269,7 @@ class Worker:
             await turn.run(self._parts.runner)
         except Postponed as postponed:
             if postponed.is_model_fault:
-                self._models.failed(accepted.model)
+                self._models.note_failure(accepted.model)
             else:
                 self._note_end(turn, accepted.model)
             log.warning("%s is tried again in %.1f s: %s", job.id, postponed.pause_s, postponed)
@@ -284,6 +284,6 @@ class Worker:
     def _note_end(self, turn: QueuedTurn, model: str) -> None:
         """Tells the circuit breaker whether the model answered in an attempt that ended."""
         if turn.has_output:
-            self._models.answered(model)
+            self._models.note_output(model)
         else:
             self._models.gave_up(model)

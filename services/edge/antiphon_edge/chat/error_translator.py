@@ -39,7 +39,7 @@ class ErrorTranslator:
         self._choice = choice
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Translates the errors that leave the block."""
         try:
             yield

@@ -44,8 +44,8 @@ class ChatTurn:
 
     create: CreateRequest
     errors: ErrorTranslator
-    stream: bool
-    include_usage: bool
+    is_streaming: bool
+    includes_usage: bool
 
 
 def as_turn(chat: ChatRequest) -> ChatTurn:
@@ -68,7 +68,7 @@ def as_turn(chat: ChatRequest) -> ChatTurn:
         "include": [OUTPUT_LOGPROBS] if chat.logprobs else None,
         "top_logprobs": chat.top_logprobs,
     }
-    with errors.translated():
+    with errors.translate_errors():
         create = CreateRequest.parse(dumps(body))
     options = chat.stream_options
     return ChatTurn(create, errors, bool(chat.stream), bool(options is not None and options.include_usage))

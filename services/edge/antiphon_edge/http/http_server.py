@@ -104,7 +104,7 @@ class HttpServer(web.Server):
         table: ConnectionTable,
         requests: RequestsInProgress,
     ) -> None:
-        handler = requests.counted(_wrap_handler(inner.request_handler, cors))
+        handler = requests.wrap(_wrap_handler(inner.request_handler, cors))
         super().__init__(
             request_ids.observe(handler, ids),  # type: ignore[arg-type]
             request_factory=_wrap_factory(inner.request_factory),

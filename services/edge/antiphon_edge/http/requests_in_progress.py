@@ -21,7 +21,7 @@ class RequestsInProgress:
         self.count = 0
         self._none = asyncio.Event()
 
-    def counted(self, handler: Handler) -> Handler:
+    def wrap(self, handler: Handler) -> Handler:
         """Wraps a handler: its requests count until they are answered."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -35,7 +35,7 @@ class RequestsInProgress:
 
         return handle
 
-    async def ended(self, timeout_s: float) -> None:
+    async def wait_end(self, timeout_s: float) -> None:
         """Returns when there are no requests, or after the timeout."""
         if not self.count:
             return

@@ -74,7 +74,7 @@ class LongWork:
             del self._active_s[next(iter(self._active_s))]
 
     @asynccontextmanager
-    async def held(self, tenant: str, size: int) -> AsyncIterator[Callable[[], None] | None]:
+    async def reserve(self, tenant: str, size: int) -> AsyncIterator[Callable[[], None] | None]:
         """Holds `size` bytes of the tenant's budget in the block, or until the function that it yields is called. It is
         None for short work, which holds nothing. RequestRateExceeded: too much waits."""
         if not self._bytes_max or size <= SHORT_BYTES_MAX:
@@ -88,7 +88,7 @@ class LongWork:
     async def reading(self, tenant: str) -> AsyncIterator[Callable[[int], None]]:
         """Holds as many bytes in the block as the tenant's last reads had on average: the size of an answer of the
         store is known too late. Call the function that it yields with that size."""
-        async with self.held(tenant, self._read_bytes.get(tenant, 0)):
+        async with self.reserve(tenant, self._read_bytes.get(tenant, 0)):
             yield lambda size: self._note_read(tenant, size)
 
     def _note_read(self, tenant: str, size: int) -> None:

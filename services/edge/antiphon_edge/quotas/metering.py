@@ -21,17 +21,17 @@ class Meter:
     def __init__(self, charge: Charge | None = None) -> None:
         self._charge = charge
 
-    def ended(self, tenant: str, response: bytes) -> None:
+    def count_response(self, tenant: str, response: bytes) -> None:
         """Counts the usage of a response that ended. `response` is its JSON, with or without the output."""
         if self._charge is not None or tenants.PROCESS.is_on:
-            self.used(tenant, loads(response).get("usage") or {})
+            self.count_usage(tenant, loads(response).get("usage") or {})
 
-    def failed(self, tenant: str, error: Exception) -> None:
+    def count_failure(self, tenant: str, error: Exception) -> None:
         """Counts the tokens that were generated before a response failed, where the error has them in its `usage`."""
         if isinstance(error, AntiphonError) and error.usage is not None:
-            self.used(tenant, error.usage)
+            self.count_usage(tenant, error.usage)
 
-    def used(self, tenant: str, usage: Mapping[str, Any]) -> None:
+    def count_usage(self, tenant: str, usage: Mapping[str, Any]) -> None:
         tenants.PROCESS.tokens_used(
             tenant, input_tokens=usage.get("input_tokens", 0), output_tokens=usage.get("output_tokens", 0)
         )

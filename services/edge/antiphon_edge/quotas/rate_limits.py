@@ -174,7 +174,7 @@ class RateLimiter:
             return None
         slot = self._ids.hex(24)
         hold = Hold((slot,), self._slot_ttl_ms, self._limits.streams)
-        request = QuotaRequest(self._draws[generates], hold, self._settling.ended(tenant))
+        request = QuotaRequest(self._draws[generates], hold, self._settling.ended_slots(tenant))
         try:
             answer = await self._counts.take_quota(tenant, request)
         except BaseException:

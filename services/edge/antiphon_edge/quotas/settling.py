@@ -74,7 +74,7 @@ class QuotaSettler:
         unsettled.ended.add(slot)
         self._settle(tenant, unsettled)
 
-    def ended(self, tenant: str) -> list[str]:
+    def ended_slots(self, tenant: str) -> list[str]:
         """Slots that ended and may not be released yet. A call that takes a slot releases these, too."""
         unsettled = self._unsettled.get(tenant)
         return list(islice(unsettled.ended, QUOTA_SLOTS_ITEMS_MAX)) if unsettled is not None else []

@@ -20,7 +20,7 @@ class StreamSlot:
         self.turn = turn
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def occupy(self) -> Iterator[None]:
         self._holders += 1
         try:
             yield
@@ -34,7 +34,7 @@ class StreamSlot:
         """Holds the slot during the request of this task. Tasks that the request starts can call `held_by_task`."""
         former = _of_request.set(self)
         try:
-            with self.held():
+            with self.occupy():
                 yield
         finally:
             _of_request.reset(former)
@@ -47,7 +47,7 @@ def held_by_task() -> Iterator[None]:
     if slot is None:
         yield
         return
-    with slot.held():
+    with slot.occupy():
         yield
 
 

@@ -31,14 +31,14 @@ class ChatRoutes:
     async def create(self, request: web.Request) -> web.StreamResponse:
         reject_stateful_headers(request, "chat completions")
         turn = await bodies.parse_body(request, lambda body: as_turn(ChatRequest.parse(body)))
-        with turn.errors.translated():
-            if turn.stream:
+        with turn.errors.translate_errors():
+            if turn.is_streaming:
                 return await self._stream(request, turn)
             response = await self._turns.complete(tenant_of(request), turn.create)
         return answers.json(await offload.run(partial(_completion, response), size_bytes=work_bytes(response)))
 
     async def _stream(self, request: web.Request, turn: ChatTurn) -> web.StreamResponse:
-        chunks = ChunkStream(include_usage=turn.include_usage, errors=turn.errors)
+        chunks = ChunkStream(include_usage=turn.includes_usage, errors=turn.errors)
         answer = EventStream(request, keep_alive_s=self._keep_alive_s, transform=chunks.of_batch)
         try:
             await self._turns.send(tenant_of(request), turn.create, answer.receive, answer.flow)

@@ -68,9 +68,9 @@ class CompactRoutes:
         try:
             summary = await compaction.summarise(self._translator, turn)
         except AntiphonError as error:
-            self._meter.failed(tenant, error)
+            self._meter.count_failure(tenant, error)
             raise
-        self._meter.used(tenant, summary.usage)
+        self._meter.count_usage(tenant, summary.usage)
         output = join_arrays([kept, dumps([seal_item(summary.item, self._sealer, tenant)])])
         return answers.json(
             {

@@ -51,7 +51,7 @@ class ConversationRoutes:
         ids = ids_under(key, self._ids, "conversation", tenant)
         conversation_id = new_conversation_id(ids)
         try:
-            async with long_work_of(request).held(tenant, body.work_bytes):
+            async with long_work_of(request).reserve(tenant, body.work_bytes):
                 items = await self._new_items(tenant, body, ids, conversation_id)
                 made = await self._store.create_conversation(
                     tenant, conversation_id=conversation_id, metadata=dumps(body.metadata or {}), items=items
@@ -87,7 +87,7 @@ class ConversationRoutes:
         body = await bodies.parse_body(request, AddItems.parse)
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "items", tenant, conversation_id)
-        async with long_work_of(request).held(tenant, body.work_bytes):
+        async with long_work_of(request).reserve(tenant, body.work_bytes):
             items = await self._new_items(tenant, body, ids, conversation_id)
             added = await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key)
         return answers.item_page(await offload.run(partial(_page_of, added), size_bytes=len(added)))

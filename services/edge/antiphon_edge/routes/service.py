@@ -28,7 +28,7 @@ class ServiceRoutes:
         self._translator = translator
         self._metrics = SharedExposition(exposition.without_tenants())
         self._readiness = readiness
-        self.draining = False
+        self.is_draining = False
 
     @serves("listModels")
     async def models(self, _request: web.Request) -> web.Response:
@@ -72,8 +72,8 @@ class ServiceRoutes:
         unexpected = [fault for fault in faults if not isinstance(fault, Unavailable)]
         if unexpected:
             raise unexpected[0]
-        is_ready = self._readiness.update([fault for fault in faults if not _is_full(fault)]) and not self.draining
-        if self.draining:
+        is_ready = self._readiness.update([fault for fault in faults if not _is_full(fault)]) and not self.is_draining
+        if self.is_draining:
             faults.insert(0, Unavailable.at_shutdown("Use another replica."))
         message = " ".join(str(fault) for fault in faults) or "Antiphon is ready"
         status, code = ("ready", 200) if is_ready else ("not_ready", 503)

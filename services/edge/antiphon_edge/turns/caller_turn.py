@@ -65,7 +65,7 @@ class CallerTurn:
         run.end(await self._cleanup.finished(self._end(run, terminal)))
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
-        self._meter.failed(run.accepted.tenant, error)
+        self._meter.count_failure(run.accepted.tenant, error)
         if isinstance(error, _SessionNotReclaimed):
             await self._cleanup.finished(self._jobs.release(run.accepted, is_over=False))
             raise error.cause
@@ -121,7 +121,7 @@ class CallerTurn:
 
     def _charge(self, run: TurnRun, end: Batch | Exception) -> None:
         if isinstance(end, Batch) and end.final is not None:
-            self._meter.ended(run.accepted.tenant, end.final.body)
+            self._meter.count_response(run.accepted.tenant, end.final.body)
         else:
             self._meter.broke_off(run.accepted.tenant, len(run.state.token_ids))
 

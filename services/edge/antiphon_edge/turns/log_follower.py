@@ -57,14 +57,14 @@ class LogFollower:
             try:
                 async with aclosing(self._until_silent(tenant, response_id, after, silence_s)) as batches:
                     async for batch in batches:
-                        attempts.answered()
+                        attempts.note_answer()
                         has_sent, after = True, batch.first_sequence + batch.count - 1
                         yield batch
                         if batch.final is not None:
                             return
                 if not await look():
                     return
-                attempts.answered()
+                attempts.note_answer()
             except AntiphonError as fault:
                 if not has_sent or not await attempts.paused_after(fault):
                     raise

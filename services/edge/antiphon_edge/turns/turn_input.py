@@ -104,7 +104,7 @@ class TurnBuilder:
         prompt = await read_prompt(self._store, tenant, named) if named is not None else None
 
         def build() -> Turn:
-            parameters, items, history = request.asked(), given.items, stored
+            parameters, items, history = request.as_json(), given.items, stored
             if prompt is not None and named is not None:
                 parameters, items = fill_in_prompt(parameters, prompt, named, items)
             if carried is not None:
@@ -120,7 +120,7 @@ class TurnBuilder:
         size_bytes = request.work_bytes + given.added_bytes + len(carried or b"")
         if prompt is not None and named is not None:
             size_bytes += prompt_work_bytes(prompt, named)
-        async with self._long_work.held(tenant, size_bytes + len(stored)):
+        async with self._long_work.reserve(tenant, size_bytes + len(stored)):
             return await offload.run(build, size_bytes=size_bytes)
 
 
@@ -213,7 +213,7 @@ async def fingerprint_of(request: CreateRequest, session_id: str | None) -> byte
     def digest() -> bytes:
         previous = request.previous_response
         whole = {"input": request.input_given, "previous_response": previous and previous.model_dump()}
-        return hashlib.sha256(canonical([request.asked() | whole, session_id])).digest()
+        return hashlib.sha256(canonical([request.as_json() | whole, session_id])).digest()
 
     return await offload.run(digest, size_bytes=request.work_bytes)
 

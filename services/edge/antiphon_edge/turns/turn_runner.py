@@ -205,7 +205,10 @@ class TurnRunner:
         await policy.take_up(run)
         accepted = run.accepted
         change = await self._change_of(run)
-        async with self._session_kept(run), self._long_work.held(accepted.tenant, accepted.turn.size_bytes) as prepared:
+        async with (
+            self._session_kept(run),
+            self._long_work.reserve(accepted.tenant, accepted.turn.size_bytes) as prepared,
+        ):
             generation = Generation(
                 self._translator,
                 accepted.turn,

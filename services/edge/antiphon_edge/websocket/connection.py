@@ -259,7 +259,7 @@ class Connection:
         authentication.check_again(self._request)
         parse = partial(turn.create.request, drops_hosted=self._drops_hosted)
         request = await offload.run(parse, size_bytes=turn.create.work_bytes)
-        if not turn.generates:
+        if not turn.is_generating:
             await self._limiter.admit(self._tenant, generates=False)
             await self._warm_up(turn, queue, request, carried)
             return

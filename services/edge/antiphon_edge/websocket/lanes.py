@@ -94,7 +94,7 @@ class LaneTurn:
         return self.create.stream_id
 
     @property
-    def generates(self) -> bool:
+    def is_generating(self) -> bool:
         """Whether the model is to generate; False for a warm-up."""
         return self.create.generates is not False
 

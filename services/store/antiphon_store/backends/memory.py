@@ -155,7 +155,7 @@ class _TreeRows(LocalRows):
         indexes, name = self._indexes(index, key)
         if name not in indexes:
             return []
-        lines = indexes[name].behind(span.after, descending=span.descending)
+        lines = indexes[name].behind(span.after, descending=span.is_descending)
         return [Entry(entry_id, at) for at, entry_id in islice(lines, span.limit)]
 
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:

@@ -31,7 +31,7 @@ class LogPage:
 
     batches: tuple[EventBatch, ...]
     next_position: int
-    closed: bool
+    is_closed: bool
 
 
 def append(view: View, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> Finish[int]:

@@ -68,7 +68,7 @@ def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_
 
 def context(session_id: str, payload: Payload, max_depth: int, max_bytes: int) -> tuple[Get, Chain]:
     """The reads of a session and of the chain that ends with its head."""
-    return Get(Ref(Kind.SESSION, session_id)), Chain(session_id, payload, max_depth, max_bytes, from_head=True)
+    return Get(Ref(Kind.SESSION, session_id)), Chain(session_id, payload, max_depth, max_bytes, starts_at_head=True)
 
 
 def removed_from(session: Row | None) -> Sequence[str]:

@@ -58,7 +58,7 @@ ITEMS, BODY = "items", "body"
 
 
 class SealedRows(RemoteBackend):
-    """Implements `rows.backend.RowBackend` over any other row backend, `unopened`, whose rows are sealed."""
+    """Implements `rows.backend.RowBackend` over any other row backend, `as_stored`, whose rows are sealed."""
 
     def __init__(self, inner: RowBackend, cipher: PayloadCipher) -> None:
         self._inner = inner
@@ -68,7 +68,7 @@ class SealedRows(RemoteBackend):
         self.take_due, self.tenants = inner.take_due, inner.tenants
 
     @property
-    def unopened(self) -> RowBackend:
+    def as_stored(self) -> RowBackend:
         return self._inner
 
     @property
@@ -144,7 +144,7 @@ class SealedRows(RemoteBackend):
     def _opened_chain(self, partition: Partition, found: ChainRows, payload: Payload) -> ChainRows:
         if payload is Payload.NONE:
             return found
-        named = found.named()
+        named = found.named_rows()
         rows = [self._open(partition, Ref(Kind.NODE, row_id), row, payload) or NO_ROW for row_id, row in named]
         return ChainRows(found.ids, *map(list, zip(*rows, strict=True))) if rows else found
 

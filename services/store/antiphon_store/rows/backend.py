@@ -34,13 +34,13 @@ class Durability(StrEnum):
 
 class RowBackend(Protocol):
     """One database. Call `open` first and `close` last; in between primitives may run concurrently. `LocalBackend` and
-    `RemoteBackend` have `decide` and `unopened`."""
+    `RemoteBackend` have `decide` and `as_stored`."""
 
     @property
     def durability(self) -> Durability: ...
 
     @property
-    def unopened(self) -> RowBackend:
+    def as_stored(self) -> RowBackend:
         """These rows with their content as it is stored, which is sealed in a store with encryption keys."""
 
     async def open(self) -> None:

@@ -32,7 +32,7 @@ class LocalBackend(ABC):
         return await self.step(partition, lambda rows: rows.run(program), only_reads=not program.changes)
 
     @property
-    def unopened(self) -> Self:
+    def as_stored(self) -> Self:
         return self
 
     async def decide(

@@ -135,7 +135,7 @@ class LocalReads(ABC):
     def chain(self, read: Chain) -> ChainRows:
         """A node and its ancestors, root first."""
         start: str | None = read.start
-        if read.from_head:
+        if read.starts_at_head:
             start = (self.row(Ref(Kind.SESSION, read.start)) or NO_ROW).fields.get("head")
         node = self.row(Ref(Kind.NODE, start)) if start is not None else None
         if start is None or node is None or not meets(Condition.AHEAD, "expires", None, node, self.now_ms):

@@ -118,7 +118,7 @@ class LocalRows(LocalReads):
             finish = decision(view)
             program = view.program()
             if program.guards and self._is_crowded(program):
-                refused = Refused(self.now_ms, {}, crowded=True)
+                refused = Refused(self.now_ms, {}, is_crowded=True)
                 continue
             try:
                 answers = self.apply(program)
@@ -135,7 +135,7 @@ class LocalRows(LocalReads):
         failing = [each.ref for each in guards if not holds(each, self.row(each.ref), self.now_ms)]
         is_crowded = self._is_crowded(program)
         if failing or is_crowded:
-            return Refused(self.now_ms, {ref: self.whole_row(ref) for ref in failing}, crowded=is_crowded)
+            return Refused(self.now_ms, {ref: self.whole_row(ref) for ref in failing}, is_crowded=is_crowded)
         try:
             return Applied(self.now_ms, self.apply(program))
         except TooLong as bound:

@@ -214,7 +214,7 @@ class Get(NamedTuple):
 
 class Chain(NamedTuple):
     """Reads a node and its ancestors, root first. The answer: `ChainRows`; empty if the node is absent or expired.
-    `start` is the id of the node or, with `from_head`, of a session whose `head` is the node.
+    `start` is the id of the node or, with `starts_at_head`, of a session whose `head` is the node.
 
     A chain of more than `max_depth` nodes or `max_bytes` bytes refuses the whole program. With ALL payloads the bytes
     are the sum of the nodes' `size`; with ITEMS, the length of the JSON array of all items; with NONE, 0."""
@@ -223,7 +223,7 @@ class Chain(NamedTuple):
     payload: Payload
     max_depth: int
     max_bytes: int
-    from_head: bool = False
+    starts_at_head: bool = False
 
 
 class ChainRows(NamedTuple):
@@ -234,7 +234,7 @@ class ChainRows(NamedTuple):
     items: Sequence[bytes] = ()
     bodies: Sequence[bytes] = ()
 
-    def named(self) -> Iterator[tuple[str, Row]]:
+    def named_rows(self) -> Iterator[tuple[str, Row]]:
         return zip(self.ids, map(Row, *self[1:]), strict=True)
 
 
@@ -257,7 +257,7 @@ class Span(NamedTuple):
 
     limit: int
     after: tuple[int, str] | None = None
-    descending: bool = False
+    is_descending: bool = False
 
 
 class Program(NamedTuple):
@@ -287,12 +287,12 @@ class Applied(NamedTuple):
 
 class Refused(NamedTuple):
     """Nothing was changed. `rows`: the rows whose guards did not hold, with all payloads. `too_long`: the bound that a
-    chain exceeds ("depth" or "bytes"). `crowded`: a `Fewer` guard did not hold."""
+    chain exceeds ("depth" or "bytes"). `is_crowded`: a `Fewer` guard did not hold."""
 
     now_ms: int
     rows: Mapping[Ref, Row | None]
     too_long: str = ""
-    crowded: bool = False
+    is_crowded: bool = False
 
 
 Outcome = Applied | Refused

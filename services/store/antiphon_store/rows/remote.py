@@ -41,7 +41,7 @@ class RemoteBackend(ABC):
     runs in a thread, because it may parse them."""
 
     @property
-    def unopened(self) -> RowBackend:
+    def as_stored(self) -> RowBackend:
         return cast("RowBackend", self)  # each subclass is one
 
     @abstractmethod
@@ -67,21 +67,21 @@ class RemoteBackend(ABC):
                 of_one_moment = True
                 continue
             except AntiphonError:
-                if of_one_moment and not view.assumed:
+                if of_one_moment and not view.assumed_refs:
                     raise
-                refused = await _read_into(self, partition, {*known, *view.assumed}, known, payload)
+                refused = await _read_into(self, partition, {*known, *view.assumed_refs}, known, payload)
                 of_one_moment = True
                 continue
-            if known and of_one_moment and not view.has_effects and not view.assumed:
+            if known and of_one_moment and not view.has_effects and not view.assumed_refs:
                 return finish(())
             outcome = await self.transact(partition, view.program())
             if isinstance(outcome, Applied):
-                for each in outcome.answers:
-                    if isinstance(each, ChainRows):
-                        require_whole(each)
+                for each in (one for one in outcome.answers if isinstance(one, ChainRows)):
+                    require_whole(each)
                 return finish(outcome.answers)
             refused = outcome
-            of_one_moment = known.keys() <= view.pinned | outcome.rows.keys()  # pinned rows not returned are unchanged
+            unchanged = view.pinned_refs  # those that are not returned
+            of_one_moment = known.keys() <= unchanged | outcome.rows.keys()
             known.update(outcome.rows)
             if attempt >= QUICK_ATTEMPTS:
                 await asyncio.sleep(random.uniform(0, PAUSE_S_MAX))  # noqa: S311 - spreads writers, not for security

@@ -70,7 +70,7 @@ class View:
         self._reads: list[Read] = []
         self.now_ms = refused.now_ms  # of the last attempt; 0 in the first
         self.too_long = refused.too_long  # the bound that a chain exceeded in the last attempt
-        self.is_crowded = refused.crowded  # whether a `fewer` did not hold in the last attempt
+        self.is_crowded = refused.is_crowded  # whether a `fewer` did not hold in the last attempt
 
     # ---- Guards ----
 
@@ -155,12 +155,12 @@ class View:
         return lambda answers: make(*answers)
 
     @property
-    def assumed(self) -> Collection[Ref]:
+    def assumed_refs(self) -> Collection[Ref]:
         """The rows that have a guard although they are not known."""
         return {each.ref for each in self._guards if isinstance(each, Guard) and each.ref not in self._known}
 
     @property
-    def pinned(self) -> AbstractSet[Ref]:
+    def pinned_refs(self) -> AbstractSet[Ref]:
         """The known rows that the program requires to be unchanged."""
         return self._pinned
 

@@ -43,14 +43,14 @@ class EventLogOperations(Topic):
         position = 0 if after is None else after + 1
         page = await self._read_log(tenant, response_id, position)
         end = page.next_position  # the end of the log when the read began
-        with self._tails.followed(tenant, response_id) as tail:
+        with self._tails.follow(tenant, response_id) as tail:
             while True:
                 if page.batches:
                     batch = join_batches(page.batches, position)
                     yield batch
                     position += batch.count
                 caught_up = position >= page.next_position
-                if (caught_up and page.closed) or (not follow and position >= end):
+                if (caught_up and page.is_closed) or (not follow and position >= end):
                     return
                 if caught_up:
                     page = await tail.beyond(position, page.next_position)

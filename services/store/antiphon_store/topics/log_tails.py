@@ -91,7 +91,7 @@ class LogTail:
                 page = await self._read(position)
                 if page.batches:
                     position = _end_of(page.batches[-1])
-                has_ended = page.closed and position >= page.next_position
+                has_ended = page.is_closed and position >= page.next_position
                 if page.batches or has_ended:
                     is_small = sum(len(batch.frames) for batch in page.batches) <= KEPT_BYTES_MAX
                     self._page, self._next = page if is_small else None, position
@@ -119,7 +119,7 @@ def _tells(page: LogPage, position: int) -> bool:
     """Whether a page has the event at a position, or says that the log has ended before it."""
     if page.batches and page.batches[0].first_sequence <= position < _end_of(page.batches[-1]):
         return True
-    return page.closed and position >= page.next_position
+    return page.is_closed and position >= page.next_position
 
 
 class LogTails:
@@ -138,7 +138,7 @@ class LogTails:
         self._tails: dict[Line, LogTail] = {}
 
     @contextmanager
-    def followed(self, tenant: str, log_id: str) -> Iterator[LogTail]:
+    def follow(self, tenant: str, log_id: str) -> Iterator[LogTail]:
         """The tail of a log, which lives as long as one of its followers."""
         line = tenant, log_id
         tail = self._tails.get(line)

@@ -42,8 +42,8 @@ class Topic:
         self._settings = settings or StoreSettings()
         self._ids = ids or RandomIds()
         self._trees = Trees(rows)
-        self._unopened = Trees(rows.unopened)  # whose rows stay sealed
-        self._bare = Trees(rows.unopened, payload=Payload.NONE)  # for decisions that need no payload
+        self._unopened = Trees(rows.as_stored)  # whose rows stay sealed
+        self._bare = Trees(rows.as_stored, payload=Payload.NONE)  # for decisions that need no payload
         self._keys = IdempotencyKeys(self._trees)
         self._joint_requests: dict[str, JointCalls[QuotaRequest, QuotaAnswer]] = {}  # by tenant
         self._page_locks = WeakValueDictionary[str, asyncio.Lock]()  # by tenant
@@ -56,7 +56,7 @@ class Topic:
         self, tenant: str, index: Index, key: str, limit: int, *, descending: bool = False
     ) -> tuple[int, Sequence[Entry]]:
         """The time, and the first entries of a tenant-wide index."""
-        return await self._rows.page(Partition(tenant, ""), index, key, Span(limit, descending=descending))
+        return await self._rows.page(Partition(tenant, ""), index, key, Span(limit, is_descending=descending))
 
     async def _entries(
         self,

@@ -60,7 +60,7 @@ class Endpoint:
         self.faults = (self.faults + 1) % FAULTS_TO_EJECT
         return self.faults == 0
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """Ends the ejection and forgets all errors, after a success."""
         self.faults = self.ejections = 0
         self.ejected_until = 0.0

@@ -37,7 +37,7 @@ class EndpointProbes:
         self._faults: dict[str, AntiphonError] = {}
         """The error for which each endpoint was last ejected."""
 
-    def unanswered(self) -> list[str]:
+    def unanswered_endpoints(self) -> list[str]:
         """The names of the endpoints that have not answered yet."""
         return [name for name in self._engines if name not in self._controls]
 

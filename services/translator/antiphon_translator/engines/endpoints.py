@@ -112,7 +112,7 @@ class EndpointsEngine:
 
     def _next(self, progress: _Progress, tried: Sequence[str]) -> Endpoint:
         key = progress.request.cache_key
-        endpoint = self._choice.choose(cache_key=key, without=[*tried, *self._probes.unanswered()])
+        endpoint = self._choice.choose(cache_key=key, without=[*tried, *self._probes.unanswered_endpoints()])
         endpoint = endpoint or self._choice.choose(cache_key=key, without=tried)
         if endpoint is None:
             raise EngineUnavailable("The model has no endpoint.")
@@ -131,10 +131,10 @@ class EndpointsEngine:
         endpoint.in_flight += 1
         try:
             await self._engines[endpoint.name].generate(progress.rest(), progress.deliver, flow)
-            endpoint.succeeded()
+            endpoint.note_success()
         except CancelledError:  # the endpoint is not at fault
             if progress.has_begun:
-                endpoint.succeeded()
+                endpoint.note_success()
             raise
         except _LOST as error:
             self._probes.eject(endpoint, error)

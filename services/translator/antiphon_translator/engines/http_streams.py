@@ -85,7 +85,7 @@ class HttpModelServer:
         async with self._probe_timeout(), self._response("GET", f"{self.url}/models", None) as response:
             return self._check_event(_object(await _body(response), self.name))
 
-    async def listed(self) -> list[ListedModel]:
+    async def list_models(self) -> list[ListedModel]:
         """All models of the server. Raises as `models`, and EngineFault for a list that cannot be read."""
         return openai_wire.parse_models(await self.models())
 
@@ -97,7 +97,7 @@ class HttpModelServer:
                 response.close()
                 return response.status != 404
 
-    def misconfigured(self, finding: str) -> EngineMisconfigured:
+    def misconfigured_error(self, finding: str) -> EngineMisconfigured:
         """The error of a server that does not fit its profile; `finding` goes on behind the server's name."""
         return chat_errors.misconfigured_error(f"{self.name} {finding}", model=self._profile.name)
 
@@ -230,7 +230,9 @@ class HttpModelServer:
                 if response.status != 200:
                     raise await self._rejection(response)
                 if (compression := compression_of(response)) is not None:
-                    raise self.misconfigured(f"compresses its answers ({compression}), which it is asked not to do")
+                    raise self.misconfigured_error(
+                        f"compresses its answers ({compression}), which it is asked not to do"
+                    )
                 yield response
             finally:
                 response.close()

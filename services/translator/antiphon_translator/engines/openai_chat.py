@@ -32,9 +32,9 @@ class OpenAIChatEngine:
     async def ready(self) -> None:
         await self._server.models()
 
-    async def listed(self) -> list[ListedModel]:
+    async def list_models(self) -> list[ListedModel]:
         """All models of the server. Raises as `ready`, and EngineFault for a list that cannot be read."""
-        return await self._server.listed()
+        return await self._server.list_models()
 
     async def close(self) -> None:
         await self._server.close()

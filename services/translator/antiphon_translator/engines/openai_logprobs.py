@@ -62,7 +62,7 @@ class ScoredChunkReader(ChunkReader):
         """The server sent no log probabilities with its first text, or some that cannot be read."""
 
     def _take_segments(self) -> list[Segment]:
-        segments = self._alignment.scored(super()._take_segments())
+        segments = self._alignment.score(super()._take_segments())
         if self._lacks_logprobs:
             self._alignment.forget()
         return segments

@@ -206,7 +206,7 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
         return {"response_format": {"type": "json_object"}}
     if guide.kind is GuideKind.JSON_SCHEMA:
         described = {"description": guide.description} if guide.description is not None else {}
-        schema = {"name": guide.name, **described, "schema": loads(guide.text), "strict": guide.strict}
+        schema = {"name": guide.name, **described, "schema": loads(guide.text), "strict": guide.is_strict}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
     if dialect.guides is None:
         raise EngineFault(f"The engine cannot be told a guide of type {guide.kind.value}.")

@@ -21,7 +21,7 @@ class TritonModel:
     """One model's configuration. `inputs` maps names to Triton's data types, such as INT32."""
 
     name: str
-    batched: bool
+    is_batched: bool
     inputs: Mapping[str, str]
     outputs: frozenset[str] = frozenset()
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def facts_of(config: Any) -> TritonModel:
     """Reads a ModelConfig message, also of a model that cannot stream, as the steps of an ensemble."""
     return TritonModel(
         name=config.name,
-        batched=config.max_batch_size > 0,
+        is_batched=config.max_batch_size > 0,
         inputs={one.name: _data_type(config, one) for one in config.input},
         outputs=frozenset(one.name for one in config.output),
         parameters={name: one.string_value for name, one in config.parameters.items()},

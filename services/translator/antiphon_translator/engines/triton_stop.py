@@ -66,7 +66,7 @@ async def _send_request(streams: InferStreams, message: bytes) -> None:
     """Sends a request and drops the responses to it."""
     call = await streams.start(INFER_PATH, message, _drop, flow=Flow())
     try:
-        await call.ended()
+        await call.wait_end()
     finally:
         call.cancel()
 

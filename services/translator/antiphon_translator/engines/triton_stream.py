@@ -128,7 +128,7 @@ class TritonEngine:
                 metadata=correlation.engine_headers(),
             )
             try:
-                await call.ended()
+                await call.wait_end()
             finally:
                 if call.cancel() and step is not None:
                     self._stops.send(connection.streams, step, message.id)

@@ -199,14 +199,14 @@ class TextReader(Reader):
         if not message:
             return None
         text = self._stop.feed(self._text.feed(message))
-        if self._stop.matched:
+        if self._stop.is_matched:
             self.is_complete = self.is_complete or self._stop.found in self._stop_tokens
             return TextChunk(text=text, finish=FinishReason.STOP, usage=self._usage())
         return TextChunk(text=text) if text else None
 
     def finish(self) -> TextChunk:
         text = self._stop.feed(self._text.finish(cut_off=self._finish_reason() is FinishReason.LENGTH))
-        if not self._stop.matched:
+        if not self._stop.is_matched:
             text += self._stop.finish()
         return TextChunk(text=text, finish=self._finish_reason(), usage=self._usage())
 
@@ -229,7 +229,7 @@ class TextReader(Reader):
 
     def _finish_reason(self) -> FinishReason | None:
         """The model's finish reason, else the one that its token count implies; None where the model sends neither."""
-        if self._stop.matched:
+        if self._stop.is_matched:
             return FinishReason.STOP
         if self._reason:
             return finish_reason_or_stop(self._reason)

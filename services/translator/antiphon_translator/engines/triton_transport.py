@@ -19,7 +19,7 @@ Receive = Callable[[Sequence[bytes]], None]
 class InferCall(Protocol):
     """One RPC that was started."""
 
-    async def ended(self) -> None:
+    async def wait_end(self) -> None:
         """Returns when the RPC has ended with status OK, or raises its error. By then all responses were received."""
 
     def cancel(self) -> bool:
@@ -64,7 +64,7 @@ class GrpcAioCall:
         self._flow = flow
         self._has_ended = False
 
-    async def ended(self) -> None:
+    async def wait_end(self) -> None:
         try:
             while (message := await self._call.read()) is not grpc.aio.EOF:
                 self._receive((message,))

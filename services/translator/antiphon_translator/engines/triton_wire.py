@@ -67,7 +67,7 @@ def build(model: TritonModel, request_id: str, tensors: Sequence[Tensor]) -> Any
     for tensor in tensors:
         data_type = model.inputs[tensor.name]
         added = message.inputs.add(name=tensor.name, datatype=data_type)
-        added.shape.extend((1, *tensor.shape) if model.batched else tensor.shape)
+        added.shape.extend((1, *tensor.shape) if model.is_batched else tensor.shape)
         message.raw_input_contents.append(_pack_tensor(model, tensor, data_type))
     return message
 

@@ -41,14 +41,14 @@ class VllmTokensEngine:
         """EngineMisconfigured: the server does not list the model, or its adapter."""
         await self._require_route()
         wanted = self._profile.lora or self._profile.served_name
-        names = [model.name for model in await self.listed()]
+        names = [model.name for model in await self.list_models()]
         if wanted not in names:
             shown = ", ".join(names[:NAMES_ITEMS_MAX]) or "none"
-            raise self._server.misconfigured(f"has no model '{wanted}'; it lists {shown}")
+            raise self._server.misconfigured_error(f"has no model '{wanted}'; it lists {shown}")
 
-    async def listed(self) -> list[ListedModel]:
+    async def list_models(self) -> list[ListedModel]:
         """All models of the server, LoRA adapters among them."""
-        return await self._server.listed()
+        return await self._server.list_models()
 
     async def close(self) -> None:
         await self._server.close()
@@ -70,7 +70,7 @@ class VllmTokensEngine:
         """EngineMisconfigured: the server lacks the route. The server is asked once, and again after a failure. Without
         this check, the 404 of such a server would be reported as a missing model."""
         if not self._has_route and not await self._server.has_route(self._url):
-            raise self._server.misconfigured(
+            raise self._server.misconfigured_error(
                 f'does not serve token ids ({ROUTE}); engine = "{CHAT_ENGINE}" asks it for text'
             )
         self._has_route = True

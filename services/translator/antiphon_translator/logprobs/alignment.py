@@ -83,7 +83,7 @@ class Alignment:
 
     # ---- output ----
 
-    def scored(self, segments: Iterable[Segment]) -> list[Segment]:
+    def score(self, segments: Iterable[Segment]) -> list[Segment]:
         """Joins neighbouring texts into one segment each, with the tokens that wrote them; passes other segments on."""
         scored: list[Segment] = []
         for are_texts, run in groupby(segments, lambda segment: isinstance(segment, TracedText)):

@@ -61,7 +61,7 @@ class FetchRules:
     """The rules for fetching URLs. `permits` says whether an IP address may be connected to."""
 
     permits: Callable[[str], bool]
-    fetches: bool = True
+    can_fetch: bool = True
     hosts: tuple[str, ...] = ()
     schemes: tuple[str, ...] = ("https",)
     timeout_s: float = 20.0
@@ -73,7 +73,7 @@ class FetchRules:
 
         return cls(
             permits,
-            fetches=settings.media_fetch,
+            can_fetch=settings.media_fetch,
             hosts=tuple(host.lower() for host in settings.media_hosts),
             schemes=("https", "http") if settings.media_http else ("https",),
             timeout_s=settings.media_timeout_s,
@@ -208,7 +208,7 @@ def _reason(error: Exception) -> str:
 
 def _check_url(url: str, rules: FetchRules) -> URL:
     """Parses a URL with the parser of the client that connects to it, and checks it against the rules."""
-    if not rules.fetches:
+    if not rules.can_fetch:
         raise _Unusable(Problem.URL, "this server takes data: URLs only")
     if len(url) > limits.MEDIA_URL_CHARS_MAX:
         raise _Unusable(Problem.URL, f"the URL has more than {limits.MEDIA_URL_CHARS_MAX} characters")

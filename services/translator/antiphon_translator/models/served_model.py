@@ -51,7 +51,7 @@ class ServedModel:
     """The limit of output tokens for requests that set none."""
     kv_block_tokens: int = 0
     """Tokens of a block of its engine's cache; 0 where the engine is not asked how much of a prompt it has cached."""
-    reasons: bool = False
+    can_reason: bool = False
     """Whether it may write reasoning."""
     shows_reasoning: bool = True
     """Whether a summary of its reasoning is the reasoning itself; there is none otherwise."""
@@ -101,7 +101,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         is_measured=profile.directory is not None and not isinstance(template, UnseenTemplate),
         max_output_tokens=profile.max_output_tokens,
         kv_block_tokens=profile.kv_block_tokens or 0,
-        reasons=_reasons(family, facts, source or ""),
+        can_reason=_reasons(family, facts, source or ""),
         shows_reasoning=profile.reasoning_summary == "verbatim",
         stop_in_reasoning=profile.stop_in_reasoning,
         added_beginning=facts.added_beginning,

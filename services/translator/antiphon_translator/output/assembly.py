@@ -137,7 +137,7 @@ class Assembly:
 
     def _begin_call(self, name: str, model_id: str | None) -> None:
         self.close()
-        tool = self._tools.called(name)
+        tool = self._tools.tool_of_call(name)
         self._drops_call = self._is_unwanted(tool)
         if self._drops_call:
             return

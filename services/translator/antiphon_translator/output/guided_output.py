@@ -126,7 +126,7 @@ class GuidedOutput:
     def _watch(self, piece: TokenChunk | TextChunk) -> list[Segment]:
         """Reads a piece of the first generation. Returns its segments, or none when the answer begins with them."""
         self._pieces.append(piece)
-        is_before_answer = self._inner.in_reasoning or self._is_separator(piece)
+        is_before_answer = self._inner.is_in_reasoning or self._is_separator(piece)
         segments = self._inner.take(piece)
         self._note_phase(segments)
         if self._is_answer(segments):

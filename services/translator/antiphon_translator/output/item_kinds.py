@@ -109,7 +109,7 @@ class OpenItem:
         delta = {"sequence_number": sequence_number, "delta": Fragment(written), "logprobs": Fragment(scores)}
         return events.encode(self.kind.delta(self) | delta)
 
-    def added(self) -> Object:
+    def initial_item(self) -> Object:
         """The item as it began."""
         return {"id": self.id, **self.kind.blank, **self._members}
 
@@ -118,7 +118,7 @@ class OpenItem:
         if self._closed is not None:
             return self._closed
         self.join()
-        return self.kind.with_text(self.added(), self) | {"status": self.status}
+        return self.kind.with_text(self.initial_item(), self) | {"status": self.status}
 
 
 def _frame_template(example: Event) -> bytes:
@@ -138,7 +138,7 @@ _PLACEHOLDERS = {"sequence_number": b"%d", "delta": b"%b"}
 
 
 def _item_added(item: OpenItem) -> Event:
-    return {"type": events.OUTPUT_ITEM_ADDED, "output_index": item.output_index, "item": item.added()}
+    return {"type": events.OUTPUT_ITEM_ADDED, "output_index": item.output_index, "item": item.initial_item()}
 
 
 def _item_done(item: OpenItem) -> Event:
@@ -180,7 +180,7 @@ def _in_item(text: Text, *, id_prefix: str, named: bool = False) -> ItemKind:
     """A kind of item that has its text in a member. With `named` the end of the text repeats the name of the item."""
 
     def end_event(item: OpenItem) -> Event:
-        name = {"name": item.added()["name"]} if named else {}
+        name = {"name": item.initial_item()["name"]} if named else {}
         return _of_item(item, text.done, **name, **{text.member: item.text})
 
     return ItemKind(

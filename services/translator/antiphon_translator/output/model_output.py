@@ -54,7 +54,7 @@ class ReadOutput(ModelOutput, Protocol):
     def take(self, chunk: EngineChunk) -> list[Segment]: ...
 
     @property
-    def in_reasoning(self) -> bool:
+    def is_in_reasoning(self) -> bool:
         """Whether the next chunk is reasoning, as far as the output so far tells."""
 
     @property

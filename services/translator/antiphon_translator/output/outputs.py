@@ -98,8 +98,8 @@ class TextOutput:
         self._count = _Count(request, tokenizer, lambda: prompt_tokens, is_measured=True)
 
     @property
-    def in_reasoning(self) -> bool:
-        return self._parser.in_reasoning
+    def is_in_reasoning(self) -> bool:
+        return self._parser.is_in_reasoning
 
     @property
     def may_be_stopped(self) -> bool:
@@ -113,7 +113,7 @@ class TextOutput:
             raise wrong_level(chunk)
         self._count.note(chunk)
         self.finish = self.finish or chunk.finish
-        if self._count.note_text(chunk.text, is_reasoning=self._parser.in_reasoning):
+        if self._count.note_text(chunk.text, is_reasoning=self._parser.is_in_reasoning):
             self.finish = self.finish or FinishReason.LENGTH
         segments = self._parser.feed(chunk.text) if chunk.text else []
         if self._parser.is_stopped:

@@ -67,9 +67,9 @@ class Scores:
         """Drops the tokens whose text was not read yet."""
         self._alignment.forget()
 
-    def scored(self, segments: list[Segment]) -> list[Segment]:
+    def score(self, segments: list[Segment]) -> list[Segment]:
         """The segments, with the tokens of their texts."""
-        return self._alignment.scored(segments)
+        return self._alignment.score(segments)
 
 
 class ScoredOutput:
@@ -87,8 +87,8 @@ class ScoredOutput:
         return self._output.finish
 
     @property
-    def in_reasoning(self) -> bool:
-        return self._output.in_reasoning
+    def is_in_reasoning(self) -> bool:
+        return self._output.is_in_reasoning
 
     @property
     def may_be_stopped(self) -> bool:
@@ -145,7 +145,7 @@ class ScoredOutput:
                 self._scores.add_token(one)
 
     def _score(self, segments: list[Segment]) -> list[Segment]:
-        scored = self._scores.scored(segments)
+        scored = self._scores.score(segments)
         if self._lacks_logprobs:
             self._scores.forget()
         return scored

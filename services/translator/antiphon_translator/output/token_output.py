@@ -46,8 +46,8 @@ class TokenOutput:
         self._tokens = 0
 
     @property
-    def in_reasoning(self) -> bool:
-        return self._parser.in_reasoning
+    def is_in_reasoning(self) -> bool:
+        return self._parser.is_in_reasoning
 
     @property
     def may_be_stopped(self) -> bool:
@@ -162,12 +162,12 @@ class TokenParser:
     @property
     def is_stopped(self) -> bool:
         """Whether a stop sequence was found."""
-        return self._parser.is_stopped if self._stops is None else self._stops.matched
+        return self._parser.is_stopped if self._stops is None else self._stops.is_matched
 
     @property
-    def in_reasoning(self) -> bool:
+    def is_in_reasoning(self) -> bool:
         """Whether the next id is reasoning, as far as the ids so far tell."""
-        return self._parser.in_reasoning
+        return self._parser.is_in_reasoning
 
     def write(self, text: str) -> list[Segment]:
         """Reads text that this server wrote, such as the beginning of a forced call. Names of control tokens in it
@@ -187,14 +187,14 @@ class TokenParser:
             segments = self._parse(token_ids)
             self._plain.begin()
             return segments
-        if self._parser.in_reasoning:
+        if self._parser.is_in_reasoning:
             self.reasoning_tokens += len(token_ids)
         return [plain]
 
     def _parse(self, token_ids: Sequence[int]) -> list[Segment]:
         segments: list[Segment] = []
         for run in (token_ids,) if self._control.isdisjoint(token_ids) else self._runs(token_ids):
-            if self._parser.in_reasoning:
+            if self._parser.is_in_reasoning:
                 self.reasoning_tokens += len(run)
             text = "".join(map(self._detokenizer.feed, run))
             if self._stops is not None:

@@ -56,10 +56,10 @@ class Rule:
             return 0
         if not all(each in template for each in self.template) or not set(self.vocabulary).issubset(vocabulary):
             return 0
-        return len(self.found)
+        return len(self.found_texts)
 
     @property
-    def found(self) -> tuple[str, ...]:
+    def found_texts(self) -> tuple[str, ...]:
         """The texts that were found if the rule holds."""
         return (*self.template, *self.vocabulary)
 
@@ -99,7 +99,7 @@ def evidence(template: str, vocabulary: Collection[str]) -> dict[str, tuple[str,
     strongest = {
         name: max(_rules(name), key=lambda rule: rule.weight(template, vocabulary), default=Rule()) for name in names()
     }
-    return {name: rule.found for name, rule in strongest.items() if rule.weight(template, vocabulary)}
+    return {name: rule.found_texts for name, rule in strongest.items() if rule.weight(template, vocabulary)}
 
 
 @cache

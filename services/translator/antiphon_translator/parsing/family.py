@@ -193,7 +193,7 @@ class Family:
         """All literals of the table that are searched for in an output."""
         return (literal for literal in _literals(self) if literal)
 
-    def translated(self, encode: Callable[[str], str]) -> Family:
+    def encode_literals(self, encode: Callable[[str], str]) -> Family:
         """A copy of the table whose literals went through `encode` (alphabet.py)."""
         table: Family = _translate(self, encode)
         return table

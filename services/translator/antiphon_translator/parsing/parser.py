@@ -54,9 +54,9 @@ class OutputParser:
         self._cursor.step(self._steps)
 
     @property
-    def in_reasoning(self) -> bool:
+    def is_in_reasoning(self) -> bool:
         """Whether the next text is reasoning, as far as the text so far tells."""
-        return self._in_reasoning if self._family.grammar is None else self._out.in_reasoning
+        return self._in_reasoning if self._family.grammar is None else self._out.is_in_reasoning
 
     @property
     def is_stopped(self) -> bool:
@@ -280,7 +280,7 @@ class OutputParser:
         self._cursor.mark()
         end = yield from self._read_to(self._ends(syntaxes).union(self._family.openers), written)
         text = "".join(written)
-        if self._out.in_call:
+        if self._out.is_in_call:
             self._out.arguments(text if text.strip() else "")
             self._out.break_call()
         elif text.strip():

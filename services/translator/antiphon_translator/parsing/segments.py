@@ -121,7 +121,7 @@ class TextRun:
     @property
     def is_stopped(self) -> bool:
         """Whether one of the `stops` was found."""
-        return self._stops is not None and self._stops.matched
+        return self._stops is not None and self._stops.is_matched
 
     @property
     def is_clear(self) -> bool:
@@ -178,8 +178,8 @@ class Output:
         self._run: TextRun | None = None
         """The run that was written last; None if something else followed it."""
         self._arguments: list[str] = []
-        self.in_call = False
-        self.in_reasoning = False
+        self.is_in_call = False
+        self.is_in_reasoning = False
         self.is_cut_off = False
         """Whether the output has ended before the model was done."""
 
@@ -241,7 +241,7 @@ class Output:
     def begin_call(self, name: str, model_id: str | None = None) -> None:
         self._leave_call()
         self._end_runs()
-        self.in_call, self.in_reasoning = True, False
+        self.is_in_call, self.is_in_reasoning = True, False
         self._segments.append(CallBegin(name, model_id))
 
     def arguments(self, text: str) -> None:
@@ -273,12 +273,12 @@ class Output:
 
     def _leave_call(self) -> None:
         """Ends a call that is still open as incomplete, because something else follows."""
-        if self.in_call:
+        if self.is_in_call:
             self.break_call()
 
     def _begin_run(self, run: TextRun, other: TextRun) -> None:
         self._leave_call()
-        self.in_reasoning = run is self._reasoning
+        self.is_in_reasoning = run is self._reasoning
         other.end(self._segments)
         self._run = run
 
@@ -288,7 +288,7 @@ class Output:
         self._reasoning.end(self._segments)
 
     def _end_call(self, *, is_complete: bool) -> None:
-        self.in_call = False
+        self.is_in_call = False
         self._arguments.clear()
         self._segments.append(CallEnd(is_complete))
 

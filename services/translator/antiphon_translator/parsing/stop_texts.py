@@ -14,7 +14,7 @@ class StopTexts:
     """The search for the stop sequences of one generation."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.matched = False
+        self.is_matched = False
         self.found = ""
         """The stop sequence that matched."""
         self._texts = tuple(filter(None, texts))
@@ -31,14 +31,14 @@ class StopTexts:
         """Returns the text that cannot be part of a stop sequence; nothing more once `matched`."""
         if not self._texts:
             return text
-        if self.matched:
+        if self.is_matched:
             self._dropped += len(text)
             return ""
         whole = self._held + text
         ends = [(at + len(stop), at) for stop in self._texts if (at := whole.find(stop)) >= 0]
         if ends:
             end, at = min(ends)
-            self.matched, self.found, self._held = True, whole[at:end], whole[at:]
+            self.is_matched, self.found, self._held = True, whole[at:end], whole[at:]
             return whole[:at]
         shown = len(whole) - self._held_length(whole)
         self._held = whole[shown:]
@@ -46,7 +46,7 @@ class StopTexts:
 
     def finish(self) -> str:
         """Returns the text that was held back and is no stop sequence, because the text has ended."""
-        if self.matched:
+        if self.is_matched:
             return ""
         held, self._held = self._held, ""
         return held

@@ -22,7 +22,7 @@ class TokenSyntax:
         self.literal = family
         """The table with its markers as text, for engines that deliver text."""
         self.alphabet = Alphabet(tokenizer.added, family.markers())
-        self.family = family.translated(self.alphabet.encode)
+        self.family = family.encode_literals(self.alphabet.encode)
         self._plain_tokens: dict[Markers, PlainTokens] = {}
 
     def plain_tokens(self, markers: Markers) -> PlainTokens | None:

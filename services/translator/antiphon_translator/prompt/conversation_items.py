@@ -63,7 +63,7 @@ def build(
     draft.read(given, "input", 0)
     draft.require_results()
     opening = [Message("system", (instructions,))] if instructions else []
-    messages = (*opening, *draft.rounds.finished())
+    messages = (*opening, *draft.rounds.finish())
     if not messages:
         raise InvalidRequest("There is nothing to answer: the input is empty.", field="input", code="empty_array")
     continues_last = _is_cut_off(given) and _is_plain(messages[-1])
@@ -86,7 +86,7 @@ def path_of(
     draft = _Draft(Rounds(), media or TurnMedia(), _answered_ids([*history, *given]))
     draft.read(history, "history", 0)
     draft.read(given, "input", 0)
-    draft.rounds.finished()
+    draft.rounds.finish()
     origins = draft.rounds.origins()
     return origins[place] if place < len(origins) else "input"
 
@@ -116,7 +116,7 @@ class _Draft:
             return known
         return ReadHistory(
             items=items,
-            messages=known.messages.followed_by(self.rounds.added()),
+            messages=known.messages.followed_by(self.rounds.new_messages()),
             rounds=self.rounds.state(),
             answered=known.answered.union(answered),
         )

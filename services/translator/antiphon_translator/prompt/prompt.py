@@ -86,7 +86,7 @@ class PromptEncoder:
         """An upper bound of the tokens in the prompt of this conversation, without rendering it."""
         return self._bound.of(conversation)
 
-    def defused(self, conversation: Conversation) -> Conversation:
+    def defuse(self, conversation: Conversation) -> Conversation:
         """A conversation for a server that renders it by itself: no text in it spells a control token that the
         tokenizer knows. InvalidRequest: a text does, and cannot be changed."""
         return self._defusal.of(conversation)

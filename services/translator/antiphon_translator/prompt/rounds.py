@@ -91,7 +91,7 @@ class Rounds:
         """Whether no place among the messages is kept for a result."""
         return not any(self._kept.values())
 
-    def added(self) -> list[Message]:
+    def new_messages(self) -> list[Message]:
         """The messages behind those that were known."""
         return [message for message in self._messages[self._known :] if message is not None]
 
@@ -107,7 +107,7 @@ class Rounds:
             frozenset(self._pending),
         )
 
-    def finished(self) -> list[Message]:
+    def finish(self) -> list[Message]:
         """Ends the conversation, and returns its messages."""
         self._close()
         return [message for message in self._messages if message is not None]

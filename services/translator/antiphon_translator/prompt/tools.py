@@ -76,9 +76,9 @@ class ToolSet:
 
     shown: tuple[Tool, ...] = ()
     callable: tuple[Tool, ...] = ()
-    required: bool = False
+    requires_call: bool = False
 
-    def called(self, name: str) -> Tool:
+    def tool_of_call(self, name: str) -> Tool:
         """The tool of a call by its name. A name that was never offered is taken as a function of that name."""
         by_shown = {tool.shown_as: tool for tool in self.shown}
         if name in by_shown:
@@ -127,14 +127,14 @@ def offered_tools(declared: Sequence[Declaration], choice: ToolChoice | None) ->
         case "required":
             if not tools:
                 raise _bad_choice("tool_choice is 'required', but there are no tools.", "tool_choice")
-            return ToolSet(tools, tools, required=True)
+            return ToolSet(tools, tools, requires_call=True)
         case NamedChoice():
             chosen = _find_chosen(tools, choice.type, choice.name, "tool_choice")
-            return ToolSet(tools, (chosen,), required=True)
+            return ToolSet(tools, (chosen,), requires_call=True)
         case ClientChoice():
-            return ToolSet(tools, (_find_chosen(tools, choice.type, choice.type, "tool_choice"),), required=True)
+            return ToolSet(tools, (_find_chosen(tools, choice.type, choice.type, "tool_choice"),), requires_call=True)
         case AllowedTools():
-            return ToolSet(tools, _allowed_tools(tools, choice), required=choice.mode == "required")
+            return ToolSet(tools, _allowed_tools(tools, choice), requires_call=choice.mode == "required")
 
 
 def _by_name(declared: Iterable[Declaration]) -> Mapping[str, _DeclaredTool]:

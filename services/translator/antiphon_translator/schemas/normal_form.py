@@ -50,7 +50,7 @@ _CHOICES = ("anyOf", "oneOf")
 
 def of(outline: Outline) -> Object:
     """The normal form of a schema. It is the schema itself where nothing was to change."""
-    normal = _Writer(outline).written()
+    normal = _Writer(outline).write()
     return outline.schema if normal == outline.schema else normal
 
 
@@ -73,7 +73,7 @@ class _Writer:
         self._waiting: list[Path] = []
         self._work = 0
 
-    def written(self) -> Object:
+    def write(self) -> Object:
         root = self._schema(self._outline.schema, frozenset(), 1)
         kept = {name: value for name, value in self._outline.schema.items() if name in _OF_ROOTS}
         definitions: Object = {}

@@ -20,7 +20,7 @@ def guide(format: TextFormat | None) -> Guide | None:  # noqa: A002
         case JsonSchema():
             text = dumps(normal_form.of(Outline(format.schema_))).decode()
             strict = bool(format.strict)
-            return Guide(GuideKind.JSON_SCHEMA, text, format.name, description=format.description, strict=strict)
+            return Guide(GuideKind.JSON_SCHEMA, text, format.name, description=format.description, is_strict=strict)
         case JsonObject():
             return Guide(GuideKind.JSON)
         case _:

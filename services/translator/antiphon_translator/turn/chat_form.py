@@ -20,7 +20,7 @@ def of_conversation(conversation: Conversation, tools: ToolSet, switches: Mappin
         tool_choice=_choice(tools),
         switches=switches or None,
         strict=frozenset(
-            tool.shown_as for tool in tools.shown if tool.strict or (tools.required and tool in tools.callable)
+            tool.shown_as for tool in tools.shown if tool.strict or (tools.requires_call and tool in tools.callable)
         ),
     )
 
@@ -75,6 +75,6 @@ def _choice(tools: ToolSet) -> str | Object | None:
         return None
     if not tools.callable:
         return "none"
-    if tools.required and len(tools.callable) == 1:
+    if tools.requires_call and len(tools.callable) == 1:
         return {"type": "function", "function": {"name": tools.callable[0].shown_as}}
-    return "required" if tools.required else "auto"
+    return "required" if tools.requires_call else "auto"

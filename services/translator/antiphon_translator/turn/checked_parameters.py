@@ -52,7 +52,7 @@ def _read(request: bytes, controls: frozenset[str], finds_stops: bool) -> Checke
     _require_controls(parameters, controls | {"stop"} if finds_stops else controls)
     guide = guides.of_request(parameters, controls)
     top_logprobs = logprobs.alternatives_of(parameters, controls)
-    return CheckedParameters(parameters, parameters.asked(), answer_check, guide, top_logprobs)
+    return CheckedParameters(parameters, parameters.as_json(), answer_check, guide, top_logprobs)
 
 
 _kept = lru_cache(maxsize=PARAMETERS_KEPT_MAX)(_read)

@@ -23,7 +23,7 @@ def has_summary(asked: Reasoning | None, model: ServedModel, level: Level) -> bo
     """Whether the request wants a summary and the model can give one. For a chat server it is not known whether its
     model reasons, so every model of it may."""
     wants = asked is not None and bool(asked.summary or asked.generate_summary)
-    return wants and model.shows_reasoning and (model.reasons or level is Level.CHAT)
+    return wants and model.shows_reasoning and (model.can_reason or level is Level.CHAT)
 
 
 def reasoning_in_effect(asked: Object, chosen: Mapping[str, Any] | None, *, has_summary: bool) -> Object:

@@ -67,11 +67,9 @@ class TurnPlan:
         InvalidRequest: the turn cannot be served; the error has the path of the cause. ContextLengthExceeded: prompt
         and output do not fit into the model's context.
         """
-        given = check_parameters(
-            turn.request, controls, finds_stops=level is Level.TOKENS or not model.stop_in_reasoning
-        )
-        seed = int(ids.hex(SEED_DIGITS), 16)
-        chosen, effective = _sampling(given, model, controls, seed)
+        finds_stops = level is Level.TOKENS or not model.stop_in_reasoning
+        given = check_parameters(turn.request, controls, finds_stops=finds_stops)
+        chosen, effective = _sampling(given, model, controls, seed=int(ids.hex(SEED_DIGITS), 16))
         media = TurnMedia(model.sight.with_controls(controls), downloads)
         prompt = TurnPrompt.of(model, turn, given.parameters, media, level=level, guides="guide" in controls)
         _require_forced(prompt, level)
@@ -126,7 +124,7 @@ def _guides(
     guide: Guide | None, prompt: TurnPrompt, model: ServedModel, level: Level
 ) -> tuple[Guide | None, Guide | None]:
     """The guide from the first token on, and the guide for the answer alone. At most one of them is given."""
-    if prompt.tools.required and level is not Level.CHAT:  # the output is a call, and no answer
+    if prompt.tools.requires_call and level is not Level.CHAT:  # the output is a call, and no answer
         return prompt.forced.guide, None
     if guide is None or level is Level.CHAT or prompt.answers_at_once(model):
         return guide, None
@@ -177,7 +175,7 @@ def _generation(
 
 def _require_forced(prompt: TurnPrompt, level: Level) -> None:
     """InvalidRequest: the request requires a call, and the model cannot be forced to write one."""
-    if not prompt.tools.required:
+    if not prompt.tools.requires_call:
         return
     if not prompt.forced.beginning and level is not Level.CHAT:  # the family's table has no beginning of a call
         raise InvalidRequest(

@@ -75,7 +75,7 @@ class TurnPrompt:
         except InvalidRequest as error:
             raise rejected_item.name_item(error, conversation, encode, path_of) from error
         tools = items.tools
-        forced = _force_call(model, tools, encoded, guides=guides) if tools.required else NOT_FORCED
+        forced = _force_call(model, tools, encoded, guides=guides) if tools.requires_call else NOT_FORCED
         return cls(conversation, tools, chosen, tokens, encode, model.prompt.roles, encoded, forced)
 
     @property
@@ -100,7 +100,7 @@ class TurnPrompt:
         """Whether the output begins with the answer: the model can neither reason nor call a tool before it."""
         if self.tools.callable:
             return False
-        return not model.reasons or model.syntax.literal.answers_at_once(_tail(model, self.encoded))
+        return not model.can_reason or model.syntax.literal.answers_at_once(_tail(model, self.encoded))
 
     def for_engine(self, model: ServedModel, level: Level, beginning: Sequence[int]) -> Prompt:
         """The prompt in the form of the engine's level. `beginning` are the ids of the answer's beginning, which go
@@ -115,7 +115,7 @@ class TurnPrompt:
                 tokens = len(self.ids) + len(beginning)
                 return TextPrompt(text, tokens=tokens, images=images, added=model.added_beginning)
             case Level.CHAT:
-                shown = model.prompt.defused(self.roles.adapt(self.conversation))
+                shown = model.prompt.defuse(self.roles.adapt(self.conversation))
                 return chat_form.of_conversation(shown, self.tools, self.switches)
 
 
@@ -175,7 +175,7 @@ def _switches(model: ServedModel, parameters: Parameters) -> Mapping[str, Any]:
     """The variables of the chat template that follow from the request's reasoning effort."""
     effort = parameters.reasoning.effort if parameters.reasoning is not None else None
     prompt = model.prompt
-    return switches.of_effort(effort, prompt.variables, reasons=model.reasons, literals=prompt.literals)
+    return switches.of_effort(effort, prompt.variables, reasons=model.can_reason, literals=prompt.literals)
 
 
 def _require_readable(

@@ -164,10 +164,10 @@ async def test_a_head_that_begins_in_the_read_of_a_request_is_counted_until_it_i
     whole, begun = head(b"GET /v1/version"), b"GET /v1/ver"
     writer.write(whole + begun)
     assert (await read(reader)).status == 200
-    assert server._heads.held == len(begun)
+    assert server._heads.held_bytes == len(begun)
     writer.write(whole.removeprefix(begun))
     assert (await read(reader)).status == 200
-    assert server._heads.held == 0
+    assert server._heads.held_bytes == 0
     writer.close()
 
 

@@ -58,20 +58,20 @@ async def answered() -> None:
 
 async def test_each_endpoint_is_probed_once() -> None:
     fleet = Fleet(Server("xy"), Server("yz"))
-    assert fleet.probes.unanswered() == ["a", "b"]
+    assert fleet.probes.unanswered_endpoints() == ["a", "b"]
     assert [await fleet.controls() for _ in range(3)] == ["y", "y", "y"]
     assert [server.times_probed for server in fleet.servers] == [1, 1]
-    assert fleet.probes.unanswered() == []
+    assert fleet.probes.unanswered_endpoints() == []
 
 
 async def test_hanging_endpoint_delays_no_turn_while_another_serves() -> None:
     fleet = Fleet(Server("xy", hangs=True), Server("yz"))
     assert [await fleet.controls() for _ in range(3)] == ["yz", "yz", "yz"]
-    assert fleet.probes.unanswered() == ["a"]
+    assert fleet.probes.unanswered_endpoints() == ["a"]
     assert fleet.servers[0].times_probed == 1, "one probe runs at a time"
     fleet.servers[0].is_up.set()
     await answered()
-    assert (await fleet.controls(), fleet.probes.unanswered()) == ("y", [])
+    assert (await fleet.controls(), fleet.probes.unanswered_endpoints()) == ("y", [])
 
 
 async def test_ejected_endpoint_is_probed_when_its_pause_ends_and_returns_with_the_success() -> None:

@@ -124,7 +124,7 @@ async def test_route_exists_with_any_status_but_404(fake: FakeGenerate, server: 
 
 async def test_models_are_listed_with_their_adapters(fake: FakeGenerate, server: HttpModelServer) -> None:
     fake.adapters = ["pirate"]
-    base, adapter = await server.listed()
+    base, adapter = await server.list_models()
     assert (base.name, base.context_length, base.parent) == ("m", 4_096, None)
     assert (adapter.name, adapter.context_length, adapter.parent) == ("pirate", None, "m")
 

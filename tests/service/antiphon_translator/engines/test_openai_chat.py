@@ -183,10 +183,10 @@ async def test_answer_that_is_no_stream_is_an_error_that_says_what_came(
 
 
 async def test_all_models_of_the_server_are_listed(fake: FakeChat, engine: OpenAIChatEngine) -> None:
-    assert [each.name for each in await engine.listed()] == ["m"]
+    assert [each.name for each in await engine.list_models()] == ["m"]
     fake.refusal = (401, {})
     with pytest.raises(EngineMisconfigured, match="API key"):
-        await engine.listed()
+        await engine.list_models()
 
 
 async def test_rejected_request_does_not_refresh_the_controls(fake: FakeChat, engine: OpenAIChatEngine) -> None:

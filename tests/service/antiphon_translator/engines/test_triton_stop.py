@@ -164,6 +164,6 @@ async def test_beginning_that_the_preprocessing_adds_is_not_sent(fake: FakeTrito
 
 def test_only_a_token_model_with_a_stop_input_can_be_stopped() -> None:
     names = ("input_ids", "input_lengths", "request_output_len", "stop")
-    step = TritonModel(name="s", batched=True, inputs=dict.fromkeys(names, "INT32"))
+    step = TritonModel(name="s", is_batched=True, inputs=dict.fromkeys(names, "INT32"))
     assert can_be_stopped(step)
     assert not any(can_be_stopped(replace(step, inputs=dict.fromkeys({*names} - {name}, "INT32"))) for name in names)

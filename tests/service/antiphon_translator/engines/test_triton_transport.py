@@ -51,7 +51,7 @@ async def test_rpc_delivers_all_messages_and_ends(fake: FakeTriton, streams: Inf
     fake.script = said
     received = Received()
     call = await streams.start(INFER_PATH, REQUEST, received, flow=Flow())
-    await call.ended()
+    await call.wait_end()
     assert received.messages == [message.SerializeToString() for message in said]
     assert [request.id for request in fake.requests] == ["r"]
     assert call.cancel() is False
@@ -61,7 +61,7 @@ async def test_cancel_of_a_running_rpc_returns_true_and_stops_it(fake: FakeTrito
     fake.script = [token_response([5]), Ending.SILENCE]
     received = Received()
     call = await streams.start(INFER_PATH, REQUEST, received, flow=Flow())
-    reading = asyncio.create_task(call.ended())
+    reading = asyncio.create_task(call.wait_end())
     async with asyncio.timeout(WAIT_MAX_S):
         await received.came.wait()
         reading.cancel()
@@ -75,7 +75,7 @@ async def test_cancel_of_a_failed_rpc_returns_false(fake: FakeTriton, streams: I
     fake.script = [Ending.LOST]
     call = await streams.start(INFER_PATH, REQUEST, Received(), flow=Flow())
     with pytest.raises((grpc.aio.AioRpcError, GrpcError)):
-        await call.ended()
+        await call.wait_end()
     assert call.cancel() is False
 
 
@@ -84,7 +84,7 @@ async def test_nothing_is_read_while_the_flow_is_paused(fake: FakeTriton, stream
     flow, received = Flow(), Received()
     flow.pause(received)
     call = await streams.start(INFER_PATH, REQUEST, received, flow=flow)
-    reading = asyncio.create_task(call.ended())
+    reading = asyncio.create_task(call.wait_end())
     await asyncio.sleep(0.1)
     assert len(received.messages) <= 1
     flow.resume(received)
@@ -103,7 +103,7 @@ async def test_messages_are_received_with_the_correlation_of_their_own_turn(
         call = await streams.start(
             INFER_PATH, REQUEST, lambda _: seen.append(correlation.current().response_id), flow=Flow()
         )
-        await call.ended()
+        await call.wait_end()
 
     for response_id in ("resp_1", "resp_2"):
         await asyncio.create_task(infer(response_id))
@@ -114,5 +114,5 @@ async def test_metadata_arrives_with_the_request(fake: FakeTriton, streams: Infe
     fake.script = [final_response()]
     metadata = [("x-request-id", "req_1"), ("traceparent", f"00-{'1' * 32}-{'2' * 16}-01")]
     call = await streams.start(INFER_PATH, REQUEST, Received(), flow=Flow(), metadata=metadata)
-    await call.ended()
+    await call.wait_end()
     assert dict(metadata).items() <= fake.metadata[-1].items()

@@ -402,7 +402,7 @@ def test_settings_permit_public_or_also_private_addresses(
 
 def test_fetch_rules_take_hosts_schemes_and_timeout_from_the_settings() -> None:
     careful = FetchRules.of(TranslatorSettings())
-    assert (careful.fetches, careful.hosts, careful.schemes) == (True, (), ("https",))
+    assert (careful.can_fetch, careful.hosts, careful.schemes) == (True, (), ("https",))
     open_minded = FetchRules.of(TranslatorSettings(media_http=True, media_hosts=("A.Example",), media_timeout_s=3))
     assert (open_minded.hosts, open_minded.schemes, open_minded.timeout_s) == (("a.example",), ("https", "http"), 3)
 

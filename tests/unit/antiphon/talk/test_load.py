@@ -71,7 +71,7 @@ async def test_a_response_whose_server_counts_no_tokens_is_completed(usage: Obje
 async def test_load_sends_the_requested_number_of_requests() -> None:
     done: list[int] = []
     result = await load.run(api(DELTA, COMPLETED), {}, requests=7, concurrency=3, on_done=done.append)
-    assert (len(result.completed), sum(done)) == (7, 7)
+    assert (len(result.completed_samples), sum(done)) == (7, 7)
 
 
 def test_percentiles_are_of_the_nearest_rank() -> None:

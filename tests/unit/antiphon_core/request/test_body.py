@@ -17,7 +17,7 @@ def parse(**members: Any) -> CreateRequest:
 
 def test_asked_contains_only_the_given_members() -> None:
     request = parse(temperature=0, store=False, metadata={"a": "b"}, user=None)
-    assert request.asked() == {"model": "m", "temperature": 0.0, "store": False, "metadata": {"a": "b"}}
+    assert request.as_json() == {"model": "m", "temperature": 0.0, "store": False, "metadata": {"a": "b"}}
 
 
 def test_input_items_are_kept_as_the_client_wrote_them() -> None:
@@ -104,8 +104,8 @@ def test_an_unknown_include_value_is_rejected_with_the_known_values() -> None:
 
 
 def test_parameters_travel_without_input() -> None:
-    asked = parse(temperature=0.5).asked()
-    assert Parameters.parse(dumps(asked)).asked() == asked
+    asked = parse(temperature=0.5).as_json()
+    assert Parameters.parse(dumps(asked)).as_json() == asked
     with pytest.raises(InvalidRequest, match="Unknown parameter: 'input'"):
         Parameters.parse(dumps(asked | {"input": "x"}))
 
@@ -114,7 +114,7 @@ def test_parameters_travel_without_input() -> None:
 def test_a_count_request_needs_no_input(members: dict[str, Any]) -> None:
     request = CountRequest.parse(dumps({"model": "m", "previous_response_id": "resp_1", "personality": "x"} | members))
     assert request.input_given == []
-    assert request.asked() == {"model": "m", "previous_response_id": "resp_1"}
+    assert request.as_json() == {"model": "m", "previous_response_id": "resp_1"}
 
 
 @pytest.mark.parametrize(

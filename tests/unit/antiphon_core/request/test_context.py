@@ -55,10 +55,10 @@ def test_an_invalid_context_item_is_rejected_with_its_path(item: Object, field: 
 
 
 def test_context_management_travels_with_the_parameters() -> None:
-    asked = parse(context_management=[{"type": "compaction", "compact_threshold": 1000}]).asked()
+    asked = parse(context_management=[{"type": "compaction", "compact_threshold": 1000}]).as_json()
     assert asked["context_management"] == [{"type": "compaction", "compact_threshold": 1000}]
-    assert Parameters.parse(dumps(asked)).asked() == asked
-    assert parse(context_management=[]).asked()["context_management"] == []
+    assert Parameters.parse(dumps(asked)).as_json() == asked
+    assert parse(context_management=[]).as_json()["context_management"] == []
 
 
 @pytest.mark.parametrize(

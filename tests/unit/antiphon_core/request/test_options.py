@@ -25,7 +25,7 @@ def parse(**members: Any) -> Parameters:
     ],
 )
 def test_options_are_kept_as_they_were_given(members: dict[str, Any]) -> None:
-    assert parse(**members).asked() == {"model": "m"} | members
+    assert parse(**members).as_json() == {"model": "m"} | members
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ def test_a_previous_response_is_kept_with_output_and_encrypted_context() -> None
 
 
 def test_a_previous_response_is_passed_on_as_its_id_only() -> None:
-    asked = parse(previous_response=PREVIOUS).asked()
+    asked = parse(previous_response=PREVIOUS).as_json()
     assert asked == {"model": "m", "previous_response_id": "resp_1"}
-    assert Parameters.parse(dumps(asked)).asked() == asked
+    assert Parameters.parse(dumps(asked)).as_json() == asked
 
 
 @pytest.mark.parametrize(

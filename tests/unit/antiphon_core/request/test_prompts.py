@@ -30,7 +30,7 @@ def test_a_request_with_a_prompt_needs_no_input() -> None:
     assert request.prompt.values["a"] == "x"
     assert request.prompt.values["b"] == {"type": "input_text", "text": "y"}
     assert (request.prompt.values["c"], request.prompt.values["d"]) == (IMAGE, FILE)
-    assert request.asked()["prompt"]["variables"]["c"] == IMAGE
+    assert request.as_json()["prompt"]["variables"]["c"] == IMAGE
     with pytest.raises(InvalidRequest) as raised:
         CreateRequest.parse(dumps({"model": "m", "prompt": None}))
     assert raised.value.field == "input"

@@ -28,15 +28,15 @@ def parse(**members: Any) -> Parameters:
     ],
 )
 def test_a_format_is_kept_as_it_was_given(given: dict[str, Any]) -> None:
-    asked = parse(text={"format": given, "verbosity": "low"}).asked()
+    asked = parse(text={"format": given, "verbosity": "low"}).as_json()
     assert asked["text"] == {"format": given, "verbosity": "low"}
-    assert parse(**asked).asked() == asked  # services pass the format on
+    assert parse(**asked).as_json() == asked  # services pass the format on
 
 
 def test_null_members_of_a_format_are_left_out() -> None:
     given = FORMAT | {"strict": None, "description": None}
-    assert parse(text={"format": given}).asked()["text"]["format"] == FORMAT
-    assert parse(text={"format": None}).asked()["text"] == {}
+    assert parse(text={"format": given}).as_json()["text"]["format"] == FORMAT
+    assert parse(text={"format": None}).as_json()["text"] == {}
 
 
 def test_a_json_schema_format_keeps_its_schema() -> None:

@@ -31,7 +31,7 @@ def test_tools_come_back_as_they_were_declared() -> None:
         FUNCTION | {"async": True, "defer_loading": True, "allowed_callers": ["direct"], "output_schema": {}},
         {"type": "tool_search", "execution": "client", "description": "Finds tools.", "parameters": {}},
     ]
-    assert parse(tools=tools).asked()["tools"] == tools
+    assert parse(tools=tools).as_json()["tools"] == tools
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_tools_come_back_as_they_were_declared() -> None:
     ],
 )
 def test_every_form_of_choice_is_read(choice: Any) -> None:
-    assert parse(tool_choice=choice).asked()["tool_choice"] == choice
+    assert parse(tool_choice=choice).as_json()["tool_choice"] == choice
 
 
 @pytest.mark.parametrize(

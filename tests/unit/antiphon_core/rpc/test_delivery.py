@@ -27,10 +27,10 @@ def test_a_large_answer_counts_until_its_call_ends() -> None:
 
 def test_an_answer_of_a_stream_counts_until_the_next_one() -> None:
     delivery = Delivery(LIMITS)
-    with delivery.counted("a", LARGE), delivery.counted("a", LARGE):
-        with pytest.raises(Unavailable), delivery.counted("a", LARGE):
+    with delivery.count_answer("a", LARGE), delivery.count_answer("a", LARGE):
+        with pytest.raises(Unavailable), delivery.count_answer("a", LARGE):
             pass
-        with delivery.counted("b", LARGE):
+        with delivery.count_answer("b", LARGE):
             pass
     assert delivery.budget.is_unused
 
@@ -38,7 +38,7 @@ def test_an_answer_of_a_stream_counts_until_the_next_one() -> None:
 def test_small_answers_do_not_count() -> None:
     delivery, call = Delivery(LIMITS), FakeCall()
     assert delivery.count(call.call, "a", SMALL) is SMALL
-    with delivery.counted("a", SMALL) as data:
+    with delivery.count_answer("a", SMALL) as data:
         assert data is SMALL
         assert delivery.budget.is_unused
     assert not call._callbacks

@@ -12,7 +12,7 @@ ROWS = [method.row for method in SERVICE.methods.values()]
 def test_a_method_is_its_row_and_its_descriptor() -> None:
     method = make_service(SERVICE.descriptor, ROWS).methods["Generate"]
     assert method.path == "/antiphon.translator.v1.TranslatorService/Generate"
-    assert method.streams
+    assert method.is_streaming
     assert (method.request.name, method.response.name) == ("GenerateRequest", "GenerateResponse")
     assert method.deadline_s is None
 

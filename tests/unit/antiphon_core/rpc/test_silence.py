@@ -68,7 +68,7 @@ def silent() -> list[bool]:
 def watch(silent: list[bool], limit_s: float = LIMIT_S) -> SilenceWatch:
     """A watch of a stream that has given a sign of life."""
     watching = SilenceWatch(limit_s, lambda: silent.append(True))
-    watching.heard()
+    watching.note_message()
     return watching
 
 
@@ -85,7 +85,7 @@ def test_after_the_first_sign_the_limit_counts(loop: Loop, silent: list[bool]) -
     watching = SilenceWatch(LIMIT_S, lambda: silent.append(watching.has_heard))
     with watching.running(None):
         loop.pass_(FIRST_SIGN_S)
-        watching.heard()
+        watching.note_message()
         loop.pass_(LIMIT_S)
         assert silent == []
         loop.pass_(TICK_S)
@@ -107,7 +107,7 @@ def test_any_sign_of_life_restarts_the_limit(loop: Loop, silent: list[bool]) -> 
     with watching.running(None):
         for _ in range(10):
             loop.pass_(LIMIT_S / 2)
-            watching.heard()
+            watching.note_message()
     loop.pass_(10 * LIMIT_S)
     assert silent == []
 

@@ -445,7 +445,7 @@ async def test_session_lease_lost_in_mid_run_is_not_counted_as_a_model_failure(
     system: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults: list[str] = []
-    monkeypatch.setattr(ModelHealth, "failed", lambda _health, model: faults.append(model))
+    monkeypatch.setattr(ModelHealth, "note_failure", lambda _health, model: faults.append(model))
     system.timing = replace(TIMING, session_pace=PACE)
     talk = new_conversation_id(RandomIds())
     record = await system.edge.create(TENANT, background_request(), session_id=talk)

@@ -49,10 +49,10 @@ def test_field_of_an_error_becomes_the_chat_parameter(field: str, becomes: str) 
 
 
 def test_errors_keep_their_class_and_their_facts() -> None:
-    with pytest.raises(ContextLengthExceeded) as caught, TRANSLATOR.translated():
+    with pytest.raises(ContextLengthExceeded) as caught, TRANSLATOR.translate_errors():
         raise ContextLengthExceeded.of(input_tokens=3, context_length=2)
     assert (caught.value.field, caught.value.facts["input_tokens"]) == ("messages", "3")
-    with pytest.raises(ModelNotFound), TRANSLATOR.translated():
+    with pytest.raises(ModelNotFound), TRANSLATOR.translate_errors():
         raise ModelNotFound.of("x")
 
 

@@ -20,19 +20,19 @@ def turn(**members: Any) -> ChatTurn:
 
 
 def asked(**members: Any) -> dict[str, Any]:
-    return turn(**members).create.asked()
+    return turn(**members).create.as_json()
 
 
 def test_minimal_chat_request_becomes_an_unstored_create_request() -> None:
     made = turn()
     assert made.create.input_given == [{"type": "message", "role": "user", "content": "Hi"}]
-    assert made.create.asked() == {"model": "m", "store": False, "tools": [], "text": {}, "reasoning": {}}
-    assert (made.stream, made.include_usage) == (False, False)
+    assert made.create.as_json() == {"model": "m", "store": False, "tools": [], "text": {}, "reasoning": {}}
+    assert (made.is_streaming, made.includes_usage) == (False, False)
 
 
 def test_stream_options_are_read_from_the_chat_request() -> None:
     made = turn(stream=True, stream_options={"include_usage": True})
-    assert (made.stream, made.include_usage, made.create.stream) == (True, True, True)
+    assert (made.is_streaming, made.includes_usage, made.create.stream) == (True, True, True)
 
 
 @pytest.mark.parametrize(

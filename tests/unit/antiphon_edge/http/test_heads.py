@@ -129,9 +129,9 @@ def test_pieces_of_a_head_count_until_it_is_complete() -> None:
     head = HeadBound(budget)
     assert head.try_add("a", 30)
     assert not head.try_add("a", 30)
-    assert budget.held == 30
+    assert budget.held_bytes == 30
     head.clear()
-    assert budget.held == 0
+    assert budget.held_bytes == 0
 
 
 def test_head_beyond_its_own_limit_is_rejected() -> None:

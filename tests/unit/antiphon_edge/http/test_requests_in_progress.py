@@ -23,10 +23,10 @@ async def test_requests_count_until_their_handlers_return_or_fail() -> None:
         await release.wait()
         raise ValueError
 
-    running = [asyncio.ensure_future(requests.counted(handler)(REQUEST)) for handler in (answer, fail, answer)]
+    running = [asyncio.ensure_future(requests.wrap(handler)(REQUEST)) for handler in (answer, fail, answer)]
     await asyncio.sleep(0)
     assert requests.count == 3
-    waiting = asyncio.create_task(requests.ended(NEVER_S))
+    waiting = asyncio.create_task(requests.wait_end(NEVER_S))
     release.set()
     await waiting
     assert requests.count == 0
@@ -37,7 +37,7 @@ async def test_requests_count_until_their_handlers_return_or_fail() -> None:
 
 async def test_wait_ends_at_once_without_requests_and_at_its_timeout_with_some() -> None:
     requests = RequestsInProgress()
-    await requests.ended(NEVER_S)
+    await requests.wait_end(NEVER_S)
     requests.count = 1
-    await requests.ended(0)
+    await requests.wait_end(0)
     assert requests.count == 1

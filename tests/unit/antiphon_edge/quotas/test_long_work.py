@@ -25,7 +25,7 @@ class Held:
         self._end = asyncio.Event()
 
     async def hold(self, name: str, size: int = LONG, tenant: str = "t") -> None:
-        async with self._work.held(tenant, size) as give_back:
+        async with self._work.reserve(tenant, size) as give_back:
             self.began.append(name)
             if give_back is not None:  # short work holds nothing
                 self.give_back[name] = give_back
@@ -143,7 +143,7 @@ async def test_reads_wait_once_those_before_were_long() -> None:
             note_bytes(size)
 
     async with AsyncExitStack() as held:
-        give_back = await held.enter_async_context(work.held("t", LONG))
+        give_back = await held.enter_async_context(work.reserve("t", LONG))
         await read(4 * LONG)
         waiting = asyncio.create_task(read(1))
         await settled()

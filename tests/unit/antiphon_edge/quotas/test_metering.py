@@ -12,7 +12,7 @@ from antiphon_edge.quotas.metering import Meter
 def test_ended_response_is_charged_for_its_usage(response: bytes, tokens: int) -> None:
     charged: list[tuple[str, int]] = []
     meter = Meter(lambda tenant, count: charged.append((tenant, count)))
-    meter.ended("acme", response)
+    meter.count_response("acme", response)
     meter.broke_off("globex", 3)
     assert charged == [("acme", tokens), ("globex", 3)]
 
@@ -23,11 +23,11 @@ def test_usage_of_an_error_is_charged() -> None:
     late = EngineFault("no")
     late.usage = {"total_tokens": 7}
     for error in (EngineFault("no"), KeyError("no"), late):
-        meter.failed("acme", error)
+        meter.count_failure("acme", error)
     assert charged == [("acme", 7)]
 
 
 def test_meter_without_a_callback_does_not_parse_the_response() -> None:
     meter = Meter()
-    meter.ended("acme", b"no JSON")
+    meter.count_response("acme", b"no JSON")
     meter.broke_off("acme", 3)

@@ -80,7 +80,7 @@ async def test_charges_and_ends_during_a_call_are_settled_in_one_call(
     settler.charge("globex", 7)
     settler.charge("globex", 0)
     await until(lambda: len(counts.asked) == 2)
-    assert sorted(settler.ended("acme")) == ["p1", "p2", "p3"]
+    assert sorted(settler.ended_slots("acme")) == ["p1", "p2", "p3"]
     counts.may_answer.set()
     await settler.close()
     assert [
@@ -91,7 +91,7 @@ async def test_charges_and_ends_during_a_call_are_settled_in_one_call(
         ("acme", [6], ["p1", "p2", "p3"]),
     ]
     assert sorted(tenant for tenant, _ in heard) == ["acme", "acme", "globex"]
-    assert (settler.ended("acme"), settler._unsettled) == ([], {})
+    assert (settler.ended_slots("acme"), settler._unsettled) == ([], {})
 
 
 async def test_stream_slots_are_renewed_until_their_end(settling: Make, counts: Counts) -> None:
@@ -137,7 +137,7 @@ async def test_slots_beyond_the_limit_of_one_quota_request_are_split(settling: M
     counts.asked.clear()
     for slot in slots:
         settler.end("acme", slot)
-    assert len(settler.ended("acme")) == limits.QUOTA_SLOTS_ITEMS_MAX
+    assert len(settler.ended_slots("acme")) == limits.QUOTA_SLOTS_ITEMS_MAX
     await settler.close()
     assert {slot for _tenant, asked in counts.asked for slot in asked.release} == set(slots)
 

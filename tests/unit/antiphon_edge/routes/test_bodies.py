@@ -56,18 +56,18 @@ async def test_large_bodies_are_parsed_in_another_thread(length: int, is_here: b
 async def test_errors_of_the_parser_are_raised() -> None:
     with pytest.raises(InvalidRequest, match="could not be parsed"):
         await bodies.parse_body(request_with(b"{"), parse_object)
-    assert BUDGET.held == 0
+    assert BUDGET.held_bytes == 0
 
 
 async def test_a_body_counts_while_it_is_read_and_parsed() -> None:
-    held = await bodies.parse_body(request_with(b"x" * 100), lambda _: BUDGET.held)
-    assert (held, BUDGET.held) == (100, 0)
+    held = await bodies.parse_body(request_with(b"x" * 100), lambda _: BUDGET.held_bytes)
+    assert (held, BUDGET.held_bytes) == (100, 0)
 
 
 async def test_body_beyond_the_share_of_its_tenant_is_rejected() -> None:
     with pytest.raises(RequestRateExceeded):
         await bodies.parse_body(request_with(b"x" * (SHARE + 1)), len)
-    assert BUDGET.held == 0
+    assert BUDGET.held_bytes == 0
 
 
 async def test_a_zstd_window_counts_until_the_body_is_decoded() -> None:
@@ -76,8 +76,8 @@ async def test_a_zstd_window_counts_until_the_body_is_decoded() -> None:
     with pytest.raises(RequestRateExceeded):
         await bodies.parse_body(request_with(frame, "zstd"), len)
     smaller = ZSTD_WINDOW + bytes([9 << 3]) + b"\x09\x00\x00x"
-    held = await bodies.parse_body(request_with(smaller, "zstd"), lambda _: BUDGET.held)
-    assert (held, BUDGET.held) == (1, 0)
+    held = await bodies.parse_body(request_with(smaller, "zstd"), lambda _: BUDGET.held_bytes)
+    assert (held, BUDGET.held_bytes) == (1, 0)
 
 
 async def test_body_over_the_size_limit_is_rejected() -> None:
@@ -86,4 +86,4 @@ async def test_body_over_the_size_limit_is_rejected() -> None:
     request.app[bodies._BUDGET] = wide
     with pytest.raises(web.HTTPRequestEntityTooLarge):
         await bodies.parse_body(request, len)
-    assert wide.held == 0
+    assert wide.held_bytes == 0

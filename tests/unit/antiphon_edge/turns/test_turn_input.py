@@ -32,7 +32,7 @@ async def filled_in(store: StoreService, *, given: Sequence[Any] = (HI,), **memb
     request = CreateRequest.parse(dumps({"model": "m", "input": list(given), "prompt": prompt} | members))
     assert request.prompt is not None
     found = await turn_input.read_prompt(store, "t", request.prompt)
-    return turn_input.fill_in_prompt(request.asked(), found, request.prompt, list(given))
+    return turn_input.fill_in_prompt(request.as_json(), found, request.prompt, list(given))
 
 
 async def test_the_messages_of_a_prompt_come_before_the_input(store: StoreService) -> None:

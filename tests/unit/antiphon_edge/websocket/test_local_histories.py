@@ -42,14 +42,14 @@ def test_history_is_not_kept_without_room_in_the_process() -> None:
         histories = LocalHistories(tally, bytes_max=8)
         histories.remember("a", b"x" * 5)
         histories.remember("b", b"y" * 5)  # evicts the first one
-        assert (histories.get("a"), histories.get("b"), budget.held) == (None, b"y" * 5, 5)
+        assert (histories.get("a"), histories.get("b"), budget.held_bytes) == (None, b"y" * 5, 5)
         with Tally(budget, "u") as other:
             other.add(5)
             histories.remember("c", b"z" * 3)
-            assert (histories.get("b"), histories.get("c"), budget.held) == (b"y" * 5, None, 10)
+            assert (histories.get("b"), histories.get("c"), budget.held_bytes) == (b"y" * 5, None, 10)
         histories.remember("c", b"z" * 3)
-        assert (histories.get("c"), budget.held) == (b"z" * 3, 8)
-    assert budget.held == 0
+        assert (histories.get("c"), budget.held_bytes) == (b"z" * 3, 8)
+    assert budget.held_bytes == 0
 
 
 def test_history_over_the_limit_is_rejected_when_it_is_continued() -> None:

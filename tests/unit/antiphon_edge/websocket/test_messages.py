@@ -56,7 +56,7 @@ def test_invalid_member_of_a_create_is_rejected_by_name(members: Any, field: str
 def test_prewarm_option_makes_a_warm_up() -> None:
     parsed = create(prompt_cache_options={"prewarm": True, "mode": "explicit"}, generate=True)
     assert parsed.generates is False
-    assert parsed.request().asked()["prompt_cache_options"] == {"mode": "explicit"}
+    assert parsed.request().as_json()["prompt_cache_options"] == {"mode": "explicit"}
     assert create(prompt_cache_options={"prewarm": False}).generates is None
 
 

@@ -12,7 +12,7 @@ def failed_delays(backoff: Backoff, count: int) -> list[float]:
     delays = []
     for number in range(count):
         start_s = 100.0 * number
-        backoff.failed(start_s)
+        backoff.note_failure(start_s)
         delays.append(next(ms for ms in range(10_000) if backoff.can_try(start_s + ms / 1000)) / 1000)
     return delays
 
@@ -28,8 +28,8 @@ def test_first_attempt_need_not_wait() -> None:
 def test_a_success_ends_the_delay_and_resets_the_backoff() -> None:
     backoff = Backoff(0.25, 1.0, middle)
     failed_delays(backoff, 4)
-    backoff.failed(1_000.0)
-    backoff.succeeded()
+    backoff.note_failure(1_000.0)
+    backoff.note_success()
     assert backoff.can_try(1_000.0)
     assert failed_delays(backoff, 1) == [0.25]
 

@@ -155,7 +155,7 @@ async def test_an_address_that_is_gone_gets_no_calls_and_keeps_those_it_has(netw
     await settle()
     peers = {peer.streams: peer for peer in [await balanced.choose(), await balanced.choose()]}
     leaving: Any = network.made["10.0.0.1"]
-    with balanced.used(peers[leaving]):
+    with balanced.use(peers[leaving]):
         network.addresses.remove("10.0.0.1")
         clock.now_s += balancing.RESOLVE_INTERVAL_S
         await balanced.choose()

@@ -75,7 +75,7 @@ async def test_a_failing_guard_prevents_all_changes_and_every_failing_guard_is_r
     ]
     outcome = await rows.transact(HERE, Program(guards, [Delete(ONE), Put(TWO, {})], [Get(ONE)]))
     assert isinstance(outcome, Refused)
-    assert (outcome.now_ms, outcome.crowded, set(outcome.rows)) == (NOW_MS, True, {ONE, TWO})
+    assert (outcome.now_ms, outcome.is_crowded, set(outcome.rows)) == (NOW_MS, True, {ONE, TWO})
     found = outcome.rows[ONE]
     assert found is not None
     assert (found.items, found.body) == (b"i", b"b")
@@ -122,8 +122,8 @@ CHAINS = [
     (Chain("c", Payload.ALL, 3, 5), "bytes"),
     (Chain("nothing", Payload.ITEMS, 3, 100), []),
     (Chain("over", Payload.ITEMS, 3, 100), []),
-    (Chain("s", Payload.ITEMS, 3, 100, from_head=True), ["a", "b"]),
-    (Chain("unheard", Payload.ITEMS, 3, 100, from_head=True), []),
+    (Chain("s", Payload.ITEMS, 3, 100, starts_at_head=True), ["a", "b"]),
+    (Chain("unheard", Payload.ITEMS, 3, 100, starts_at_head=True), []),
 ]
 
 

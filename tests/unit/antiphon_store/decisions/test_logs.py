@@ -102,7 +102,7 @@ def test_a_missing_or_expired_log_is_not_found(log: Row | None) -> None:
 
 def read(position: int, *batches: tuple[str, Row]) -> tuple[EventBatch, ...]:
     page = logs.read(View({}), "resp_1", position=position, max_bytes=9)([OPEN, list(batches)])
-    assert (page.next_position, page.closed) == (2, False)
+    assert (page.next_position, page.is_closed) == (2, False)
     return page.batches
 
 

@@ -83,7 +83,7 @@ def test_a_turn_in_a_session_is_one_program() -> None:
         "lease_until": Now(50),
         "stamp": Now(),
     }
-    assert program.reads == [Get(Ref(*SESSION)), Chain("s", Payload.ITEMS, 5, 500, from_head=True)]
+    assert program.reads == [Get(Ref(*SESSION)), Chain("s", Payload.ITEMS, 5, 500, starts_at_head=True)]
 
 
 def test_removed_items_are_found_without_a_search_for_each_item() -> None:

@@ -18,7 +18,7 @@ KNOWN = {SESSION: row(head="a", until=1_000)}
 def test_a_condition_on_an_unknown_row_is_assumed_true_and_guarded() -> None:
     view = View({})
     assert view.test(*SESSION, Condition.IS, "head", "b")
-    assert view.assumed == {REF}
+    assert view.assumed_refs == {REF}
     assert view.program().guards == [Guard(REF, Condition.IS, "head", "b")]
 
 
@@ -26,7 +26,7 @@ def test_a_condition_on_a_known_row_is_evaluated_and_the_row_is_pinned_once() ->
     view = view_of(KNOWN)
     assert not view.test(*SESSION, Condition.IS, "head", "b")
     assert view.test(*SESSION, Condition.IS, "head", "a")
-    assert not view.assumed
+    assert not view.assumed_refs
     assert view.program().guards == [Guard(REF, Condition.IS, "v", 1)]
 
 

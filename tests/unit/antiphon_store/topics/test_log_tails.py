@@ -68,7 +68,7 @@ async def follow(tail: LogTail, position: int, end: int, until: int) -> bytes:
 
 async def test_a_log_with_many_followers_is_read_once_for_each_append(log: Log) -> None:
     log.add()
-    with log.tails.followed(*LINE) as tail:
+    with log.tails.follow(*LINE) as tail:
         following = [asyncio.create_task(follow(tail, 1, 1, 4)) for _ in range(100)]
         for _ in range(3):
             while tail.waiting < 100:
@@ -84,7 +84,7 @@ async def test_a_log_with_many_followers_is_read_once_for_each_append(log: Log) 
 
 async def test_followers_are_woken_some_in_each_iteration_of_the_loop() -> None:
     log = Log(woken_together=2)
-    with log.tails.followed(*LINE) as tail:
+    with log.tails.follow(*LINE) as tail:
         following = [asyncio.create_task(follow(tail, 0, 0, 1)) for _ in range(6)]
         while tail.waiting < 6:
             await asyncio.sleep(0)
@@ -99,7 +99,7 @@ async def test_followers_are_woken_some_in_each_iteration_of_the_loop() -> None:
 @pytest.mark.parametrize("position", [0, 1, 2, 5])
 async def test_followers_at_other_positions_get_every_event_once(log: Log, position: int) -> None:
     log.add(2)
-    with log.tails.followed(*LINE) as tail:
+    with log.tails.follow(*LINE) as tail:
         first = asyncio.create_task(follow(tail, 2, 2, 9))
         late = asyncio.create_task(follow(tail, position, 2, 9))
         for count in (3, 1, 2, 1):
@@ -112,13 +112,13 @@ async def test_followers_at_other_positions_get_every_event_once(log: Log, posit
 
 async def test_an_ended_log_is_told_to_all_followers(log: Log) -> None:
     log.add()
-    with log.tails.followed(*LINE) as tail:
+    with log.tails.follow(*LINE) as tail:
         behind = asyncio.create_task(tail.beyond(7, 1))
         following = asyncio.create_task(tail.beyond(1, 1))
         await asyncio.sleep(0)
         log.add(terminal=True)
         assert [each.terminal for each in (await following).batches] == [True]
-        assert (await behind).closed
+        assert (await behind).is_closed
 
 
 @pytest.mark.parametrize(("error", "told"), [(LogNotFound.of("resp"), LogNotFound), (KeyError("bug"), InternalError)])
@@ -126,7 +126,7 @@ async def test_an_error_of_the_reader_reaches_each_follower_as_its_own(
     log: Log, error: Exception, told: type[AntiphonError]
 ) -> None:
     log.error = error
-    with log.tails.followed(*LINE) as tail:
+    with log.tails.follow(*LINE) as tail:
         found = await asyncio.gather(*(tail.beyond(0, 0) for _ in range(3)), return_exceptions=True)
     assert [type(each) for each in found] == [told] * 3
     assert len(set(map(id, found))) == 3
@@ -138,7 +138,7 @@ async def test_a_follower_that_comes_while_the_end_is_passed_on_gets_it_too(
 ) -> None:
     monkeypatch.setattr(log_tails, "KEPT_BYTES_MAX", 0)
     log = Log(woken_together=1)
-    with log.tails.followed(*LINE) as tail:
+    with log.tails.follow(*LINE) as tail:
         waiting = [asyncio.create_task(tail.beyond(5, 0)) for _ in range(3)]
         while tail.waiting < 3:
             await asyncio.sleep(0)
@@ -153,7 +153,7 @@ async def test_a_follower_that_comes_while_the_end_is_passed_on_gets_it_too(
 
 
 async def test_the_reader_ends_with_its_last_follower(log: Log) -> None:
-    with log.tails.followed(*LINE) as tail:
+    with log.tails.follow(*LINE) as tail:
         waiting = asyncio.create_task(tail.beyond(0, 0))
         while not tail.waiting:
             await asyncio.sleep(0)
@@ -165,5 +165,5 @@ async def test_the_reader_ends_with_its_last_follower(log: Log) -> None:
     for _ in range(5):
         await asyncio.sleep(0)
     assert len(log.read) == reads
-    with log.tails.followed(*LINE) as other:
+    with log.tails.follow(*LINE) as other:
         assert other is not tail

@@ -57,7 +57,7 @@ def test_repeated_ejections_back_off_up_to_a_maximum() -> None:
         now = endpoint.ejected_until
     assert pauses[:3] == [EJECT_FIRST_S, 2 * EJECT_FIRST_S, 4 * EJECT_FIRST_S]
     assert pauses[-1] == EJECT_MAX_S
-    endpoint.succeeded()
+    endpoint.note_success()
     assert endpoint.eject(now) == EJECT_FIRST_S
 
 
@@ -74,7 +74,7 @@ def test_ejected_endpoint_is_due_when_its_pause_ends() -> None:
     first.eject(0.0)
     assert (first.is_due(EJECT_FIRST_S / 2), first.is_due(EJECT_FIRST_S), second.is_due(EJECT_FIRST_S)) == (0, 1, 0)
     assert [chosen(choice) for _ in range(2)] == ["b", "b"]
-    first.succeeded()
+    first.note_success()
     assert (chosen(choice), first.is_due(EJECT_FIRST_S)) == ("a", False)
 
 
@@ -90,7 +90,7 @@ def test_with_all_endpoints_ejected_the_one_due_first_is_chosen() -> None:
 def test_endpoint_is_ejected_only_after_many_faults_in_a_row() -> None:
     endpoint = Endpoint("a")
     before = [endpoint.fault() for _ in range(FAULTS_TO_EJECT - 1)]
-    endpoint.succeeded()
+    endpoint.note_success()
     faults = [endpoint.fault() for _ in range(2 * FAULTS_TO_EJECT)]
     in_a_row = [False] * (FAULTS_TO_EJECT - 1)
     assert (before, faults) == (in_a_row, [*in_a_row, True] * 2)

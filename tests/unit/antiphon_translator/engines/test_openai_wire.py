@@ -140,7 +140,7 @@ def test_controls_are_sent_under_the_names_of_the_dialect() -> None:
             },
         ),
         (
-            Guide(GuideKind.JSON_SCHEMA, "{}", "person", description="Who.", strict=False),
+            Guide(GuideKind.JSON_SCHEMA, "{}", "person", description="Who.", is_strict=False),
             PLAIN,
             {
                 "response_format": {

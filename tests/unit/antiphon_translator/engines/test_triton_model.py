@@ -9,7 +9,7 @@ from tests.support.fake_triton import ENSEMBLE, VLLM, FakeTriton
 
 def test_model_configuration_is_read() -> None:
     model = read_config(FakeTriton(parameters={"accumulate_tokens": "true"}).config())
-    assert (model.name, model.batched, model.is_ensemble) == ("tensorrt_llm", True, False)
+    assert (model.name, model.is_batched, model.is_ensemble) == ("tensorrt_llm", True, False)
     assert (model.inputs["seed"], model.inputs["streaming"]) == ("UINT64", "BOOL")
     assert model.outputs == {"output_ids", "sequence_length"}
     assert model.parameters == {"accumulate_tokens": "true"}
@@ -23,7 +23,7 @@ def test_model_configuration_is_read() -> None:
 def test_text_model_is_read_by_its_tensor_names() -> None:
     model = read_config(FakeTriton(VLLM).config())
     assert model.inputs["text_input"] == "BYTES"
-    assert not model.batched
+    assert not model.is_batched
 
 
 def test_input_of_a_data_type_of_a_newer_triton_is_read_by_its_number() -> None:

@@ -20,7 +20,7 @@ GUIDED = {"guided_decoding_guide_type": "BYTES", "guided_decoding_guide": "BYTES
 
 
 def model(**inputs: str) -> TritonModel:
-    return TritonModel("m", batched=True, inputs=inputs)
+    return TritonModel("m", is_batched=True, inputs=inputs)
 
 
 def test_control_is_sent_under_the_newest_name_of_the_model() -> None:

@@ -55,7 +55,7 @@ def test_request_has_the_model_name_and_id_and_wants_a_final_response() -> None:
 
 
 def test_a_model_without_batching_has_no_batch_dimension() -> None:
-    shapes = {name: shape for name, (shape, _) in sent(model=replace(MODEL, batched=False)).items()}
+    shapes = {name: shape for name, (shape, _) in sent(model=replace(MODEL, is_batched=False)).items()}
     assert (shapes["input_ids"], shapes["input_lengths"]) == ([3], [1])
 
 

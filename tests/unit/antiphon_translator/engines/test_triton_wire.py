@@ -12,7 +12,7 @@ from antiphon_translator.engines.triton_wire import Outputs, Tensor, build, is_f
 from tests.support.fake_triton import final_response, response, token_response
 from tests.support.triton_requests import sent
 
-MODEL = TritonModel("m", batched=True, inputs={"ids": "INT32", "words": "BYTES", "seed": "UINT64", "top_p": "FP32"})
+MODEL = TritonModel("m", is_batched=True, inputs={"ids": "INT32", "words": "BYTES", "seed": "UINT64", "top_p": "FP32"})
 
 
 def test_tensors_are_packed_in_the_declared_types() -> None:
@@ -29,24 +29,24 @@ def test_tensors_are_packed_in_the_declared_types() -> None:
     ("dtype", "form"), [("FP16", "e"), ("INT8", "b"), ("UINT8", "B"), ("INT16", "h"), ("UINT16", "H")]
 )
 def test_small_numbers_are_packed_in_the_declared_type(dtype: str, form: str) -> None:
-    message = build(TritonModel("m", batched=True, inputs={"x": dtype}), "r", [one("x", 2)])
+    message = build(TritonModel("m", is_batched=True, inputs={"x": dtype}), "r", [one("x", 2)])
     assert list(message.raw_input_contents) == [struct.pack(f"<{form}", 2)]
 
 
 def test_unknown_data_type_is_a_fault_that_names_model_input_and_type() -> None:
-    odd = TritonModel("m", batched=True, inputs={"temperature": "BF16"})
+    odd = TritonModel("m", is_batched=True, inputs={"temperature": "BF16"})
     with pytest.raises(EngineFault, match="model 'm' declares its input 'temperature' as BF16"):
         build(odd, "r", [one("temperature", 0.5)])
 
 
 def test_value_that_the_declared_type_cannot_hold_is_a_fault() -> None:
-    small = TritonModel("m", batched=True, inputs={"random_seed": "INT32"})
+    small = TritonModel("m", is_batched=True, inputs={"random_seed": "INT32"})
     with pytest.raises(EngineFault, match="input 'random_seed' of the Triton model 'm' cannot hold a value, as INT32"):
         build(small, "r", [one("random_seed", 2**31)])
 
 
 def test_tensor_of_two_dimensions_keeps_its_shape_without_batching() -> None:
-    unbatched = TritonModel("m", batched=False, inputs=MODEL.inputs)
+    unbatched = TritonModel("m", is_batched=False, inputs=MODEL.inputs)
     assert sent(build(unbatched, "r", [Tensor("ids", (1, 2, 3, 4), (2, 2))])) == {"ids": ([2, 2], [1, 2, 3, 4])}
 
 

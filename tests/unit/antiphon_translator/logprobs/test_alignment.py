@@ -37,7 +37,7 @@ class Aligned:
         return self.at(text, (start, self._read))
 
     def at(self, text: str, *spans: tuple[int, int]) -> list[bytes]:
-        (segment,) = self.alignment.scored([TracedText(text, spans)])
+        (segment,) = self.alignment.score([TracedText(text, spans)])
         assert isinstance(segment, ScoredText)
         assert segment.text == text
         return [token.written for token in segment.tokens]
@@ -149,7 +149,7 @@ def test_neighbouring_texts_are_merged_and_other_segments_stay() -> None:
     made = Aligned()
     made.tokens(b"a", b"b", b"c")
     made.hidden("abc")
-    told = made.alignment.scored(
+    told = made.alignment.score(
         [TracedText("a", ((0, 1),)), TracedText("b", ((1, 2),)), CallBegin("f"), TracedText("c", ((2, 3),))]
     )
     expected: list[Segment] = [

@@ -143,11 +143,11 @@ def test_model_reasons_only_with_the_reasoning_markers_of_its_family(
 ) -> None:
     (tmp_path / "t.jinja").write_text(template)
     loaded = served_model.load(replace(profile, family="hermes", chat_template=tmp_path / "t.jinja"))
-    assert loaded.reasons is reasons
+    assert loaded.can_reason is reasons
 
 
 def test_harmony_always_reasons(profile: ModelProfile) -> None:
-    assert served_model.load(replace(profile, family="gpt_oss", lora="7")).reasons
+    assert served_model.load(replace(profile, family="gpt_oss", lora="7")).can_reason
 
 
 SEEING = (

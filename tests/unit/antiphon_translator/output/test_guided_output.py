@@ -62,9 +62,9 @@ class Play:
         for start, end in pairwise(edges):
             part = whole[start:end]
             chunk = TokenChunk(part) if self.level is Level.TOKENS else TextChunk(part)
-            if not self.turn.done and part:
+            if not self.turn.is_done and part:
                 self.batches += self.turn.receive([chunk])
-        if not self.turn.done and usage is not None:
+        if not self.turn.is_done and usage is not None:
             self.batches += self.turn.receive([TextChunk(finish=FinishReason.STOP, usage=usage)])
         wanted = self.turn.follow_up()
         if wanted is not None:
@@ -85,11 +85,11 @@ def texts(response: Object) -> list[str]:
 
 
 def thinking() -> ServedModel:
-    return replace(reasoning_model(), reasons=True)
+    return replace(reasoning_model(), can_reason=True)
 
 
 def test_a_model_that_does_not_reason_is_guided_from_the_first_token() -> None:
-    play = Play(replace(reasoning_model(), reasons=False), **ASKED)
+    play = Play(replace(reasoning_model(), can_reason=False), **ASKED)
     assert play.requests[0].guide == GUIDE
     assert play.say("42") is None
     assert texts(play.end()) == ["42"]
@@ -184,7 +184,7 @@ def test_call_before_the_answer_needs_no_guided_generation() -> None:
 
 
 def test_with_tools_an_answer_instead_of_a_call_is_guided() -> None:
-    play = Play(replace(reasoning_model(), reasons=False), tools=[WEATHER], **ASKED)
+    play = Play(replace(reasoning_model(), can_reason=False), tools=[WEATHER], **ASKED)
     again = play.say("Sure!")
     assert again is not None
     assert ids_in(again) == tuple(ids_in(play.requests[0]))
@@ -214,7 +214,7 @@ def test_model_that_ends_behind_a_stop_text_in_its_reasoning_is_made_to_answer()
 def harmony() -> ServedModel:
     (end,) = ids_of(HARMONY, "<|return|>")
     syntax = TokenSyntax(families.load("gpt_oss"), HARMONY)
-    return replace(reasoning_model(), tokenizer=HARMONY, stop_ids=(end,), syntax=syntax, reasons=True)
+    return replace(reasoning_model(), tokenizer=HARMONY, stop_ids=(end,), syntax=syntax, can_reason=True)
 
 
 def test_harmony_is_guided_in_its_final_channel() -> None:

@@ -104,7 +104,7 @@ def test_ids_behind_the_opener_of_reasoning_are_counted_up_to_its_closer(size: i
         parser.feed(ids[at : at + size])
     assert parser.reasoning_tokens == len(tokenizer().encode("cd</think>"))
     parser.write("<think>fg")
-    assert (parser.in_reasoning, parser.reasoning_tokens) == (True, 3)
+    assert (parser.is_in_reasoning, parser.reasoning_tokens) == (True, 3)
 
 
 def test_cut_off_character_is_left_out() -> None:
@@ -114,5 +114,5 @@ def test_cut_off_character_is_left_out() -> None:
 def test_continued_message_of_any_length_keeps_its_reasoning_state() -> None:
     prompt = tokenizer().encode("<think>" + "a" * PROMPT_TAIL_IDS)
     syntax = TokenSyntax(families.load("hermes"), tokenizer())
-    assert not TokenParser(syntax, prompt_ids=prompt).in_reasoning
-    assert TokenParser(syntax, prompt_ids=prompt, continues_last=True).in_reasoning
+    assert not TokenParser(syntax, prompt_ids=prompt).is_in_reasoning
+    assert TokenParser(syntax, prompt_ids=prompt, continues_last=True).is_in_reasoning

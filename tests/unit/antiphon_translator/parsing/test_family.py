@@ -35,7 +35,7 @@ def test_calls_in_reasoning_are_found_only_if_they_end_it() -> None:
 def test_translated_table_keeps_its_name_and_replaces_its_literals() -> None:
     markers = ["<call>", "</call>", "one"]
     alphabet = Alphabet(dict(enumerate(markers)), [*FAMILY.markers(), "one"])
-    table = FAMILY.translated(alphabet.encode)
+    table = FAMILY.encode_literals(alphabet.encode)
     assert table.name == "one"
     assert table.calls[0].open == (alphabet.character_of[0],)
     assert table.calls[0].section_open == ("<calls>",)
@@ -50,9 +50,9 @@ def test_only_literals_that_are_searched_for_are_markers_and_are_translated() ->
     syntax = TaggedCall(open=("<c>",), key_open=("<",), key_close=(">",), key_pattern="p", value_close=("</{key}>",))
     family = Family(name="one", calls=(syntax,), forced="f", prompt=PromptStyle(writer="w"))
     assert set(family.markers()) == {"<c>", "<", ">", "</"}
-    translated = family.translated(lambda literal: literal.replace("key", "?").replace("p", "?").upper())
+    translated = family.encode_literals(lambda literal: literal.replace("key", "?").replace("p", "?").upper())
     assert translated == replace(family, calls=(replace(syntax, open=("<C>",)),))
-    assert family.translated(lambda _literal: "x").prompt == family.prompt
+    assert family.encode_literals(lambda _literal: "x").prompt == family.prompt
 
 
 def test_all_literals_of_a_family_are_markers() -> None:

@@ -159,14 +159,14 @@ def test_call_that_was_cut_off_at_the_length_limit_is_not_noted() -> None:
 
 def test_in_reasoning_follows_the_reasoning_markers() -> None:
     parser = OutputParser(families.load("hermes"), schemas={})
-    assert not parser.in_reasoning
+    assert not parser.is_in_reasoning
     parser.feed("<think>")
-    assert parser.in_reasoning
+    assert parser.is_in_reasoning
     parser.feed("a</think>")
-    assert not parser.in_reasoning
+    assert not parser.is_in_reasoning
     parser = OutputParser(families.load("gpt_oss"), schemas={})
     parser.feed("<|channel|>analysis<|message|>a")
-    assert parser.in_reasoning
+    assert parser.is_in_reasoning
 
 
 def test_output_begun_by_the_prompt_is_parsed_and_not_shown() -> None:

@@ -12,7 +12,7 @@ from antiphon_translator.parsing.stop_texts import StopTexts
 def shown(pieces: list[str], stops: list[str]) -> tuple[str, bool]:
     texts = StopTexts(stops)
     found = "".join(map(texts.feed, pieces))
-    return (found, True) if texts.matched else (found + texts.finish(), False)
+    return (found, True) if texts.is_matched else (found + texts.finish(), False)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_stop_text_that_matched_is_known() -> None:
 def test_possible_beginning_of_a_stop_text_is_held_back() -> None:
     texts = StopTexts(["END"])
     assert [texts.feed(piece) for piece in ("a E", "N", "d", "EN", "D!")] == ["a ", "", "ENd", "", ""]
-    assert texts.matched
+    assert texts.is_matched
     assert texts.feed("more") == ""
 
 

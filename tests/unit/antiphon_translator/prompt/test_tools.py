@@ -59,16 +59,16 @@ def test_namespaced_tool_is_found_by_its_flat_and_its_bare_name() -> None:
     found = offered(AGENTS, WEATHER)
     assert names(found.shown) == ["agents__close", "agents__exec", "get_weather"]
     for name in ("agents__close", "close"):
-        assert (found.called(name).name, found.called(name).namespace) == ("close", "agents")
+        assert (found.tool_of_call(name).name, found.tool_of_call(name).namespace) == ("close", "agents")
 
 
 def test_ambiguous_bare_name_is_in_no_namespace() -> None:
     other = AGENTS | {"name": "others"}
-    assert offered(AGENTS, other).called("close") == Tool("close", "close")
+    assert offered(AGENTS, other).tool_of_call("close") == Tool("close", "close")
 
 
 def test_call_of_an_unknown_tool_is_passed_on() -> None:
-    assert offered(WEATHER).called("rm") == Tool("rm", "rm")
+    assert offered(WEATHER).tool_of_call("rm") == Tool("rm", "rm")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_call_of_an_unknown_tool_is_passed_on() -> None:
 def test_tool_choice_limits_the_callable_tools(choice: Any, callable_: list[str], required: bool) -> None:
     found = offered(WEATHER, EXEC, choice=choice)
     assert names(found.shown) == ["get_weather", "exec"]
-    assert (names(found.callable), found.required) == (callable_, required)
+    assert (names(found.callable), found.requires_call) == (callable_, required)
     assert list(found.schemas or {}) == callable_
 
 

@@ -47,9 +47,9 @@ def test_json_mode_is_guided_and_checked_as_any_object() -> None:
 def test_schema_guide_keeps_the_written_order() -> None:
     text = '{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z","a"],'
     text += '"additionalProperties":false}'
-    assert guide(schema(SCHEMA)) == Guide(GuideKind.JSON_SCHEMA, text, "point", strict=False)
+    assert guide(schema(SCHEMA)) == Guide(GuideKind.JSON_SCHEMA, text, "point", is_strict=False)
     told = asked(type="json_schema", name="p", schema={}, strict=True, description="Where.")
-    assert guide(told) == Guide(GuideKind.JSON_SCHEMA, "{}", "p", description="Where.", strict=True)
+    assert guide(told) == Guide(GuideKind.JSON_SCHEMA, "{}", "p", description="Where.", is_strict=True)
 
 
 @pytest.mark.parametrize("strict", [None, False, True])

@@ -38,8 +38,8 @@ def test_functions_are_strict_as_declared_or_where_a_call_is_forced() -> None:
     strict = replace(G, strict=True)
     chat = Conversation((Message("user", ("a",)),), tools=(F.as_function(), strict.as_function()))
     assert of_conversation(chat, ToolSet((F, strict), (F, strict)), {}).strict == {"n__g"}
-    assert of_conversation(chat, ToolSet((F, strict), (F, strict), required=True), {}).strict == {"f", "n__g"}
-    assert of_conversation(chat, ToolSet((F, G), (F,), required=True), {}).strict == {"f"}
+    assert of_conversation(chat, ToolSet((F, strict), (F, strict), requires_call=True), {}).strict == {"f", "n__g"}
+    assert of_conversation(chat, ToolSet((F, G), (F,), requires_call=True), {}).strict == {"f"}
 
 
 def test_only_speakers_are_named_in_chat_messages() -> None:
@@ -72,8 +72,8 @@ def test_images_make_the_content_a_list() -> None:
         (ToolSet(), None),
         (ToolSet((F, G), (F, G)), "auto"),
         (ToolSet((F, G), ()), "none"),
-        (ToolSet((F, G), (F, G), required=True), "required"),
-        (ToolSet((F, G), (G,), required=True), {"type": "function", "function": {"name": "n__g"}}),
+        (ToolSet((F, G), (F, G), requires_call=True), "required"),
+        (ToolSet((F, G), (G,), requires_call=True), {"type": "function", "function": {"name": "n__g"}}),
     ],
 )
 def test_tool_choice_is_sent_in_chat_completions_form(tools: ToolSet, choice: Any) -> None:

@@ -17,13 +17,13 @@ SAID = ("<think>", "Hm. Well.", "</think>", "Yes.")
 @pytest.mark.parametrize(
     ("members", "level", "changes", "told"),
     [
-        ({"summary": "auto"}, Level.TOKENS, {"reasons": True}, True),
-        ({"generate_summary": "concise"}, Level.TEXT, {"reasons": True}, True),
-        ({"summary": "auto"}, Level.TOKENS, {"reasons": False}, False),
-        ({"summary": "auto"}, Level.CHAT, {"reasons": False}, True),
+        ({"summary": "auto"}, Level.TOKENS, {"can_reason": True}, True),
+        ({"generate_summary": "concise"}, Level.TEXT, {"can_reason": True}, True),
+        ({"summary": "auto"}, Level.TOKENS, {"can_reason": False}, False),
+        ({"summary": "auto"}, Level.CHAT, {"can_reason": False}, True),
         ({"summary": "auto"}, Level.CHAT, {"shows_reasoning": False}, False),
-        ({"effort": "high"}, Level.CHAT, {"reasons": True}, False),
-        (None, Level.CHAT, {"reasons": True}, False),
+        ({"effort": "high"}, Level.CHAT, {"can_reason": True}, False),
+        (None, Level.CHAT, {"can_reason": True}, False),
     ],
 )
 def test_summary_is_given_only_if_requested_and_permitted(
@@ -35,7 +35,7 @@ def test_summary_is_given_only_if_requested_and_permitted(
 
 @pytest.mark.parametrize("cut", [1, 4, 9])
 def test_summary_is_the_reasoning_text_for_any_cut(cut: int) -> None:
-    served = replace(reasoning_model(), reasons=True)
+    served = replace(reasoning_model(), can_reason=True)
     told = log_of_play(*SAID, cuts=[cut], served=served, reasoning={"summary": "auto"})[-1]["response"]
     thought, answer = told["output"]
     assert (thought["summary"], thought["content"]) == ([{"type": "summary_text", "text": "Hm. Well."}], [])
@@ -44,7 +44,7 @@ def test_summary_is_the_reasoning_text_for_any_cut(cut: int) -> None:
 
 
 def test_model_without_a_summary_shows_its_reasoning_text() -> None:
-    served = replace(reasoning_model(), reasons=True, shows_reasoning=False)
+    served = replace(reasoning_model(), can_reason=True, shows_reasoning=False)
     told = log_of_play(*SAID, served=served, reasoning={"summary": "auto"})[-1]["response"]
     assert (told["output"][0]["summary"], told["output"][0]["content"][0]["text"]) == ([], "Hm. Well.")
     assert told["reasoning"]["summary"] is None

@@ -18,7 +18,7 @@ LOOSE = Tool("loose", "loose", strict=False, parameters={"odd": True})
 
 
 def force(family: str, *tools: Tool, guides: bool = True, tail: str = "") -> forced_calls.ForcedCall:
-    return forced_calls.of(families.load(family), ToolSet(tools, tools, required=True), tail, guides=guides)
+    return forced_calls.of(families.load(family), ToolSet(tools, tools, requires_call=True), tail, guides=guides)
 
 
 def schema_of(guide: Guide | None) -> Object:
@@ -111,7 +111,7 @@ def custom(name: str, definition: str, syntax: str = "regex") -> Tool:
 
 
 def require(family: str, *tools: Tool, guides: bool = True) -> None:
-    forced_calls.require_grammars(ToolSet(tools, tools, required=True), force(family, *tools, guides=guides))
+    forced_calls.require_grammars(ToolSet(tools, tools, requires_call=True), force(family, *tools, guides=guides))
 
 
 def test_forced_custom_tool_is_guided_by_its_regular_expression() -> None:

@@ -20,7 +20,7 @@ TOOL: Object = {"type": "function", "name": "look_up", "parameters": {"type": "o
 
 
 def plan(level: Level = Level.TOKENS, *, thinks: bool = False, **request: Any) -> TurnPlan:
-    served = replace(reasoning_model(), reasons=True) if thinks else model()
+    served = replace(reasoning_model(), can_reason=True) if thinks else model()
     return TurnPlan.of(served, turn("Hi", **request), controls=ABLE, ids=SequentialIds(), level=level)
 
 

@@ -121,7 +121,7 @@ class PostgresRows(RemoteBackend):
     ) -> tuple[int, Sequence[Entry]]:
         if index in NODE_LISTS:
             return await self._page_of_listed(partition, index, span, payload)
-        after_at, after_id = span.after or (_LAST if span.descending else _FIRST)
+        after_at, after_id = span.after or (_LAST if span.is_descending else _FIRST)
         parameters = {
             "tenant": partition.tenant,
             "tree": tree_of(partition.tree, index),
@@ -132,7 +132,7 @@ class PostgresRows(RemoteBackend):
             "limit": span.limit,
             "payload": payload,
         }
-        found = await self._run(QUERIES["page_backwards" if span.descending else "page_forwards"], parameters)
+        found = await self._run(QUERIES["page_backwards" if span.is_descending else "page_forwards"], parameters)
         return found[0][0], [
             Entry(original(entry_id), at, _node(named_node(original(entry_id)), fields, items, body))
             for _now_ms, entry_id, at, fields, items, body in found
@@ -163,7 +163,7 @@ class PostgresRows(RemoteBackend):
         self, partition: Partition, index: Index, span: Span, payload: Payload | None
     ) -> tuple[int, Sequence[Entry]]:
         """A page of an index of all nodes, which an index of the table of rows is."""
-        way, (limit_at, limit_id) = ("backwards", _LAST) if span.descending else ("forwards", _FIRST)
+        way, (limit_at, limit_id) = ("backwards", _LAST) if span.is_descending else ("forwards", _FIRST)
         place: Sequence[int | str] = (limit_at, limit_at, limit_id) if index is Index.LEVEL else (limit_at, limit_id)
         if span.after is not None:
             *times, node_id = listed_place(index, span.after)

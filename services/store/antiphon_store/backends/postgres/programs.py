@@ -187,7 +187,7 @@ def _outcome(place: int, program: Program, found: _Found) -> Outcome:
         return Refused(now_ms, {}, too_long=result or "")
     failing = [(guard, found[place, at][0]) for at, guard in enumerate(program.guards) if (place, at) in found]
     rows = {guard.ref: _row(guard.ref.kind, line) for guard, line in failing if isinstance(guard, Guard)}
-    return Refused(now_ms, rows, crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
+    return Refused(now_ms, rows, is_crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
 
 
 class _Payloads:

@@ -110,7 +110,7 @@ class RedisRows(RemoteBackend):
         names = [keys.root(partition) if payload is not None or lists_nodes else entries, entries]
         place = ("", "") if span.after is None else span.after
         with_nodes = [int(payload is not None), payload or "", int(lists_nodes)]
-        options: list[Argument] = [int(span.descending), span.limit, *place, *with_nodes]
+        options: list[Argument] = [int(span.is_descending), span.limit, *place, *with_nodes]
         with self._atom():
             _ok, now_ms, lines, *nodes = await self._read_page(names, options)
         if payload is None:

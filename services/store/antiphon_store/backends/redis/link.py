@@ -77,7 +77,7 @@ class Link:
         not have. StoreUnavailable: Redis failed; a write may still have happened."""
         call = ScriptCall(script, (len(keys), *keys, *arguments))
         if is_short:
-            return await self._joint_calls[script.lasts].run(call)
+            return await self._joint_calls[script.is_durable].run(call)
         (outcome,) = await self._run_together([call])
         if isinstance(outcome, Exception):
             raise outcome
@@ -121,7 +121,7 @@ class Link:
 
     async def _run_together(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
         """The answers to the calls of a batch, with an error for a call that failed."""
-        replicas = self.replicas if any(call.script.lasts for call in calls) else 0
+        replicas = self.replicas if any(call.script.is_durable for call in calls) else 0
         by_sha = [("EVALSHA", call.script.sha, *call.arguments) for call in calls]
         async with self._call_slots, self._translating():
             outcomes = await self._ask_together(by_sha, replicas)

@@ -77,7 +77,7 @@ def outcome(program: Program, answer: Sequence[Any]) -> Outcome:
             guard = program.guards[number - 1]
             assert isinstance(guard, Guard)  # noqa: S101 - a `Fewer` names no row
             rows[guard.ref] = to_row(guard.ref, *row)
-        return Refused(now_ms, rows, crowded=bool(is_crowded))
+        return Refused(now_ms, rows, is_crowded=bool(is_crowded))
     return Refused(now_ms, {}, too_long=verdict.decode())
 
 
@@ -208,8 +208,8 @@ def _read(read: Read) -> Sequence[Any]:
     match read:
         case Get(ref, payload):
             return "get", *ref, payload
-        case Chain(start, payload, max_depth, max_bytes, from_head):
-            return start, from_head, payload, max_depth, max_bytes
+        case Chain(start, payload, max_depth, max_bytes, starts_at_head):
+            return start, starts_at_head, payload, max_depth, max_bytes
         case Range(kind, prefix, start, max_bytes):
             return "range", kind, prefix, start, max_bytes
 

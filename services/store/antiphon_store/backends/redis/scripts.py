@@ -15,11 +15,11 @@ _FOLDER = files("antiphon_store.backends.redis") / "lua"
 
 @dataclass(frozen=True)
 class Script:
-    """One atom. `lasts`: it writes data that replicas must have, too, before its answer counts."""
+    """One atom. `is_durable`: it writes data that replicas must have, too, before its answer counts."""
 
     name: str
     text: str
-    lasts: bool
+    is_durable: bool
 
     @cached_property
     def sha(self) -> str:
@@ -44,7 +44,7 @@ def compose(name: str, *parts: str) -> Script:
     """The script `lua/<name>.lua`: its `#!lua` line, then `lua/parts/<part>.lua` of each part, then its own text."""
     shebang, _, body = _read(f"{name}.lua").partition("\n")
     text = "\n".join([shebang, *[_read(f"parts/{part}.lua") for part in parts], body])
-    return Script(name, text, lasts="no-writes" not in shebang)
+    return Script(name, text, is_durable="no-writes" not in shebang)
 
 
 def _read(path: str) -> str:
@@ -55,18 +55,18 @@ def with_flags(script: Script, flags: str) -> Script:
     """The script with flags for the server: `no-writes` lets a server run it that accepts no writes, `allow-oom` one
     whose memory is full."""
     text = script.text.replace("#!lua", f"#!lua flags={flags}", 1)
-    return replace(script, text=text, lasts=script.lasts and flags != "no-writes")
+    return replace(script, text=text, is_durable=script.is_durable and flags != "no-writes")
 
 
 TRANSACT = compose("transact", "clock", "rows", "entries", "chains", "node_lists")
-TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
+TRANSACT_VOLATILE = replace(TRANSACT, is_durable=False)
 TRANSACT_READING = with_flags(TRANSACT, "no-writes")
 TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # so that turns can end and responses can be deleted then
 PAGE = compose("page", "clock", "rows")
 SUBTREE = compose("subtree", "clock", "rows")
 CHILDREN = compose("children", "clock", "rows")
 ANCESTORS = compose("ancestors", "clock", "rows")
-LIST_NODES = replace(compose("list_nodes", "clock", "rows", "node_lists"), lasts=False)  # can be made again
+LIST_NODES = replace(compose("list_nodes", "clock", "rows", "node_lists"), is_durable=False)  # can be made again
 TAKE_DUE = compose("take_due", "clock")
 ENTRIES = compose("entries", "clock", "entries")
 ANNOUNCE = compose("announce")

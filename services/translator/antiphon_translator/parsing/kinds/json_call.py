@@ -86,13 +86,13 @@ class JsonCall:
             if key in self.name_keys and name is None:
                 name = yield from _string(reading)
                 reading.note_name(name)
-            elif key in self.argument_keys and early is None and not reading.out.in_call:
+            elif key in self.argument_keys and early is None and not reading.out.is_in_call:
                 early = yield from self._arguments(reading, name)
             elif not self._may_have(key, reading) or not (yield from reading.cursor.json_value(discard)):
                 raise Malformed
-        if name is None or (self.is_bare and early is None and not reading.out.in_call):
+        if name is None or (self.is_bare and early is None and not reading.out.is_in_call):
             raise Malformed
-        if not reading.out.in_call:
+        if not reading.out.is_in_call:
             arguments = "{}" if early is None else json_arguments.unwrap(early)
             if arguments is None and self.is_bare:
                 raise Malformed
@@ -102,7 +102,7 @@ class JsonCall:
 
     def _may_have(self, key: str, reading: Reading) -> bool:
         """Whether a call may have such a key. An object that is certainly a call may have any."""
-        return not self.is_bare or reading.out.in_call or key in _OTHER_KEYS
+        return not self.is_bare or reading.out.is_in_call or key in _OTHER_KEYS
 
     def _arguments(self, reading: Reading, name: str | None) -> Reader[str | None]:
         """Emits the arguments if they are an object and the name is known; otherwise returns them."""
@@ -141,7 +141,7 @@ def _next_key(reading: Reading) -> Reader[str | None]:
     yield from cursor.spaces()
     if (yield from cursor.literal("}")):
         return None
-    if reading.out.in_call and not has_comma:
+    if reading.out.is_in_call and not has_comma:
         return None
     key = yield from _string(reading)
     yield from cursor.spaces()

@@ -91,11 +91,11 @@ class _Document:
                 out.reasoning(text)
             case "response":
                 out.text(text)
-            case "argument" if out.in_call and self.argument_type == "string":
+            case "argument" if out.is_in_call and self.argument_type == "string":
                 out.arguments(values.string_part(text))
-            case "argument" if out.in_call:
+            case "argument" if out.is_in_call:
                 self.held.append(text)
-            case _ if out.in_call:
+            case _ if out.is_in_call:
                 self.noise += len("".join(text.split()))
             case _:
                 out.text(text)
@@ -112,7 +112,7 @@ class _Document:
         if tag == "call" and self.reading.can_call(attributes.get("tool", "")):
             self.separator = "{"
             self.reading.begin_call(attributes["tool"])
-        elif tag == "argument" and out.in_call:
+        elif tag == "argument" and out.is_in_call:
             self.argument_type = attributes.get("type", "string")
             self.held.clear()
             out.arguments(f"{self.separator}{values.string(attributes.get('key', ''))}: ")
@@ -123,10 +123,10 @@ class _Document:
         """Shows a tag in which the output ended: as an incomplete call of its tool, or as text if it is no tag."""
         out, tool = self.reading.out, dict(_ATTRIBUTE.findall(tag)).get("tool", "")
         word = tag.strip().partition(" ")[0]
-        if word == "call" and not out.in_call:
+        if word == "call" and not out.is_in_call:
             self.reading.note_name(unescape(tool))
         is_tag = _CUT_TAG.fullmatch(tag) is not None and any(each.startswith(word) for each in _TAGS)
-        if self.reading.name is None and (out.in_call or is_tag):
+        if self.reading.name is None and (out.is_in_call or is_tag):
             out.unread("markers", len(text))
         else:
             self.reading.show_unread(text)
@@ -135,10 +135,10 @@ class _Document:
         if tag in self.tags:
             del self.tags[len(self.tags) - 1 - self.tags[::-1].index(tag) :]
         out = self.reading.out
-        if tag == "argument" and out.in_call:
+        if tag == "argument" and out.is_in_call:
             is_string = self.argument_type == "string"
             out.arguments('"' if is_string else values.as_json("".join(self.held), frozenset({self.argument_type})))
-        elif tag == "call" and out.in_call:
+        elif tag == "call" and out.is_in_call:
             out.arguments("{}" if self.separator == "{" else "}")
             out.end_call()
             if self.noise:

@@ -35,7 +35,7 @@ def test_a_composed_script_has_its_header_before_its_parts_and_its_body() -> Non
 
 def test_exactly_the_reading_scripts_are_flagged_no_writes() -> None:
     reading = {name for name in NAMES if "no-writes" in compose(name).text.partition("\n")[0]}
-    assert {name for name in NAMES if not compose(name).lasts} == reading
+    assert {name for name in NAMES if not compose(name).is_durable} == reading
     assert reading == {"page", "children", "subtree", "ancestors"}
 
 
@@ -52,5 +52,5 @@ def test_the_reading_variant_of_a_script_differs_in_its_flags_only() -> None:
 
 
 def test_only_scripts_with_lasting_writes_wait_for_replicas() -> None:
-    waiting = {name for name, script in vars(scripts).items() if isinstance(script, Script) and script.lasts}
+    waiting = {name for name, script in vars(scripts).items() if isinstance(script, Script) and script.is_durable}
     assert waiting == {"TRANSACT", "TRANSACT_SMALL", "TAKE_DUE", "ENTRIES", "ANNOUNCE", "READY"}

@@ -31,13 +31,13 @@ LAST = 0x10FFFF
 
 @dataclass(eq=False)
 class _Part:
-    """A symbol that is productive by itself, or never, or if the rule `name` or a `group` is. `optional`: it may be
+    """A symbol that is productive by itself, or never, or if the rule `name` or a `group` is. `is_optional`: it may be
     left out."""
 
-    productive: bool = False
+    is_productive: bool = False
     name: str = ""
     group: "list[list[_Part]] | None" = None
-    optional: bool = False
+    is_optional: bool = False
 
 
 @dataclass(eq=False)
@@ -71,11 +71,11 @@ class _Reader:
             group = self.open.pop()
             self.open[-1][-1].append(_Part(group=group))
         elif kind == "repeat":
-            sequence[-1].optional |= text in "*?" or re.match(r"\{\s*0*\s*[,}]", text) is not None
+            sequence[-1].is_optional |= text in "*?" or re.match(r"\{\s*0*\s*[,}]", text) is not None
         elif kind == "name":
             sequence.append(_Part(name=text))
         else:
-            sequence.append(_Part(productive=kind != "class" or _has_character(text[1:-1])))
+            sequence.append(_Part(is_productive=kind != "class" or _has_character(text[1:-1])))
 
 
 def dead_end(grammar: str) -> str | None:
@@ -99,11 +99,11 @@ def dead_end(grammar: str) -> str | None:
 
 def _is_productive(alternatives: list[list[_Part]], rules: set[str]) -> bool:
     """Whether one of the alternatives can become a text, if `rules` can."""
-    return any(all(part.optional or _can_be_text(part, rules) for part in sequence) for sequence in alternatives)
+    return any(all(part.is_optional or _can_be_text(part, rules) for part in sequence) for sequence in alternatives)
 
 
 def _can_be_text(part: _Part, rules: set[str]) -> bool:
-    return part.productive or part.name in rules or (part.group is not None and _is_productive(part.group, rules))
+    return part.is_productive or part.name in rules or (part.group is not None and _is_productive(part.group, rules))
 
 
 def _is_whole(alternatives: list[list[_Part]], rules: set[str]) -> bool:

@@ -154,7 +154,7 @@ class LlamaEngine:
         while self._waiting and (free := [slot for slot in self._slots if slot.sequence is None]):
             sequence = self._waiting.popleft()
             slot = max(free, key=lambda slot: _common_prefix(slot.cached, sequence.prompt))
-            slot.sequence, slot.banned = sequence, sequence.banned()
+            slot.sequence, slot.banned = sequence, sequence.banned_ids()
             slot.sampler = self._sampler(sequence, slot.banned)
             # The last id of the prompt is always decoded again: its logits choose the first new one.
             self._truncate(slot, min(_common_prefix(slot.cached, sequence.prompt), len(sequence.prompt) - 1))
@@ -183,7 +183,7 @@ class LlamaEngine:
 
     def _sample(self, slot: Slot) -> None:
         sequence = slot.sequence
-        banned = sequence.banned()
+        banned = sequence.banned_ids()
         if banned != slot.banned:
             slot.banned, slot.sampler = banned, self._sampler(sequence, banned)
         token = int(slot.sampler.sample(self._context, LAST))
@@ -233,7 +233,7 @@ class LlamaEngine:
 def _add_choice(chain: llama_cpp.LlamaSampler, sampling: Sampling, *, drawn: int) -> None:
     """Adds the samplers that choose the id. `drawn` is the number of tokens that earlier chains have chosen: it changes
     the seed, so that their random numbers are not repeated."""
-    if sampling.greedy:
+    if sampling.is_greedy:
         chain.add_greedy()
         return
     chain.add_temp(sampling.temperature)

@@ -29,7 +29,7 @@ class Sampling:
     grammar: str | None = None
 
     @property
-    def greedy(self) -> bool:
+    def is_greedy(self) -> bool:
         return self.temperature <= 0 or self.top_k == 1 or (self.top_k <= 0 and self.top_p <= 0)
 
 
@@ -59,7 +59,7 @@ class Sequence:
         """Whether the last generated id completed a stop word or reached the token limit."""
         return len(self.generated) >= self.tokens_max or any(map(self._ends_with, self.stop_words))
 
-    def banned(self) -> frozenset[int]:
+    def banned_ids(self) -> frozenset[int]:
         """The ids that must not come next: the end id before min_tokens, and the last id of a bad word of which all
         other ids were generated."""
         banned = {word[-1] for word in self.sampling.bad_words if self._ends_with(word[:-1])}
