@@ -27,19 +27,19 @@ from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import redis_rows, shared_redis
 from tests.support.waiting import WAIT_MAX_S
 
-ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
+BACKENDS: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
     "sqlite": lambda clock, folder: SqliteRows(folder / "store.db", durability=Durability.PROCESS, clock=clock),
     "postgres": lambda clock, _: PostgresRows(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
     "redis": lambda clock, _: redis_rows(shared_redis().url, clock=clock),
 }
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=BACKENDS)
 async def shop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     hasten(monkeypatch)
     for module in (postgres, room, link):  # readiness may be slow on a busy machine
         monkeypatch.setattr(module, "READY_TIMEOUT_S", WAIT_MAX_S)
-    async with bench(engine=lambda clock: ENGINES[request.param](clock, tmp_path)) as made:
+    async with bench(backend=lambda clock: BACKENDS[request.param](clock, tmp_path)) as made:
         yield made
 
 

@@ -192,11 +192,11 @@ class Bench:
         self,
         translator: Translator | None = None,
         *,
-        engine: Callable[[ManualClock], RowBackend] = ReachableRows,
+        backend: Callable[[ManualClock], RowBackend] = ReachableRows,
         timing: TurnTiming = TIMING,
     ) -> None:
         self.clock = FlowingClock()
-        self.backend: Any = engine(self.clock)
+        self.backend: Any = backend(self.clock)
         self.engine = FixedTextEngine()
         self._service: TranslatorService | None = None
         if translator is None:
@@ -321,10 +321,10 @@ class Bench:
 async def bench(
     translator: Translator | None = None,
     *,
-    engine: Callable[[ManualClock], RowBackend] = ReachableRows,
+    backend: Callable[[ManualClock], RowBackend] = ReachableRows,
     timing: TurnTiming = TIMING,
 ) -> AsyncIterator[Bench]:
-    made = Bench(translator, engine=engine, timing=timing)
+    made = Bench(translator, backend=backend, timing=timing)
     await made.backend.open()
     try:
         yield made

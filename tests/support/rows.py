@@ -28,7 +28,7 @@ from antiphon_store.rows.model import (
     Program,
     Put,
     Ref,
-    Refused,
+    Rejection,
     Row,
     Set,
     Span,
@@ -45,7 +45,7 @@ Rows = Mapping[tuple[Kind, str], Row | None]
 def view_of(rows: Rows | None = None, *, now_ms: int = NOW_MS, too_long: str = "", crowded: bool = False) -> View:
     """Returns a view that knows exactly these rows. None stands for a row that is known to be missing."""
     known = {Ref(*name): row for name, row in (rows or {}).items()}
-    return View(known, Refused(now_ms if rows or too_long or crowded else 0, {}, too_long, crowded))
+    return View(known, Rejection(now_ms if rows or too_long or crowded else 0, {}, too_long, crowded))
 
 
 def decided(decision: Callable[[View], object], rows: Rows | None = None, **options: Any) -> Program:

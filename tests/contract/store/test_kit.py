@@ -98,7 +98,7 @@ class ForgetsTheHolder(MemoryStore):
 
 class WorksAfterClose(MemoryStore):
     async def acquire_session(self, tenant: str, session_id: str, **options: Any) -> Lease:
-        if not self.rows._open:
+        if not self.rows._is_open:
             await self.open()
         return await self._inner.acquire_session(tenant, session_id, **options)
 

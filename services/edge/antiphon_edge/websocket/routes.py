@@ -63,7 +63,7 @@ class SocketRoutes:
         self._running_max = lanes
         self._origins = frozenset(origins)
         self._open: set[Connection] = set()
-        self._draining = False
+        self._is_draining = False
         subprotocols.redact_log()
 
     @serves("listResponses")
@@ -84,7 +84,7 @@ class SocketRoutes:
             )
         if pages.is_foreign(request, self._origins):  # browsers do not apply CORS to WebSockets
             return pages.reject_foreign()
-        if self._draining:
+        if self._is_draining:
             raise Unavailable.at_shutdown("Connect again.")
         connections.bound_stream(request)
         await socket.prepare(request)
@@ -118,7 +118,7 @@ class SocketRoutes:
     def leave(self) -> None:
         """Closes idle connections, and the others when their running responses have ended. The server must still read,
         since clients answer pings."""
-        self._draining = True
+        self._is_draining = True
         for connection in self._open:
             connection.leave()
 

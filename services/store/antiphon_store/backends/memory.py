@@ -78,13 +78,13 @@ class MemoryRows(LocalBackend):
         self._clock = clock or SystemClock()
         self.trees: dict[Partition, Tree] = {}
         self.tenant_wide: defaultdict[tuple[str, Index, str], _Index] = defaultdict(_Index)
-        self._open = False
+        self._is_open = False
 
     async def open(self) -> None:
-        self._open = True
+        self._is_open = True
 
     async def close(self) -> None:
-        self._open = False
+        self._is_open = False
 
     async def ready(self) -> None:
         self._now_ms()
@@ -109,7 +109,7 @@ class MemoryRows(LocalBackend):
         return work(_TreeRows(self, partition, self._now_ms()))
 
     def _now_ms(self) -> int:
-        if not self._open:
+        if not self._is_open:
             raise StoreUnavailable("The store is closed.")
         return self._clock.now_ms()
 

@@ -37,7 +37,7 @@ from antiphon_store.rows.model import (
     Put,
     Read,
     Ref,
-    Refused,
+    Rejection,
     Row,
     Set,
     Span,
@@ -88,7 +88,7 @@ class SealedRows(RemoteBackend):
             seal = partial(self._sealed_program, partition, program)
             sealed = await offload.run(seal, size_bytes=sum(map(_size_of_change, program.changes)))
         outcome = await self._inner.transact(partition, sealed)
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, Rejection):
             open_rows = partial(self._opened_rows, partition, outcome.rows)
             size_bytes = sum(map(size_of, outcome.rows.values()))
             return outcome._replace(rows=await offload.run(open_rows, size_bytes=size_bytes))

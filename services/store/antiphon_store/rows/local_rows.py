@@ -32,7 +32,7 @@ from antiphon_store.rows.model import (
     Put,
     Range,
     Ref,
-    Refused,
+    Rejection,
     Row,
     Set,
     Span,
@@ -112,13 +112,13 @@ class LocalRows(LocalReads):
 
     def decide(self, decision: Decision[_Answer]) -> _Answer:
         """Runs a decision and applies its program. An error of the decision itself has changed nothing."""
-        refused = Refused(self.now_ms, {})
+        rejection = Rejection(self.now_ms, {})
         while True:  # ends: a decision raises if its view says that a bound was exceeded
-            view = _LocalView(self, refused)
+            view = _LocalView(self, rejection)
             finish = decision(view)
             program = view.program()
             if program.guards and self._is_crowded(program):
-                refused = Refused(self.now_ms, {}, is_crowded=True)
+                rejection = Rejection(self.now_ms, {}, is_crowded=True)
                 continue
             try:
                 answers = self.apply(program)
@@ -127,7 +127,7 @@ class LocalRows(LocalReads):
                         require_whole(each)
                 return finish(answers)
             except TooLong as bound:
-                refused = Refused(self.now_ms, {}, too_long=str(bound))
+                rejection = Rejection(self.now_ms, {}, too_long=str(bound))
 
     def run(self, program: Program) -> Outcome:
         """Applies a program, or changes nothing and returns the reason."""
@@ -135,11 +135,11 @@ class LocalRows(LocalReads):
         failing = [each.ref for each in guards if not holds(each, self.row(each.ref), self.now_ms)]
         is_crowded = self._is_crowded(program)
         if failing or is_crowded:
-            return Refused(self.now_ms, {ref: self.whole_row(ref) for ref in failing}, is_crowded=is_crowded)
+            return Rejection(self.now_ms, {ref: self.whole_row(ref) for ref in failing}, is_crowded=is_crowded)
         try:
             return Applied(self.now_ms, self.apply(program))
         except TooLong as bound:
-            return Refused(self.now_ms, {}, too_long=str(bound))
+            return Rejection(self.now_ms, {}, too_long=str(bound))
 
     def apply(self, program: Program) -> Sequence[Any]:
         """Applies a program whose guards hold. TooLong: a chain exceeds a bound, and nothing was changed."""
@@ -209,8 +209,8 @@ class _LocalView(View):
 
     __slots__ = ("_rows",)
 
-    def __init__(self, rows: LocalRows, refused: Refused) -> None:
-        super().__init__({}, refused)
+    def __init__(self, rows: LocalRows, rejection: Rejection) -> None:
+        super().__init__({}, rejection)
         self._rows = rows
 
     def test(self, kind: Kind, row_id: str, test: Condition, field: str = "", value: Value = None) -> bool:

@@ -285,7 +285,7 @@ class Applied(NamedTuple):
     answers: Sequence[Any]
 
 
-class Refused(NamedTuple):
+class Rejection(NamedTuple):
     """Nothing was changed. `rows`: the rows whose guards did not hold, with all payloads. `too_long`: the bound that a
     chain exceeds ("depth" or "bytes"). `is_crowded`: a `Fewer` guard did not hold."""
 
@@ -295,7 +295,7 @@ class Refused(NamedTuple):
     is_crowded: bool = False
 
 
-Outcome = Applied | Refused
+Outcome = Applied | Rejection
 
 
 class Entry(NamedTuple):

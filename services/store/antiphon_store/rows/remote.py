@@ -20,11 +20,11 @@ from antiphon_store.rows.model import (
     Payload,
     Program,
     Ref,
-    Refused,
+    Rejection,
     Row,
     size_of,
 )
-from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View, require_whole
+from antiphon_store.rows.view import NO_REJECTION, Decision, UnknownRow, View, require_whole
 
 if TYPE_CHECKING:
     from antiphon_store.rows.backend import RowBackend
@@ -56,20 +56,20 @@ class RemoteBackend(ABC):
         payload: Payload = Payload.ALL,
     ) -> _Answer:
         known: dict[Ref, Row | None] = {}
-        refused = NOTHING_REFUSED
+        rejection = NO_REJECTION
         of_one_moment = True  # an answer or an error must not mix rows of different moments
         for attempt in range(ATTEMPTS_MAX):
-            view = View(known, refused)
+            view = View(known, rejection)
             try:
                 finish = await offload.run(partial(decision, view), size_bytes=sum(map(size_of, known.values())))
             except UnknownRow as missing:
-                refused = await _read_into(self, partition, {*known, *missing.refs}, known, payload)
+                rejection = await _read_into(self, partition, {*known, *missing.refs}, known, payload)
                 of_one_moment = True
                 continue
             except AntiphonError:
                 if of_one_moment and not view.assumed_refs:
                     raise
-                refused = await _read_into(self, partition, {*known, *view.assumed_refs}, known, payload)
+                rejection = await _read_into(self, partition, {*known, *view.assumed_refs}, known, payload)
                 of_one_moment = True
                 continue
             if known and of_one_moment and not view.has_effects and not view.assumed_refs:
@@ -79,7 +79,7 @@ class RemoteBackend(ABC):
                 for each in (one for one in outcome.answers if isinstance(one, ChainRows)):
                     require_whole(each)
                 return finish(outcome.answers)
-            refused = outcome
+            rejection = outcome
             unchanged = view.pinned_refs  # those that are not returned
             of_one_moment = known.keys() <= unchanged | outcome.rows.keys()
             known.update(outcome.rows)
@@ -90,9 +90,9 @@ class RemoteBackend(ABC):
 
 async def _read_into(
     backend: RemoteBackend, partition: Partition, refs: Collection[Ref], known: dict[Ref, Row | None], payload: Payload
-) -> Refused:
-    """Reads rows into `known`. Returns the time of the read, as a `Refused` without rows."""
+) -> Rejection:
+    """Reads rows into `known`. Returns the time of the read, as a `Rejection` without rows."""
     outcome = await backend.transact(partition, Program(reads=[Get(ref, payload) for ref in refs]))
     if isinstance(outcome, Applied):  # it has no guards
         known.update(zip(refs, outcome.answers, strict=True))
-    return Refused(outcome.now_ms, {})
+    return Rejection(outcome.now_ms, {})

@@ -34,7 +34,7 @@ from antiphon_store.rows.model import (
     Put,
     Read,
     Ref,
-    Refused,
+    Rejection,
     Row,
     Set,
     Unfile,
@@ -43,7 +43,7 @@ from antiphon_store.rows.model import (
 
 _Answer = TypeVar("_Answer")
 
-NOTHING_REFUSED = Refused(0, {})
+NO_REJECTION = Rejection(0, {})
 AT_ONCE = Now()
 
 _TIMES = (Condition.AHEAD, Condition.BEHIND)
@@ -58,19 +58,19 @@ class UnknownRow(Exception):
 
 
 class View:
-    """The `known` rows (None: absent) as of `refused.now_ms`, and the program that a decision makes."""
+    """The `known` rows (None: absent) as of `rejection.now_ms`, and the program that a decision makes."""
 
     __slots__ = ("_changes", "_guards", "_known", "_pinned", "_reads", "is_crowded", "now_ms", "too_long")
 
-    def __init__(self, known: Mapping[Ref, Row | None], refused: Refused = NOTHING_REFUSED) -> None:
+    def __init__(self, known: Mapping[Ref, Row | None], rejection: Rejection = NO_REJECTION) -> None:
         self._known = known
         self._pinned: set[Ref] = set()
         self._guards: list[Guard | Fewer] = []
         self._changes: list[Change] = []
         self._reads: list[Read] = []
-        self.now_ms = refused.now_ms  # of the last attempt; 0 in the first
-        self.too_long = refused.too_long  # the bound that a chain exceeded in the last attempt
-        self.is_crowded = refused.is_crowded  # whether a `fewer` did not hold in the last attempt
+        self.now_ms = rejection.now_ms  # of the last attempt; 0 in the first
+        self.too_long = rejection.too_long  # the bound that a chain exceeded in the last attempt
+        self.is_crowded = rejection.is_crowded  # whether a `fewer` did not hold in the last attempt
 
     # ---- Guards ----
 

@@ -154,24 +154,24 @@ class _Progress:
         self.has_begun = False
         self.ids: list[int] = []
         self._deliver = deliver
-        self._ended = False
+        self._has_ended = False
         self._stop_ids = frozenset(request.stop_ids)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to generate: an error then only hit the end of the stream."""
-        return self._ended or len(self.ids) >= self.request.max_tokens
+        return self._has_ended or len(self.ids) >= self.request.max_tokens
 
     def deliver(self, chunks: Sequence[EngineChunk]) -> bool:
         """Passes chunks on and records their ids."""
         self.has_begun = True
         for chunk in chunks:
-            self._ended = self._ended or chunk.finish is not None
+            self._has_ended = self._has_ended or chunk.finish is not None
             if isinstance(chunk, TokenChunk):
                 self.ids += chunk.ids
-                self._ended = self._ended or not self._stop_ids.isdisjoint(chunk.ids)
+                self._has_ended = self._has_ended or not self._stop_ids.isdisjoint(chunk.ids)
         is_wanted = self._deliver(chunks)
-        self._ended = self._ended or not is_wanted
+        self._has_ended = self._has_ended or not is_wanted
         return is_wanted
 
     def rest(self) -> GenerationRequest:

@@ -62,7 +62,7 @@ class Cursor:
         self._until: tuple[Callable[[], bool] | None, Markers, Emit] = (None, _NOTHING, discard)
         self._is_given_up = False
         self._is_mark_loose = False
-        self._ended = False
+        self._has_ended = False
         self.is_cut_off = False
         """The text has ended before the model was done, at its length limit for example."""
 
@@ -101,7 +101,7 @@ class Cursor:
 
     def finish(self, *, cut_off: bool = False) -> None:
         """Says that no more text will come: a reader that waits has to decide by the text that it has."""
-        self._ended = True
+        self._has_ended = True
         self.is_cut_off = cut_off
 
     def step(self, reader: Reader[_Value]) -> bool:
@@ -127,12 +127,12 @@ class Cursor:
             if markers.first.search(text, start) is None:
                 end, behind, found = len(text), len(text), None
             else:
-                end, behind, found = markers.search(text, start, ended=self._ended)
+                end, behind, found = markers.search(text, start, ended=self._has_ended)
             if end > start:
                 self._at = end
                 emit(text[start:end])
             self._at, self._found = behind, found
-            return found is not None or self._ended
+            return found is not None or self._has_ended
 
         if not advance():
             self._until = advance, markers, emit
@@ -204,7 +204,7 @@ class Cursor:
 
         def is_known() -> bool:
             text = here()
-            return self._ended or text.startswith(literals) or not any(each.startswith(text) for each in literals)
+            return self._has_ended or text.startswith(literals) or not any(each.startswith(text) for each in literals)
 
         if not is_known():
             yield from self._wait(is_known)
@@ -216,11 +216,11 @@ class Cursor:
         found: list[str | None] = [None]
 
         def is_known() -> bool:
-            end, _, found[0] = markers.search(self._text, self._at, ended=self._ended)
+            end, _, found[0] = markers.search(self._text, self._at, ended=self._has_ended)
             if end - self._at > GIVE_BACK_CHARS_MAX:
                 found[0] = None
                 return True
-            return found[0] is not None or self._ended
+            return found[0] is not None or self._has_ended
 
         if not is_known():
             yield from self._wait(is_known)
@@ -229,7 +229,7 @@ class Cursor:
     @property
     def is_at_end(self) -> bool:
         """Whether the text has ended, and all of it was read."""
-        return self._ended and self._at >= len(self._text)
+        return self._has_ended and self._at >= len(self._text)
 
     @property
     def position(self) -> int:
@@ -314,7 +314,7 @@ class Cursor:
         """Waits until `is_enough` accepts the next `length` characters, or the text has ended."""
 
         def is_ready() -> bool:
-            return self._ended or is_enough(self._ahead(length))
+            return self._has_ended or is_enough(self._ahead(length))
 
         if not is_ready():
             yield from self._wait(is_ready)
@@ -327,7 +327,7 @@ class Cursor:
             if match is not None and match.end() > self._at:
                 self._at = match.end()
                 emit(match.group())
-            return self._ended or self._at < len(self._text)
+            return self._has_ended or self._at < len(self._text)
 
         if not advance():
             yield from self._wait(advance)
@@ -335,10 +335,10 @@ class Cursor:
     def _scan(self, scan: JsonScan, emit: Emit) -> Reader[bool]:
         def advance() -> bool:
             start = self._at
-            self._at = scan.feed(self._text, start, ended=self._ended)
+            self._at = scan.feed(self._text, start, ended=self._has_ended)
             if self._at > start:
                 emit(self._text[start : self._at])
-            return scan.is_done or scan.is_broken or self._ended
+            return scan.is_done or scan.is_broken or self._has_ended
 
         if not advance():
             yield from self._wait(advance)

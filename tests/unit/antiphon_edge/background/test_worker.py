@@ -469,7 +469,7 @@ async def test_response_with_a_damaged_sealed_job_fails_and_others_complete(monk
         inner.append(MemoryRows(clock))
         return seal_rows(inner[0], SealingKeys.ephemeral())
 
-    async with bench(engine=sealed_rows) as made:
+    async with bench(backend=sealed_rows) as made:
         damaged, others = await made.create(), [await made.create() for _ in range(3)]
         rows, ref = inner[0].trees[tree_of(TENANT, damaged.id)].rows, Ref(Kind.JOB, damaged.id)
         rows[ref] = rows[ref]._replace(body=rows[ref].body[:-1])

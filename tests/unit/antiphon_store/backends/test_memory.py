@@ -31,7 +31,7 @@ from antiphon_store.rows.model import (
     Range,
     Read,
     Ref,
-    Refused,
+    Rejection,
     Set,
     Span,
     Unfile,
@@ -74,7 +74,7 @@ async def test_a_failing_guard_prevents_all_changes_and_every_failing_guard_is_r
         Fewer(Index.MADE, "s", 0),
     ]
     outcome = await rows.transact(HERE, Program(guards, [Delete(ONE), Put(TWO, {})], [Get(ONE)]))
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, Rejection)
     assert (outcome.now_ms, outcome.is_crowded, set(outcome.rows)) == (NOW_MS, True, {ONE, TWO})
     found = outcome.rows[ONE]
     assert found is not None
@@ -139,7 +139,7 @@ async def test_a_chain_is_read_whole_or_not_at_all(rows: MemoryRows, chain: Chai
     )
     outcome = await rows.transact(HERE, Program(changes=[Put(ONE, {})], reads=[Get(ONE), chain]))
     if isinstance(expected, str):
-        assert isinstance(outcome, Refused)
+        assert isinstance(outcome, Rejection)
         assert (outcome.too_long, await read(rows, Get(ONE))) == (expected, None)
     else:
         assert isinstance(outcome, Applied)

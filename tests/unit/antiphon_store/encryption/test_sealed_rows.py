@@ -26,7 +26,7 @@ from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC, Payloa
 from antiphon_store.encryption.sealed_rows import SEALED_FIELDS, SealedRows
 from antiphon_store.rows import view
 from antiphon_store.rows.maintenance import MaintainedRows
-from antiphon_store.rows.model import Condition, Guard, Kind, Partition, Program, Put, Ref, Refused, Row
+from antiphon_store.rows.model import Condition, Guard, Kind, Partition, Program, Put, Ref, Rejection, Row
 from antiphon_store.service import StoreService
 from antiphon_store.testing.idempotency import keyed_request
 from tests.support.memory_maintenance import MaintainedMemory
@@ -206,7 +206,7 @@ async def test_large_row_of_a_refused_program_is_opened_in_a_thread(inner: Memor
     rows, partition, ref = SealedRows(inner, Cipher(KEYS)), Partition("acme", "tree"), Ref(Kind.PROMPT, "one")
     await rows.transact(partition, Program(changes=[Put(ref, {}, body=b"a" * 2**17)]))
     refused = await rows.transact(partition, Program(guards=[Guard(ref, Condition.ABSENT)]))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Rejection)
     found = refused.rows[ref]
     assert found is not None
     assert found.body == b"a" * 2**17

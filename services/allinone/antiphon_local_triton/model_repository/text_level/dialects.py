@@ -57,7 +57,7 @@ class Ensemble(Dialect):
         self.tokens_max = scalar(request, "max_tokens", 0)
         self.stop_words = texts(request, "stop_words")
         self.end_id = scalar(request, "end_id", None)
-        self.streaming = bool(scalar(request, "stream", False))
+        self.is_streaming = bool(scalar(request, "stream", False))
         self.echo_prompt = not scalar(request, "exclude_input_in_output", False)
         number = partial(finite, request)
         self.sampling = Sampling(
@@ -88,7 +88,7 @@ class LlmApi(Dialect):
         self.note_wanted(request)
         self.tokens_max = scalar(request, "sampling_param_max_tokens", 32)
         self.stop_words = texts(request, "sampling_param_stop")
-        self.streaming = bool(scalar(request, "streaming", False))
+        self.is_streaming = bool(scalar(request, "streaming", False))
         self.echo_prompt = not scalar(request, "sampling_param_exclude_input_from_output", True)
         number = partial(finite, request)
         self.sampling = Sampling(
@@ -123,8 +123,8 @@ class Vllm(Dialect):
         self.tokens_max = asked.get("max_tokens", 16)
         self.stop_words = asked.get("stop", [])
         self.stop_ids = tuple(asked.get("stop_token_ids", ()))
-        self.streaming = bool(scalar(request, "stream", False))
-        self.echo_prompt = not scalar(request, "exclude_input_in_output", self.streaming)
+        self.is_streaming = bool(scalar(request, "stream", False))
+        self.echo_prompt = not scalar(request, "exclude_input_in_output", self.is_streaming)
         self.sampling = Sampling(
             temperature=asked.get("temperature", 1.0),
             top_k=asked.get("top_k", 0),

@@ -107,7 +107,7 @@ class Reply:
     places: list = field(default_factory=list)
 
     def is_cancelled(self):
-        return self.wording.stopped or self.sender.is_cancelled()
+        return self.wording.is_stopped or self.sender.is_cancelled()
 
     def on_token(self, token, log_prob, last):
         self.count += 1
@@ -119,7 +119,7 @@ class Reply:
             self.reason = "stop"
         elif self.count >= self.asked.tokens_max:
             self.reason = "length"
-        if self.asked.streaming and not self.wording.stopped:
+        if self.asked.is_streaming and not self.wording.is_stopped:
             self.send(self.wording.so_far if self.asked.accumulates else text)
 
     def on_end(self, error):
@@ -128,10 +128,10 @@ class Reply:
             return
         if self.sender.is_cancelled():
             pb_utils.Logger.log_info(f"cancelled after {self.count} tokens request_id={self.request_id}")
-        if not self.reason and not self.wording.stopped:
+        if not self.reason and not self.wording.is_stopped:
             self.unsent += self.asked.counts_last_token
         text = self.wording.finish(tells_cut_characters=self.asked.tells_cut_characters)
-        if not self.asked.streaming:
+        if not self.asked.is_streaming:
             text = (self.asked.prompt if self.asked.echo_prompt else "") + self.wording.so_far
         elif self.asked.accumulates:
             text = self.wording.so_far

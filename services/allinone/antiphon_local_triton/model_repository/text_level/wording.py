@@ -45,21 +45,21 @@ class Wording:
         self._hold = max(map(len, self._stop_words), default=1) - 1
         self._text = ""
         self._given = 0
-        self.stopped = False
+        self.is_stopped = False
 
     def add(self, data):
         """Takes the bytes of a token, and returns the text that they add; empty once a stop word is complete."""
         self._text += self._decode(data) if self._whole else data.decode("utf-8", "replace")
         found = [at for word in self._stop_words if (at := self._text.find(word)) >= 0]
         if found:
-            self.stopped = True
+            self.is_stopped = True
             self._text = self._text[: min(found)]
             return ""
         return self._take(self._hold)
 
     def finish(self, *, tells_cut_characters):
         """Returns the text that was held back."""
-        if not self.stopped and tells_cut_characters:
+        if not self.is_stopped and tells_cut_characters:
             self._text += self._decode(b"", final=True)
         return self._take(0)
 

@@ -1,4 +1,4 @@
-"""Rows in one PostgreSQL database, for any number of processes. A primitive is one statement; a refused read, two."""
+"""Rows in one PostgreSQL database, for any number of processes. A primitive is one statement; a rejected read, two."""
 
 from __future__ import annotations
 

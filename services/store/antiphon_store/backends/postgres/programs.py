@@ -39,7 +39,7 @@ from antiphon_store.rows.model import (
     Range,
     Read,
     Ref,
-    Refused,
+    Rejection,
     Row,
     Set,
     Unfile,
@@ -128,7 +128,7 @@ def fetch_params(calls: Sequence[Call]) -> dict[str, str]:
 
 def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | DataDamaged | None]:
     """Decodes the lines of `fetch`. None: the program has to be sent to `transact`, which alone can tell whether it is
-    refused."""
+    rejected."""
     found = _group_lines(lines)
     ((_, _, now_ms, *_),) = found[-1, -1]
     assert now_ms is not None  # noqa: S101 - that line has the time
@@ -184,10 +184,10 @@ def _outcome(place: int, program: Program, found: _Found) -> Outcome:
     if result == "applied":
         return Applied(now_ms, [_answer(read, found.get((place, at), [])) for at, read in enumerate(program.reads)])
     if result != "refused":
-        return Refused(now_ms, {}, too_long=result or "")
+        return Rejection(now_ms, {}, too_long=result or "")
     failing = [(guard, found[place, at][0]) for at, guard in enumerate(program.guards) if (place, at) in found]
     rows = {guard.ref: _row(guard.ref.kind, line) for guard, line in failing if isinstance(guard, Guard)}
-    return Refused(now_ms, rows, is_crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
+    return Rejection(now_ms, rows, is_crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
 
 
 class _Payloads:

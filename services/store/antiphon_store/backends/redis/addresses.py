@@ -40,7 +40,7 @@ class Address:
     database: int = 0
     username: str | None = None
     password: str | None = field(default=None, repr=False)
-    tls: bool = False
+    has_tls: bool = False
 
 
 def parse_address(scheme: str, rest: str) -> Address:
@@ -62,7 +62,7 @@ def parse_address(scheme: str, rest: str) -> Address:
         database=database,
         username=unquote(username) or None,
         password=unquote(password) or None,
-        tls=scheme == "rediss" or _has_tls(scheme, topology, query),
+        has_tls=scheme == "rediss" or _has_tls(scheme, topology, query),
     )
 
 

@@ -4,7 +4,7 @@ Entries of tenant-wide indexes lie in hash slots of their own. One server writes
 cannot. There the backend writes entries before the program, and moves an entry to a later time or removes it only after
 the program was applied, so that a row can always be found by its entries. Entries for `take_due` are written again
 after the program, because a caller may have taken one, found no row, and be about to remove it. If the program is
-refused or its answer is lost, an entry may dangle, so readers verify an entry at its row.
+rejected or its answer is lost, an entry may dangle, so readers verify an entry at its row.
 """
 
 from __future__ import annotations

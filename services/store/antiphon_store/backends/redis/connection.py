@@ -90,7 +90,7 @@ async def _answer(connection: AbstractConnection) -> Any:
 
 def connect(address: Address) -> Servers:
     """Makes the client of an address, which connects when it is first used."""
-    login: dict[str, Any] = {"username": address.username, "password": address.password, "ssl": address.tls}
+    login: dict[str, Any] = {"username": address.username, "password": address.password, "ssl": address.has_tls}
     if address.topology is Topology.CLUSTER:
         retry = Retry(ExponentialBackoff(base=0.05, cap=0.5), CLUSTER_RETRIES)
         nodes = [ClusterNode(host, port) for host, port in address.nodes]

@@ -52,13 +52,13 @@ class Link:
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._closed = False
+        self._is_closed = False
 
     @contextmanager
     def atom(self) -> Iterator[Link]:
         """A context for calls that belong together: a `close` that begins meanwhile waits for the last of them.
         StoreUnavailable after `close`."""
-        if self._closed:
+        if self._is_closed:
             raise StoreUnavailable("The store is closed.")
         self._running += 1
         self._idle.clear()
@@ -109,7 +109,7 @@ class Link:
 
     async def close(self) -> None:
         """Waits for running atoms; later ones are rejected."""
-        self._closed = True
+        self._is_closed = True
         await self._idle.wait()
         for each in self._joint_calls.values():
             await each.settle()

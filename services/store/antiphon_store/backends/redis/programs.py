@@ -37,7 +37,7 @@ from antiphon_store.rows.model import (
     Range,
     Read,
     Ref,
-    Refused,
+    Rejection,
     Row,
     Set,
     Unfile,
@@ -77,8 +77,8 @@ def outcome(program: Program, answer: Sequence[Any]) -> Outcome:
             guard = program.guards[number - 1]
             assert isinstance(guard, Guard)  # noqa: S101 - a `Fewer` names no row
             rows[guard.ref] = to_row(guard.ref, *row)
-        return Refused(now_ms, rows, is_crowded=bool(is_crowded))
-    return Refused(now_ms, {}, too_long=verdict.decode())
+        return Rejection(now_ms, rows, is_crowded=bool(is_crowded))
+    return Rejection(now_ms, {}, too_long=verdict.decode())
 
 
 def is_tenant_wide(change: Change) -> bool:

@@ -23,7 +23,7 @@ from antiphon_store.rows.model import (
     Payload,
     Program,
     Ref,
-    Refused,
+    Rejection,
     Row,
     Set,
     Span,
@@ -101,6 +101,6 @@ async def test_text_with_nul_comes_back_as_it_is(rows: PostgresRows) -> None:
     ref, text = Ref(Kind.SESSION, "a\x00\x01b"), "\x00\\u0000\x01\x02"
     await rows.transact(HERE, Program(changes=[Set(ref, {text: text})]))
     refused = await rows.transact(HERE, Program([Guard(ref, Condition.IS, text, "other")], [Set(ref, {})]))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Rejection)
     assert refused.rows == {ref: Row({text: text, "v": 1})}
     assert await row_of(rows, ref) == Row({text: text, "v": 1})

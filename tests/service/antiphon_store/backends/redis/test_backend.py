@@ -37,7 +37,7 @@ from antiphon_store.rows.model import (
     Program,
     Put,
     Ref,
-    Refused,
+    Rejection,
     Row,
     Set,
     Span,
@@ -139,7 +139,7 @@ async def test_a_refused_program_leaves_an_entry_on_a_cluster_alone(tenant: str)
         rows = rows_at(url)
         await rows.open()
         await rows.transact(partition, Program(changes=[File(Index.FOREIGN, "item", "other", 9)]))
-        assert isinstance(await rows.transact(partition, program), Refused)
+        assert isinstance(await rows.transact(partition, program), Rejection)
         assert await filed(rows, partition) == [*left, ("other", 9)]
         assert isinstance(await rows.transact(partition, program._replace(guards=())), Applied)
         assert await filed(rows, partition) == [("resp", 7)]
@@ -219,7 +219,7 @@ async def test_a_chain_is_rejected_only_above_its_byte_bound(tenant: str, payloa
     await rows.transact(partition, Program(changes=[Grow("resp", None, NODE, b"x" * 8)]))
     for most, expected in ((fits, ""), (fits - 1, "bytes")):
         outcome = await rows.transact(partition, Program(reads=[Chain("resp", payload, 1, most)]))
-        assert (outcome.too_long if isinstance(outcome, Refused) else "") == expected
+        assert (outcome.too_long if isinstance(outcome, Rejection) else "") == expected
     await rows.close()
 
 

@@ -9,18 +9,18 @@ from antiphon_store.backends.redis.addresses import Address, Topology, parse_add
 def test_an_address_of_one_server_is_parsed() -> None:
     assert parse_address("redis", "host") == Address(Topology.SINGLE, (("host", 6379),))
     assert parse_address("redis", "host:7000/3") == Address(Topology.SINGLE, (("host", 7000),), database=3)
-    assert parse_address("rediss", "host").tls
+    assert parse_address("rediss", "host").has_tls
 
 
 def test_a_sentinel_address_is_parsed() -> None:
     address = parse_address("redis+sentinel", "a,b:1,c/main/2?tls=true")
     nodes = (("a", 26379), ("b", 1), ("c", 26379))
-    assert address == Address(Topology.SENTINEL, nodes, service="main", database=2, tls=True)
+    assert address == Address(Topology.SENTINEL, nodes, service="main", database=2, has_tls=True)
 
 
 def test_a_cluster_address_is_parsed() -> None:
     address = parse_address("redis+cluster", "a:1,b:2?tls=true")
-    assert address == Address(Topology.CLUSTER, (("a", 1), ("b", 2)), tls=True)
+    assert address == Address(Topology.CLUSTER, (("a", 1), ("b", 2)), has_tls=True)
 
 
 def test_ipv6_addresses_in_brackets_are_parsed() -> None:

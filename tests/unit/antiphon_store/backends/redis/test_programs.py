@@ -26,7 +26,7 @@ from antiphon_store.rows.model import (
     Put,
     Read,
     Ref,
-    Refused,
+    Rejection,
     Row,
     Set,
 )
@@ -90,5 +90,5 @@ def test_a_refused_program_is_answered_with_the_rows_of_its_guards() -> None:
     program = Program([Fewer(Index.MADE, "conv", 3), Guard(NODE, Condition.PRESENT), Guard(SESSION, Condition.ABSENT)])
     answer = [b"ok", b"refused", 5, [[2, None, None, None], [3, b'\n,"v":1', b"i", b"b"]], 1]
     rows = {NODE: None, SESSION: Row({"v": 1}, b"i", b"b")}
-    assert programs.outcome(program, answer) == Refused(5, rows, is_crowded=True)
-    assert programs.outcome(Program(), [b"ok", b"depth", 5]) == Refused(5, {}, too_long="depth")
+    assert programs.outcome(program, answer) == Rejection(5, rows, is_crowded=True)
+    assert programs.outcome(Program(), [b"ok", b"depth", 5]) == Rejection(5, {}, too_long="depth")

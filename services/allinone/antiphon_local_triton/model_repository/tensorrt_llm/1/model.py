@@ -89,7 +89,7 @@ class TritonPythonModel:
             raise RequestError("a stop request needs the request id of the request to stop")
         reply = self.running.get(request_id)
         if reply is not None:
-            reply.stopped = True
+            reply.is_stopped = True
 
     def forget(self, reply):
         if self.running.get(reply.request_id) is reply:
@@ -104,13 +104,13 @@ class Reply:
     request_id: str
     on_done: object
     prompt: list
-    streaming: bool
+    is_streaming: bool
     echo_prompt: bool
     log_probs_wanted: bool
     counts_wanted: tuple
     top_log_probs: int = 0
     sequence: object = None
-    stopped: bool = False
+    is_stopped: bool = False
     final_sent: bool = False
     count: int = 0
     ids: list = field(default_factory=list)
@@ -125,7 +125,7 @@ class Reply:
             request_id=request.request_id(),
             on_done=on_done,
             prompt=read_prompt(request),
-            streaming=bool(scalar(request, "streaming", False)),
+            is_streaming=bool(scalar(request, "streaming", False)),
             echo_prompt=not scalar(request, "exclude_input_in_output", False),
             log_probs_wanted=bool(scalar(request, "return_log_probs", False)),
             top_log_probs=read_top_log_probs(request),
@@ -136,7 +136,7 @@ class Reply:
         )
 
     def is_cancelled(self):
-        return self.stopped or self.sender.is_cancelled()
+        return self.is_stopped or self.sender.is_cancelled()
 
     def on_token(self, token, log_prob, last):
         self.count += 1
@@ -144,7 +144,7 @@ class Reply:
         self.ids.append(token)
         self.log_probs.append(log_prob)
         self.likeliest += self.sequence.likeliest
-        if self.streaming:
+        if self.is_streaming:
             self.send(final=last)
 
     def on_end(self, error):
@@ -165,7 +165,7 @@ class Reply:
         self.ids, self.log_probs, self.likeliest = [], [], []
 
     def tensors(self):
-        ids = self.ids if self.streaming or not self.echo_prompt else [*self.prompt, *self.ids]
+        ids = self.ids if self.is_streaming or not self.echo_prompt else [*self.prompt, *self.ids]
         tensors = [
             tensor("output_ids", [[ids]], np.int32),
             tensor("sequence_length", [[len(ids)]], np.int32),
