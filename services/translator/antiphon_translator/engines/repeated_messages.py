@@ -56,8 +56,8 @@ class RepeatedMessages:
             return
         self._learned += 1
         others = [token_id ^ _OTHER for token_id in ids]
-        for form in _forms(message, _packed(ids)):
-            if read_ids(form.head + _packed(others) + form.tail) == others:
+        for form in _forms(message, _pack(ids)):
+            if read_ids(form.head + _pack(others) + form.tail) == others:
                 self._forms[len(message)] = form
                 return
 
@@ -72,6 +72,6 @@ def _forms(message: bytes, ids: bytes) -> Iterator[_Form]:
         yield _Form(message[:start], message[start + len(ids) :])
 
 
-def _packed(ids: Sequence[int]) -> bytes:
+def _pack(ids: Sequence[int]) -> bytes:
     """The bytes of ids as `triton_wire.Outputs` reads them."""
     return array("i", ids).tobytes()

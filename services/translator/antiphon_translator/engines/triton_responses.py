@@ -92,7 +92,7 @@ class TritonResponses:
 
     def _read_message(self, message: bytes) -> EngineChunk | None:
         """The chunk of a message; None if it has no content."""
-        chunk = self._reader.repeated(message)
+        chunk = self._reader.read_repeated(message)
         if chunk is not None:
             self._is_final = False
             return chunk

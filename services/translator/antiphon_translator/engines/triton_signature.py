@@ -26,12 +26,12 @@ class Reader(Protocol):
     is_complete: bool
     """Whether only the end of the stream is still to come."""
 
-    def repeated(self, message: bytes) -> EngineChunk | None:
+    def read_repeated(self, message: bytes) -> EngineChunk | None:
         """Reads a message that repeats an earlier one, without parsing it. None if it has to be parsed."""
         return None
 
     def learn(self, message: bytes, chunk: EngineChunk) -> None:
-        """Learns the form of a message that has this chunk and is not the final one, for `repeated`."""
+        """Learns the form of a message that has this chunk and is not the final one, for `read_repeated`."""
         return
 
     def read(self, response: Any) -> EngineChunk | None:

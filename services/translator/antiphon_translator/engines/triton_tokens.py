@@ -148,7 +148,7 @@ class TokensReader(Reader):
         self._asks_cached = request.asks_cached
         self._repeated = RepeatedMessages()
 
-    def repeated(self, message: bytes) -> TokenChunk | None:
+    def read_repeated(self, message: bytes) -> TokenChunk | None:
         ids = self._repeated.ids_in(message)
         return self._chunk(ids) if ids is not None else None
 

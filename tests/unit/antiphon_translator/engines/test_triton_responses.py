@@ -179,7 +179,7 @@ def test_messages_without_content_between_tokens_are_no_error() -> None:
 class ParsingReader(TokensReader):
     """A reader to which no message repeats another."""
 
-    def repeated(self, message: bytes) -> None:
+    def read_repeated(self, message: bytes) -> None:
         return None
 
 
@@ -228,8 +228,8 @@ class CountingReader(TokensReader):
 
     repeats = 0
 
-    def repeated(self, message: bytes) -> TokenChunk | None:
-        chunk = super().repeated(message)
+    def read_repeated(self, message: bytes) -> TokenChunk | None:
+        chunk = super().read_repeated(message)
         self.repeats += chunk is not None
         return chunk
 
