@@ -134,7 +134,7 @@ HOPS = (
     # a job is a whole turn, maybe of another worker.
     Hop("a translator, once a generation has begun", "antiphon_edge.turns.generation", (TAKEOVER,)),
     Hop("the store, once a stream of events has begun", "antiphon_edge.turns.log_follower", (FOLLOW,)),
-    Hop("the model of a background turn", "antiphon_edge.background.queued_turn", (JOB,)),
+    Hop("the model of a background turn", "antiphon_edge.background.background_policy", (JOB,)),
 )
 """Calls of other hops are not repeated: health checks, quotas, downloads of media, the store's database. Three
 other loops repeat no failed call: a follower waits for a log to appear, a request waits for the response of an earlier

@@ -25,7 +25,7 @@ from antiphon_core.retrying import RetryPolicy
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.background import Background
-from antiphon_edge.background.queued_turn import Postponed, QueuedTurn, TurnCancelled
+from antiphon_edge.background.background_policy import BackgroundPolicy, Postponed, TurnCancelled
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
@@ -162,10 +162,10 @@ class Attempt:
     def __init__(self, made: Bench, job: Job, tenant: str, store: FullStore) -> None:
         parts = made.parts(store)
         self._runner = parts.runner
-        self._make = partial(QueuedTurn, store, parts.starter, job=job, timing=made.timing)
+        self._make = partial(BackgroundPolicy, store, parts.starter, job=job, timing=made.timing)
         self._tenant, self._job, self._lease = tenant, job, JobLease(store, tenant, job)
         self._error: Exception | None = None
-        self.turn: QueuedTurn | None = None
+        self.turn: BackgroundPolicy | None = None
 
     async def go(self) -> None:
         self.turn = self._make(accepted=await accepted_of(self._tenant, self._job, self._lease))

@@ -91,7 +91,7 @@ class Bench:
         assert isinstance(accepted, AcceptedTurn)
         if key is None:
             return accepted
-        held = await self.keyed_turns.hold(accepted)
+        held = await self.keyed_turns.enqueue(accepted)
         assert held is not None
         return held
 

@@ -135,7 +135,10 @@ class Stamp:
 class Fence:
     """The proof of a lease, checked with each write under it. The tokens of a session increase strictly, from 1.
     Those of a conversation begin with the time of its creation in milliseconds, so that they are above the tokens of an
-    earlier conversation with its id."""
+    earlier conversation with its id.
+
+    In the fence of a job, `session_id` is the id of the job. The name is that of the public API: clients have it, and
+    the paths of wrong fields (`fence.session_id`)."""
 
     session_id: SessionId
     token: Version
@@ -243,7 +246,7 @@ class TurnStart:
 
 
 @dataclass(frozen=True, slots=True)
-class LogEnd:
+class LogFrames:
     """The last frames of the response's event log, each closed by a blank line, the first with the sequence number
     `expected_position`. In a TurnCommit with a job these are the first frames of the log."""
 
@@ -268,7 +271,7 @@ class TurnJob:
 class TurnCommit:
     """The writes at the end of a turn, in one transaction. `ttl_ms` is the record's lifetime from now; None is the
     store's default. With a `precondition` the commit may complete an existing record; the fence in it may be that of a
-    job. `fence` is that of the session. `log_end` closes the response's event log. With a `job` the turn has not run
+    job. `fence` is that of the session. `log_frames` closes the response's event log. With a `job` the turn has not run
     yet: record, job and the first events of the log are written. `ends_job` ends the job of the precondition's fence as
     succeeded."""
 
@@ -277,7 +280,7 @@ class TurnCommit:
     ttl_ms: TtlMs | None = None
     idempotency_key: IdempotencyKey | None = None
     precondition: Precondition = NO_PRECONDITION
-    log_end: LogEnd | None = None
+    log_frames: LogFrames | None = None
     job: TurnJob | None = None
     ends_job: bool = False
 

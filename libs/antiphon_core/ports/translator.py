@@ -77,7 +77,8 @@ class Model:
 
 
 Receive = Callable[[Batch], None]
-"""Takes the next batch of a turn. It never waits and never raises."""
+"""Takes the next batch of a turn. It never waits. The receiver that a translator is given never raises: the edge ends
+the turn whose client or event log fails, and the translator goes on."""
 
 
 class Translator(Protocol):

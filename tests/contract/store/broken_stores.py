@@ -113,7 +113,7 @@ class NeverClosesLogs(MemoryStore):
 
 class ForgetsTheLastEvents(MemoryStore):
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
-        return await self._inner.commit_turn(tenant, replace(commit, log_end=None))
+        return await self._inner.commit_turn(tenant, replace(commit, log_frames=None))
 
 
 class ForgetsTheJobOfATurn(MemoryStore):

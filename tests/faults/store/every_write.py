@@ -17,7 +17,7 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, Job, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest
-from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
+from antiphon_core.ports.store import Fence, LogFrames, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
 from antiphon_store.decisions import jobs as job_decisions
 from antiphon_store.rows.view import Finish, View
 from antiphon_store.testing import conversations, jobs, prompts
@@ -233,7 +233,7 @@ async def after_a_response(world: World) -> Scene:
 async def with_the_end_of_its_log(world: World) -> Scene:
     record = draft()
     await world.store.append_events(world.tenant, append_at(record.id, 0, 3))
-    commit = TurnCommit(record, log_end=LogEnd(3, frame(3) + frame(4)))
+    commit = TurnCommit(record, log_frames=LogFrames(3, frame(3) + frame(4)))
 
     async def look() -> object:
         return await family(world, record), await log_of(world, record.id)
@@ -388,7 +388,7 @@ async def of_a_queued_turn(world: World) -> Scene:
     commit = TurnCommit(
         record,
         precondition=Precondition(version=0, fence=lease.fence),
-        log_end=LogEnd(0, frame(0)),
+        log_frames=LogFrames(0, frame(0)),
         job=TurnJob(b"payload", 5, 600_000),
     )
 

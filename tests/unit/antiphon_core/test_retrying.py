@@ -216,4 +216,4 @@ def test_every_hop_has_an_owner_and_no_other_module_repeats_calls() -> None:
     modules = [*ROOT.glob("services/*/antiphon_*/**/*.py"), *ROOT.glob("libs/**/*.py")]
     users = {path for path in modules if loop.search(path.read_text())}
     names = {".".join(path.relative_to(ROOT).with_suffix("").parts[2:]) for path in users}
-    assert names == owners - {"antiphon_edge.background.queued_turn"}  # a job is tried again by its queue
+    assert names == owners - {"antiphon_edge.background.background_policy"}  # a job is tried again by its queue

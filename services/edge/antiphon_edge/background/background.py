@@ -31,7 +31,7 @@ from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import UNFINISHED, LogEnd, Precondition, Record, Status, TurnCommit
+from antiphon_core.ports.store import UNFINISHED, LogFrames, Precondition, Record, Status, TurnCommit
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
@@ -213,7 +213,7 @@ class Background:
                 record,
                 idempotency_key=turn.key,
                 precondition=Precondition(version=0, fence=turn.fence),
-                log_end=LogEnd(0, new.opening.frames),
+                log_frames=LogFrames(0, new.opening.frames),
                 job=queueing.job_of(turn),
             )
             with size_errors_translated():
@@ -308,7 +308,7 @@ def _end_commit(record: Record, batch: Batch, *, is_logged: bool) -> TurnCommit:
     return TurnCommit(
         replace(record, status=final.status, body=final.body, output_items=final.output_items),
         precondition=Precondition(version=record.version, statuses=UNFINISHED),
-        log_end=LogEnd(batch.first_sequence, batch.frames) if is_logged else None,
+        log_frames=LogFrames(batch.first_sequence, batch.frames) if is_logged else None,
     )
 
 

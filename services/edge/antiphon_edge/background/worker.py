@@ -26,9 +26,9 @@ from antiphon_core.telemetry.spans import SpanKind
 from antiphon_core.tracebacks import release_frames
 from antiphon_edge.background import queueing
 from antiphon_edge.background.background import Background
+from antiphon_edge.background.background_policy import BackgroundPolicy, Postponed, TurnCancelled
 from antiphon_edge.background.charging import StoreCharges
 from antiphon_edge.background.model_health import ModelHealth
-from antiphon_edge.background.queued_turn import Postponed, QueuedTurn, TurnCancelled
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.sealed.sealing import Sealer
@@ -246,7 +246,7 @@ class Worker:
             metrics.JOB_WAIT.of().observe(max(0, self._clock.now_ms() - accepted.accepted_at_ms) / 1000)
 
     async def _run_turn(self, job: Job, accepted: AcceptedTurn) -> tuple[JobOutcome, float]:
-        turn = QueuedTurn(
+        turn = BackgroundPolicy(
             self._store,
             self._parts.starter,
             accepted=accepted,
@@ -281,7 +281,7 @@ class Worker:
         self._note_end(turn, accepted.model)
         return JobOutcome.CANCELLED if turn.is_cancelled else JobOutcome.SUCCEEDED, 0.0
 
-    def _note_end(self, turn: QueuedTurn, model: str) -> None:
+    def _note_end(self, turn: BackgroundPolicy, model: str) -> None:
         """Tells the circuit breaker whether the model answered in an attempt that ended."""
         if turn.has_output:
             self._models.note_output(model)

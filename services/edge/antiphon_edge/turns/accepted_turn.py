@@ -41,8 +41,8 @@ class AcceptedTurn:
     tenant: str
     turn: Turn
     """The request to the translator."""
-    keep: bool = True
-    """Whether the record is stored."""
+    is_stored: bool = True
+    """Whether its record is stored."""
     parent_id: str | None = None
     """The response that this one continues."""
     lease: Lease | None = None
@@ -52,7 +52,7 @@ class AcceptedTurn:
     """The idempotency key."""
     fingerprint: bytes = b""
     """A hash of the request, which tells two requests under one key apart."""
-    logged: bool = False
+    has_log: bool = False
     """Whether its events are written to the store's event log."""
     precondition: Precondition = NO_PRECONDITION
     """Conditions that must still hold when its record is written."""
@@ -168,7 +168,7 @@ async def accepted_of(tenant: str, job: Job, lease: JobLease) -> AcceptedTurn:
             replace(turn, tenant=tenant),
             parent_id=facts["parent_id"],
             lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
-            logged=True,
+            has_log=True,
             precondition=Precondition(statuses=UNFINISHED) if job.queue == DISPATCH_QUEUE else NO_PRECONDITION,
             job_lease=lease,
             is_from_job=True,

@@ -23,7 +23,7 @@ from antiphon_core.telemetry import metrics, remedies
 from antiphon_edge.quotas import stream_slots
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
-from antiphon_edge.turns.caller_turn import CallerTurn
+from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.durable_turns import Step, next_step
 from antiphon_edge.turns.log_follower import LogFollower
@@ -78,7 +78,7 @@ class KeyedTurns:
         runner: TurnRunner,
         jobs: TurnJobs,
         *,
-        policy: CallerTurn,
+        policy: CallerPolicy,
         cleanup: Cleanup,
         timing: TurnTiming = DEFAULT_TIMING,
         readers: ResponseReaders | None = None,
@@ -125,7 +125,7 @@ class KeyedTurns:
     async def _send_once(self, begun: AcceptedTurn | RepeatedRequest, reader: _Reader) -> None:
         """Sends the turn's events; none if another edge was faster, or the earlier request left nothing."""
         if isinstance(begun, AcceptedTurn):
-            held = await self.hold(begun)
+            held = await self.enqueue(begun)
             if held is not None:
                 await self.run(held, reader.take, reader.flow)
             return
@@ -138,22 +138,22 @@ class KeyedTurns:
 
     # ---- The first request ----
 
-    async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
-        """Queues and claims the turn's job, as TurnJobs.hold does. If the caller is cancelled meanwhile, the job, the
-        key and the session lease are given back."""
-        holding = self._cleanup.start(self._jobs.hold(accepted))
+    async def enqueue(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
+        """Queues and claims the turn's job. If the caller is cancelled meanwhile, gives back the job, the key and the
+        session lease."""
+        enqueueing = self._cleanup.start(self._jobs.enqueue(accepted))
         try:
-            return await asyncio.shield(holding)
+            return await asyncio.shield(enqueueing)
         except BaseException:
             if_it_fails = f"response {accepted.response_id} keeps its lease and key until they expire"
-            self._cleanup.schedule(self._give_back(accepted, holding), if_it_fails)
+            self._cleanup.schedule(self._give_back(accepted, enqueueing), if_it_fails)
             raise
 
-    async def _give_back(self, accepted: AcceptedTurn, holding: asyncio.Task[AcceptedTurn | None]) -> None:
-        """Waits for `holding`, and gives the turn back unless another edge has its job."""
+    async def _give_back(self, accepted: AcceptedTurn, enqueueing: asyncio.Task[AcceptedTurn | None]) -> None:
+        """Waits for `enqueueing`, and gives the turn back unless another edge has its job."""
         with suppress(Exception):
-            await asyncio.wait([holding])
-        held = accepted if holding.exception() is not None else holding.result()
+            await asyncio.wait([enqueueing])
+        held = accepted if enqueueing.exception() is not None else enqueueing.result()
         if held is not None:
             await self._policy.give_back(held)
 

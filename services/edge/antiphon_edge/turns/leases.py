@@ -42,7 +42,7 @@ def _ignore(_error: StaleFence) -> None:
 
 
 @asynccontextmanager
-async def kept(
+async def keep_renewed(
     name: str,
     renew: Callable[[], Awaitable[object]],
     pace: RenewalPace,
@@ -96,7 +96,7 @@ class JobLease:
         return await self.under_fence(lambda fence: self._jobs.heartbeat_job(self._tenant, fence, lease_ttl_ms=ttl_ms))
 
     @asynccontextmanager
-    async def kept(self, *renewals: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
+    async def run_renewals(self, *renewals: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
         """Runs `renewals`, of the job's lease and of others that its turn needs, until the block is left or the job is
         settled."""
         for renewal in renewals:

@@ -30,7 +30,7 @@ from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import Fence, LogEnd, Stamp, Status, TurnCommit
+from antiphon_core.ports.store import Fence, LogFrames, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.telemetry import correlation, metrics, phases, remedies
 from antiphon_core.unexpected import as_antiphon_error
@@ -90,7 +90,7 @@ class TurnFinisher:
 
     async def commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
         """Writes the record, if the turn is stored, and ends its event log, if it has one. Safe to repeat."""
-        if not accepted.keep:
+        if not accepted.is_stored:
             return
         started_s, outcome = perf_counter(), "failed"
         try:
@@ -113,7 +113,7 @@ class TurnFinisher:
 
     async def _close_log(self, accepted: AcceptedTurn, batch: Batch) -> None:
         """Ends the log of a response that cannot be stored, so that its readers get the end that its caller gets."""
-        if not accepted.logged:
+        if not accepted.has_log:
             return
         end = EventAppend(accepted.response_id, batch.first_sequence, batch.count, batch.frames, terminal=True)
         try:
@@ -131,7 +131,7 @@ class TurnFinisher:
                 fence=accepted.fence,
                 idempotency_key=accepted.key,
                 precondition=replace(accepted.precondition, fence=fence),
-                log_end=LogEnd(batch.first_sequence, batch.frames) if accepted.logged else None,
+                log_frames=LogFrames(batch.first_sequence, batch.frames) if accepted.has_log else None,
                 ends_job=ends_job,
             )
             return self._store.commit_turn(accepted.tenant, written)

@@ -40,7 +40,7 @@ class TurnJobs:
         self._ids = ids
         self._timing = timing
 
-    async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
+    async def enqueue(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
         """Queues the job of a keyed turn, which this edge holds from the start. Returns the turn with the job's lease;
         None if another edge was faster. TooLarge: the turn does not fit into a job."""
         claim = self._claim_of(accepted.tenant, accepted.response_id, _first_holder(accepted))

@@ -10,10 +10,10 @@
             | Background          | a store, the translator, TurnStarter, Cleanup
     edge    | TurnJobs            | the store
             | TurnFinisher        | the store
-            | CallerTurn          | TurnStarter, TurnFinisher, TurnJobs, Meter, Cleanup
-            | KeyedTurns          | the store, TurnRunner, TurnJobs, CallerTurn, Cleanup
-            | TurnService         | the translator, TurnStarter, TurnRunner, TurnJobs, KeyedTurns, CallerTurn
-    worker  | QueuedTurn, per job | the store, TurnStarter, a TurnFinisher and the Meter of the worker
+            | CallerPolicy          | TurnStarter, TurnFinisher, TurnJobs, Meter, Cleanup
+            | KeyedTurns          | the store, TurnRunner, TurnJobs, CallerPolicy, Cleanup
+            | TurnService         | the translator, TurnStarter, TurnRunner, TurnJobs, KeyedTurns, CallerPolicy
+    worker  | BackgroundPolicy, per job | the store, TurnStarter, a TurnFinisher and the Meter of the worker
 
 `server.py` builds an edge from these, with its routes; `background/worker.py` builds a worker.
 """
@@ -31,7 +31,7 @@ from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.store_calls import StoreWatch, fail_fast
-from antiphon_edge.turns.caller_turn import CallerTurn
+from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
 from antiphon_edge.turns.turn_finisher import TurnFinisher
@@ -86,7 +86,7 @@ class TurnParts:
 def turn_service(parts: TurnParts, *, ids: Ids, meter: Meter, readers: ResponseReaders | None = None) -> TurnService:
     """Builds the service that runs the turns of an edge."""
     jobs = TurnJobs(parts.store, ids=ids, timing=parts.timing)
-    policy = CallerTurn(parts.starter, TurnFinisher(parts.store), jobs, meter, cleanup=parts.cleanup)
+    policy = CallerPolicy(parts.starter, TurnFinisher(parts.store), jobs, meter, cleanup=parts.cleanup)
     keyed_turns = KeyedTurns(
         parts.store, parts.runner, jobs, policy=policy, cleanup=parts.cleanup, timing=parts.timing, readers=readers
     )

@@ -3,7 +3,7 @@
 Every turn runs here: for a caller that waits, under an idempotency key, over a WebSocket, or for a worker. The runner
 keeps the leases of the turn (its session, its job and its key) and writes its event log, if it is durable. A *policy*
 makes the difference: it prepares each attempt, decides whether an error is retried, ends the turn, and handles the
-cancellation of its runner (caller_turn.py, background/queued_turn.py).
+cancellation of its runner (caller_policy.py, background/background_policy.py).
 
 A batch goes from the engine's read to its receivers in plain calls: translator -> `Generation` -> the turn's receiver
 and the writer of its event log. The terminal batch is held back here until the record is committed, so that a client
@@ -147,7 +147,7 @@ class TurnRunner:
         if lease is None:
             await self._run(run, policy)
             return
-        async with lease.kept(*self._renewals_of(run, lease)):
+        async with lease.run_renewals(*self._renewals_of(run, lease)):
             if run.accepted.is_from_job:
                 run.state = await log_follower.read_state(self._store, run.accepted.tenant, run.accepted.response_id)
             if not run.state.is_over:
@@ -193,11 +193,13 @@ class TurnRunner:
         async def renew_job() -> None:
             run.on_pulse(await lease.renew(ttl_ms=timing.job_lease_ms))
 
-        renewals = [leases.kept(f"job {accepted.response_id}", renew_job, self._paces[run.delivery], run.break_off)]
+        renewals = [
+            leases.keep_renewed(f"job {accepted.response_id}", renew_job, self._paces[run.delivery], run.break_off)
+        ]
         if accepted.key is not None:
             name = f"key of {accepted.response_id}"
             claim = partial(self._store.begin_turn, accepted.tenant, accepted.key_claim)
-            renewals.append(leases.kept(name, claim, timing.key_pace))
+            renewals.append(leases.keep_renewed(name, claim, timing.key_pace))
         return renewals
 
     async def _generate(self, run: TurnRun, policy: TurnPolicy) -> Batch:
@@ -225,7 +227,7 @@ class TurnRunner:
     async def _change_of(self, run: TurnRun) -> Change | None:
         """Makes the change that each batch goes through before it is sent."""
         accepted, turn, sent = run.accepted, run.accepted.turn, run.state.output
-        with_context = run.with_context and not accepted.keep
+        with_context = run.with_context and not accepted.is_stored
 
         def look() -> Change | None:
             return sealed_items.changes_of(accepted.tenant, turn, self._sealer, sent=sent, with_context=with_context)
@@ -241,7 +243,7 @@ class TurnRunner:
             yield
             return
         session_id = lease.fence.session_id
-        async with leases.kept(
+        async with leases.keep_renewed(
             f"session {session_id}",
             lambda: self._store.renew_session(accepted.tenant, lease.fence),
             self._timing.session_pace,

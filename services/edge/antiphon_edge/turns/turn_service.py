@@ -9,7 +9,7 @@
 4. A turn under an idempotency key runs once and continues when its client disconnects. A repeated request is sent the
    same events, and takes the turn over if the edge that ran the turn has died (keyed_turns.py).
 
-turn_runner.py runs a turn, with the policy of caller_turn.py.
+turn_runner.py runs a turn, with the policy of caller_policy.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_edge.turns.caller_turn import CallerTurn
+from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
 from antiphon_edge.turns.turn_jobs import TurnJobs
@@ -46,7 +46,7 @@ class TurnService:
         jobs: TurnJobs,
         keyed_turns: KeyedTurns,
         *,
-        policy: CallerTurn,
+        policy: CallerPolicy,
         cleanup: Cleanup,
     ) -> None:
         self._translator = translator

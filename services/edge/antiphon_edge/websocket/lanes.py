@@ -167,7 +167,7 @@ class Lanes:
         """Takes the terminal event of a running response, and remembers its history if it is not stored."""
         if final.status not in _GOOD:
             self._histories.forget(turn.create.previous_id, lane=turn.lane)
-        elif not accepted.keep:
+        elif not accepted.is_stored:
             output = as_history(final.output_items, final.status)
             history = join_arrays([accepted.turn.history, accepted.turn.input, output])
             self._histories.remember(accepted.response_id, history, lane=turn.lane)

@@ -28,7 +28,7 @@ from antiphon_core.ports.store import (
     FRAME_END,
     NO_PRECONDITION,
     Fence,
-    LogEnd,
+    LogFrames,
     Precondition,
     Record,
     Stamp,
@@ -45,7 +45,7 @@ ABSENT = "absent"  # the status of a missing record in StatusMismatch
 @dataclass(frozen=True, slots=True)
 class Write:
     """A record to write. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids of its
-    items, for the index of items. `log_end` is appended and `job` is added in the same step, unless the write is a
+    items, for the index of items. `log_frames` is appended and `job` is added in the same step, unless the write is a
     replay; `log_ttl_ms` is the lifetime of the log from now, `job_ttl_ms` that of the job after its end.
     `session_responses_max` is the limit of readable responses that were made in the session."""
 
@@ -53,7 +53,7 @@ class Write:
     precondition: Precondition = NO_PRECONDITION
     ttl_ms: int | None = None
     item_ids: tuple[str, ...] = ()
-    log_end: LogEnd | None = None
+    log_frames: LogFrames | None = None
     log_ttl_ms: int = 0
     job: TurnJob | None = None
     job_ttl_ms: int = 0
@@ -184,7 +184,7 @@ def _names_a_state(condition: Precondition) -> bool:
 
 def _insert(view: View, write: Write) -> Finish[Stamp]:
     record = write.record
-    if write.log_end is not None or write.job is not None or write.ends_job:
+    if write.log_frames is not None or write.job is not None or write.ends_job:
         _write_beside(view, write)
     if record.session_id is not None and write.session_responses_max is not None:
         _require_room(view, record.session_id, write.session_responses_max)
@@ -243,7 +243,7 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
 
 def _write_beside(view: View, write: Write) -> None:
     """Writes the events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists."""
-    record, end, job = write.record, write.log_end, write.job
+    record, end, job = write.record, write.log_frames, write.job
     if end is not None:
         count = end.frames.count(FRAME_END)
         append = EventAppend(record.id, end.expected_position, count, end.frames, terminal=job is None)

@@ -17,13 +17,13 @@ from antiphon_core.errors import (
     StaleFence,
 )
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobOutcome
-from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob
+from antiphon_core.ports.store import Fence, LogFrames, Precondition, Record, Status, TurnCommit, TurnJob
 from antiphon_store.testing import event_logs, jobs
 from antiphon_store.testing.subject import Subject, draft, new_session_id
 
 WAITING_MS = 600_000
 JOB = TurnJob(b"payload", 5, WAITING_MS)
-OPENING = LogEnd(0, event_logs.frame(0) + event_logs.frame(1))
+OPENING = LogFrames(0, event_logs.frame(0) + event_logs.frame(1))
 
 
 def queued_record(session_id: str | None = None) -> Record:
@@ -31,7 +31,7 @@ def queued_record(session_id: str | None = None) -> Record:
 
 
 def accepting_commit(record: Record, fence: Fence | None = None) -> TurnCommit:
-    return TurnCommit(record, precondition=Precondition(version=0, fence=fence), log_end=OPENING, job=JOB)
+    return TurnCommit(record, precondition=Precondition(version=0, fence=fence), log_frames=OPENING, job=JOB)
 
 
 async def accept(subject: Subject, commit: TurnCommit) -> None:

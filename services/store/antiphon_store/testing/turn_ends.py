@@ -21,14 +21,14 @@ from antiphon_core.errors import (
 )
 from antiphon_core.jsons import join_arrays
 from antiphon_core.ports.jobs import JobOutcome, JobState
-from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit
+from antiphon_core.ports.store import Fence, LogFrames, Precondition, Record, Status, TurnCommit
 from antiphon_store.testing import event_logs, jobs
 from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.subject import SOON_S, Subject, content, draft, new_session_id
 
 
-def end_at(position: int, count: int = 1) -> LogEnd:
-    return LogEnd(position, b"".join(map(event_logs.frame, range(position, position + count))))
+def end_at(position: int, count: int = 1) -> LogFrames:
+    return LogFrames(position, b"".join(map(event_logs.frame, range(position, position + count))))
 
 
 async def commit(subject: Subject, record: Record, fence: Fence | None = None, **members: object) -> None:
@@ -43,7 +43,7 @@ class LogEndSuite:
         _history, lease = await subject.begin_in(session_id)
         record = draft(session_id=session_id)
         await event_logs.write(subject, event_logs.append_at(record.id, 0, 3), lease.fence)
-        await commit(subject, record, lease.fence, log_end=end_at(3, 2))
+        await commit(subject, record, lease.fence, log_frames=end_at(3, 2))
         batches = await event_logs.read(subject, record.id)
         assert event_logs.frames_of(batches) == b"".join(map(event_logs.frame, range(5)))
         assert batches[-1].terminal
@@ -51,7 +51,7 @@ class LogEndSuite:
 
     async def test_a_commit_can_write_a_whole_log(self, subject: Subject) -> None:
         record = draft()
-        await commit(subject, record, log_end=end_at(0, 2))
+        await commit(subject, record, log_frames=end_at(0, 2))
         (batch,) = await event_logs.read(subject, record.id)
         assert (batch.count, batch.terminal) == (2, True)
 
@@ -60,17 +60,17 @@ class LogEndSuite:
         await event_logs.write(subject, event_logs.append_at(record.id, 0))
         reading = asyncio.create_task(event_logs.read(subject, record.id, follow=True))
         await asyncio.sleep(0.02)
-        await commit(subject, record, log_end=end_at(1))
+        await commit(subject, record, log_frames=end_at(1))
         batches = await asyncio.wait_for(reading, SOON_S)
         assert batches[-1].terminal
 
     async def test_a_repeated_commit_appends_its_last_events_once(self, subject: Subject) -> None:
         record = draft()
         for _ in range(3):
-            await commit(subject, record, log_end=end_at(0))
+            await commit(subject, record, log_frames=end_at(0))
         assert sum(batch.count for batch in await event_logs.read(subject, record.id)) == 1
         await subject.elapse(event_logs.LIFETIME_MS)
-        await commit(subject, record, log_end=end_at(0))
+        await commit(subject, record, log_frames=end_at(0))
         with pytest.raises(LogNotFound):
             await event_logs.read(subject, record.id)
 
@@ -81,10 +81,10 @@ class LogEndSuite:
         await event_logs.write(subject, event_logs.append_at(record.id, 0, 2))
         for position in (0, 1, 3):
             with pytest.raises(PositionMismatch):
-                await commit(subject, record, lease.fence, log_end=end_at(position))
+                await commit(subject, record, lease.fence, log_frames=end_at(position))
         await event_logs.write(subject, event_logs.append_at(record.id, 2, terminal=True))
         with pytest.raises(LogClosed):
-            await commit(subject, record, lease.fence, log_end=end_at(3))
+            await commit(subject, record, lease.fence, log_frames=end_at(3))
         with pytest.raises(ResponseNotFound):
             await subject.get(record)
         session = await subject.store.describe_session(subject.tenant, session_id)
@@ -96,7 +96,7 @@ class LogEndSuite:
         for record, refusal in ((replace(taken, body=b"{}"), AlreadyExists), (orphan, ResponseNotFound)):
             await event_logs.write(subject, event_logs.append_at(record.id, 0))
             with pytest.raises(refusal):
-                await commit(subject, record, log_end=end_at(1))
+                await commit(subject, record, log_frames=end_at(1))
             assert await event_logs.write(subject, event_logs.append_at(record.id, 1)) == 2
 
     @pytest.mark.parametrize("is_kept", [False, True], ids=["reclaimed", "kept by another child"])
@@ -109,11 +109,11 @@ class LogEndSuite:
         await event_logs.write(subject, event_logs.append_at(child.id, 0))
         await subject.delete(line[1])
         with pytest.raises(ResponseNotFound) as caught:
-            await commit(subject, child, log_end=end_at(1))
+            await commit(subject, child, log_frames=end_at(1))
         assert caught.value.facts == {"id": line[1].id}
         root = replace(child, parent_id=None, input_items=join_arrays([history, child.input_items]))
         for _ in range(2):
-            await commit(subject, root, log_end=end_at(1))
+            await commit(subject, root, log_frames=end_at(1))
         assert (await event_logs.read(subject, child.id))[-1].terminal
         assert [content(each) for each in await subject.peer.chain(subject.tenant, child.id)] == [content(root)]
         (after,) = await subject.put_line(1, parent=root)
@@ -123,22 +123,22 @@ class LogEndSuite:
         record = draft(status=Status.IN_PROGRESS)
         await subject.put(record)
         done = replace(record, status=Status.COMPLETED)
-        await commit(subject, done, precondition=Precondition(version=1), log_end=end_at(0))
+        await commit(subject, done, precondition=Precondition(version=1), log_frames=end_at(0))
         assert (await subject.get(record)).status is Status.COMPLETED
         assert (await event_logs.read(subject, record.id))[-1].terminal
 
     @pytest.mark.parametrize(
         ("end", "field"),
         [
-            (LogEnd(-1, event_logs.frame(0)), "log_end.expected_position"),
-            (LogEnd(0, b""), "log_end.frames"),
-            (LogEnd(0, b"data: no end"), "log_end.frames"),
+            (LogFrames(-1, event_logs.frame(0)), "log_frames.expected_position"),
+            (LogFrames(0, b""), "log_frames.frames"),
+            (LogFrames(0, b"data: no end"), "log_frames.frames"),
         ],
     )
-    async def test_an_invalid_log_end_is_rejected(self, subject: Subject, end: LogEnd, field: str) -> None:
+    async def test_an_invalid_log_end_is_rejected(self, subject: Subject, end: LogFrames, field: str) -> None:
         record = draft()
         with pytest.raises(InvalidRequest) as caught:
-            await commit(subject, record, log_end=end)
+            await commit(subject, record, log_frames=end)
         assert caught.value.field == field
         with pytest.raises(ResponseNotFound):
             await subject.get(record)
@@ -175,7 +175,7 @@ class JobTurnSuite:
         await jobs.enqueue(subject, id=draft(tag=session_id).id)
         job = await jobs.require_job(subject)
         record = draft(session_id=session_id)
-        await commit(subject, record, lease.fence, precondition=Precondition(fence=job.fence), log_end=end_at(0))
+        await commit(subject, record, lease.fence, precondition=Precondition(fence=job.fence), log_frames=end_at(0))
         session = await subject.store.describe_session(subject.tenant, session_id)
         assert (session.head_id, session.lease) == (record.id, None)
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
@@ -184,19 +184,21 @@ class JobTurnSuite:
         job_draft = await jobs.enqueue(subject)
         job = await jobs.require_job(subject)
         record = replace(draft(), id=job_draft.id)
-        await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=end_at(0))
+        await commit(subject, record, precondition=Precondition(fence=job.fence), log_frames=end_at(0))
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
-        await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=end_at(0))
+        await commit(subject, record, precondition=Precondition(fence=job.fence), log_frames=end_at(0))
         with pytest.raises(StaleFence):
             await commit(subject, draft(record), precondition=Precondition(fence=job.fence))
 
-    @pytest.mark.parametrize("log_end", [None, end_at(0)], ids=["without a log", "with its log"])
-    async def test_a_commit_can_end_its_job(self, subject: Subject, log_end: LogEnd | None) -> None:
+    @pytest.mark.parametrize("log_frames", [None, end_at(0)], ids=["without a log", "with its log"])
+    async def test_a_commit_can_end_its_job(self, subject: Subject, log_frames: LogFrames | None) -> None:
         job_draft = await jobs.enqueue(subject)
         job = await jobs.require_job(subject)
         record = replace(draft(), id=job_draft.id)
         for _ in range(2):  # repeated, as after a lost answer
-            await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=log_end, ends_job=True)
+            await commit(
+                subject, record, precondition=Precondition(fence=job.fence), log_frames=log_frames, ends_job=True
+            )
             described = await jobs.jobs_of(subject.peer).describe_job(subject.tenant, job.id)
             assert (described.state, described.attempts) == (JobState.SUCCEEDED, 1)
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
@@ -219,10 +221,10 @@ class JobTurnSuite:
         second = await jobs.require_job(subject, holder="second")
         record = replace(draft(), id=job_draft.id)
         with pytest.raises(StaleFence):
-            await commit(subject, record, precondition=Precondition(fence=first.fence), log_end=end_at(0))
+            await commit(subject, record, precondition=Precondition(fence=first.fence), log_frames=end_at(0))
         with pytest.raises(LogNotFound):
             await event_logs.read(subject, record.id)
-        await commit(subject, record, precondition=Precondition(fence=second.fence), log_end=end_at(0))
+        await commit(subject, record, precondition=Precondition(fence=second.fence), log_frames=end_at(0))
 
     async def test_the_fence_of_a_forgotten_job_is_stale(self, subject: Subject) -> None:
         job_draft = await jobs.enqueue(subject)

@@ -59,7 +59,7 @@ class WriteOperations(SweepOperations, JobOperations):
             await self._hand_in(tenant, DISPATCH_QUEUE)
         if fence is not None:
             self._session_lines.wake_first((tenant, fence.session_id))
-        if commit.log_end is not None:
+        if commit.log_frames is not None:
             self._followers.wake_all((tenant, record_id))
         return stamp
 
@@ -72,10 +72,15 @@ class WriteOperations(SweepOperations, JobOperations):
         ttl_ms = lifetime_ms(commit.ttl_ms, default_s, settings.max_ttl_s)
         size_bytes = work_bytes(record.body, record.input_items, record.output_items)
         record, item_ids = await offload.run(partial(check_record, record), size_bytes=size_bytes)
-        condition, log_end, job, most = commit.precondition, commit.log_end, commit.job, settings.max_session_responses
+        condition, log_frames, job, most = (
+            commit.precondition,
+            commit.log_frames,
+            commit.job,
+            settings.max_session_responses,
+        )
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
         ends_job = commit.ends_job
-        return Write(record, condition, ttl_ms, item_ids, log_end, log_ttl_ms, job, job_ttl_ms, most, ends_job)
+        return Write(record, condition, ttl_ms, item_ids, log_frames, log_ttl_ms, job, job_ttl_ms, most, ends_job)
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
         record, bounded, sessions = write.record, write, _sessions_of(write, fence)

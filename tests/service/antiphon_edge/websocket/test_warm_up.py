@@ -18,8 +18,8 @@ from tests.support.translators import ScriptedTranslator
 RESPONSE_ID = "resp_" + "1" * 48
 
 
-def accepted_turn(*, keep: bool = True) -> AcceptedTurn:
-    return AcceptedTurn("t", Turn(RESPONSE_ID, 7, b'{"model":"m","instructions":"be brief"}'), keep=keep)
+def accepted_turn(*, is_stored: bool = True) -> AcceptedTurn:
+    return AcceptedTurn("t", Turn(RESPONSE_ID, 7, b'{"model":"m","instructions":"be brief"}'), is_stored=is_stored)
 
 
 def test_a_warm_up_is_a_whole_response_without_output() -> None:
@@ -34,12 +34,12 @@ def test_a_warm_up_is_a_whole_response_without_output() -> None:
     assert fold(told) == response == loads(final.body) | {"output": loads(final.output_items)}
 
 
-@pytest.mark.parametrize("keep", [True, False])
-async def test_warm_up_is_stored_only_if_it_is_to_be_kept(edge: RunningEdge, keep: bool) -> None:
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_warm_up_is_stored_only_if_it_is_to_be_kept(edge: RunningEdge, is_stored: bool) -> None:
     warm_ups = WarmUps(edge.store, edge.translator, clock=SystemClock())
-    await warm_ups.run(accepted_turn(keep=keep))
+    await warm_ups.run(accepted_turn(is_stored=is_stored))
     records = await edge.store.batch_get("t", [RESPONSE_ID])
-    assert len(records) == keep
+    assert len(records) == is_stored
 
 
 async def test_warm_up_of_an_unknown_model_is_rejected_by_name(edge: RunningEdge) -> None:

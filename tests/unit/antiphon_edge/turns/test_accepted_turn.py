@@ -69,7 +69,7 @@ async def test_the_payload_of_a_turn_is_read_back_as_that_turn_without_its_lease
     again = await decoded(job)
     assert (again.tenant, again.turn, again.parent_id) == ("acme", QUEUED, accepted.parent_id)
     assert again.lease == (None if session_id is None else Lease(Fence(session_id, 0), RESPONSE_ID, 0))
-    assert (again.keep, again.logged, again.key, again.fence) == (True, True, None, None)
+    assert (again.is_stored, again.has_log, again.key, again.fence) == (True, True, None, None)
     assert again.is_from_job
     assert again.precondition.statuses == UNFINISHED
 

@@ -59,7 +59,7 @@ async def test_client_disconnect_while_the_job_is_taken_leaves_no_job_and_no_key
     accepted = await bench.starter.begin(TENANT, request, key="k")
     assert isinstance(accepted, AcceptedTurn)
     bench.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.05))
-    caller = asyncio.create_task(bench.keyed_turns.hold(accepted))
+    caller = asyncio.create_task(bench.keyed_turns.enqueue(accepted))
     await asyncio.sleep(0.01)
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -73,7 +73,7 @@ async def test_client_disconnect_does_not_cancel_a_turn_that_was_taken_over(benc
     accepted = await bench.begin(key="k")
     taken = await taken_over(bench, accepted)
     bench.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.05))
-    caller = asyncio.create_task(bench.keyed_turns.hold(accepted))
+    caller = asyncio.create_task(bench.keyed_turns.enqueue(accepted))
     await asyncio.sleep(0.01)
     caller.cancel()
     await asyncio.wait([caller])
@@ -204,7 +204,7 @@ async def test_takeover_of_a_partial_text_without_token_ids_fails_the_turn() -> 
 async def test_hold_of_a_turn_that_was_taken_over_returns_none_and_keeps_its_key(bench: Bench) -> None:
     accepted = await bench.begin(key="k")
     await taken_over(bench, accepted)
-    assert await bench.keyed_turns.hold(accepted) is None
+    assert await bench.keyed_turns.enqueue(accepted) is None
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
     assert isinstance(await bench.starter.begin(TENANT, request, key="k"), RepeatedRequest)
 

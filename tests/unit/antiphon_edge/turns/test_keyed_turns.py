@@ -227,7 +227,7 @@ async def test_slow_first_request_keeps_its_key(system: System) -> None:
     assert isinstance(slow, AcceptedTurn)
     asking = asyncio.create_task(system.edges[1].ask())
     await asyncio.sleep(0.5)
-    held = await system.edges[0].turns._keyed_turns.hold(slow)
+    held = await system.edges[0].turns._keyed_turns.enqueue(slow)
     assert held is not None
     batches: list[Batch] = []
     await system.edges[0].turns._keyed_turns.run(held, batches.append, Flow())
@@ -248,7 +248,7 @@ async def test_turn_that_begins_while_a_later_request_looks_for_its_job_is_follo
 
     async def describe_job(tenant: str, job_id: str) -> Any:
         if not running:
-            held = await keyed_turns.hold(slow)
+            held = await keyed_turns.enqueue(slow)
             assert held is not None
             running.append(asyncio.create_task(keyed_turns.run(held, lambda _: None, Flow())))
             await system.until_it_pauses()

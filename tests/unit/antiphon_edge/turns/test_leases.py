@@ -44,7 +44,7 @@ class Lease:
         self.is_lost.set()
 
     def kept(self, pace: RenewalPace = FAST) -> AbstractAsyncContextManager[None]:
-        return leases.kept("session s", self.renew, pace, self.on_lost)
+        return leases.keep_renewed("session s", self.renew, pace, self.on_lost)
 
 
 async def test_a_lease_is_renewed_until_the_block_is_left() -> None:

@@ -35,7 +35,7 @@ from antiphon_core.ports.store import (
     UNFINISHED,
     Fence,
     Lease,
-    LogEnd,
+    LogFrames,
     Precondition,
     Stamp,
     Status,
@@ -113,7 +113,7 @@ async def completed() -> Batch:
 async def test_commit_has_the_fence_key_precondition_and_log_end_of_its_turn() -> None:
     finishing, store = finisher()
     batch, lease = await completed(), Lease(Fence("s", 2), RESPONSE_ID, 0)
-    turn = accepted(lease=lease, key="k", logged=True, precondition=WITHOUT_END, job_lease=JOB_LEASE, parent_id="p")
+    turn = accepted(lease=lease, key="k", has_log=True, precondition=WITHOUT_END, job_lease=JOB_LEASE, parent_id="p")
     assert (await finishing.end(turn, so_far(), batch)).batch is batch
     (commit,) = store.commits
     assert commit == TurnCommit(
@@ -121,7 +121,7 @@ async def test_commit_has_the_fence_key_precondition_and_log_end_of_its_turn() -
         fence=lease.fence,
         idempotency_key="k",
         precondition=Precondition(statuses=UNFINISHED, fence=JOB_LEASE.fence),
-        log_end=LogEnd(batch.first_sequence, batch.frames),
+        log_frames=LogFrames(batch.first_sequence, batch.frames),
     )
 
 
@@ -129,14 +129,14 @@ async def test_commit_of_a_plain_turn_has_no_fence_key_precondition_and_log_end(
     finishing, store = finisher()
     await finishing.end(accepted(), so_far(), await completed())
     (commit,) = store.commits
-    assert (commit.fence, commit.idempotency_key, commit.log_end) == (None, None, None)
+    assert (commit.fence, commit.idempotency_key, commit.log_frames) == (None, None, None)
     assert commit.precondition == NO_PRECONDITION
 
 
 async def test_turn_that_is_not_stored_is_not_committed() -> None:
     finishing, store = finisher()
     batch = await completed()
-    assert (await finishing.end(accepted(keep=False), so_far(), batch)).batch is batch
+    assert (await finishing.end(accepted(is_stored=False), so_far(), batch)).batch is batch
     assert store.commits == []
 
 
@@ -169,14 +169,14 @@ async def test_error_of_a_commit_names_a_parameter_of_the_api(field: str | None,
 @pytest.mark.parametrize(("error", "is_closed"), [(TooLarge("too much"), True), (StoreUnavailable("gone"), False)])
 async def test_event_log_is_closed_only_if_the_turn_can_never_be_stored(error: AntiphonError, is_closed: bool) -> None:
     finishing, store = finisher(error)
-    ended = await finishing.end(accepted(logged=True, job_lease=JOB_LEASE), so_far(), await completed())
+    ended = await finishing.end(accepted(has_log=True, job_lease=JOB_LEASE), so_far(), await completed())
     end = EventAppend(RESPONSE_ID, 2, 2, ended.batch.frames, terminal=True)
     assert store.appends == ([(end, JOB_LEASE.fence)] if is_closed else [])
 
 
 async def test_event_log_that_cannot_be_closed_does_not_hide_the_commit_error() -> None:
     finishing, _ = finisher(TooLarge("too much"), StaleFence.of("s", token=1))
-    ended = await finishing.end(accepted(logged=True), so_far(), await completed())
+    ended = await finishing.end(accepted(has_log=True), so_far(), await completed())
     assert b"too much" in ended.batch.frames
 
 

@@ -71,7 +71,7 @@ class Bench:
         """Renews the job and the key of a turn until the block is left, as the turn's runner does."""
         assert held.job_lease is not None
         run = TurnRun(held, delivery=Delivery.KEYED)
-        return held.job_lease.kept(*self._runner._renewals_of(run, held.job_lease))
+        return held.job_lease.run_renewals(*self._runner._renewals_of(run, held.job_lease))
 
     async def state(self, accepted: AcceptedTurn) -> JobState:
         return (await self.store.describe_job(TENANT, accepted.response_id)).state
@@ -91,7 +91,7 @@ class Bench:
                 await asyncio.sleep(0.001)
 
     async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn:
-        held = await self.jobs.hold(accepted)
+        held = await self.jobs.enqueue(accepted)
         assert held is not None
         return held
 
@@ -107,7 +107,7 @@ async def bench() -> AsyncIterator[Bench]:
 def accepted(**members: Any) -> AcceptedTurn:
     asked = replace(turn("Hi"), response_id=new_response_id(RandomIds()))
     turn_ = replace(asked, tenant=TENANT)
-    return AcceptedTurn(TENANT, turn_, key="k", fingerprint=FINGERPRINT, logged=True, **members)
+    return AcceptedTurn(TENANT, turn_, key="k", fingerprint=FINGERPRINT, has_log=True, **members)
 
 
 def repeated(asked: AcceptedTurn) -> RepeatedRequest:
@@ -130,7 +130,7 @@ async def test_turn_of_a_dead_edge_is_taken_over_with_a_new_fence(bench: Bench) 
     bench.clock.advance(JOB_LEASE_MS / 1000)
     taken = await bench.jobs.take_over(repeated(asked))
     assert taken is not None
-    assert (taken.turn, taken.key, taken.parent_id, taken.logged) == (asked.turn, "k", "p", True)
+    assert (taken.turn, taken.key, taken.parent_id, taken.has_log) == (asked.turn, "k", "p", True)
     assert taken.job_lease is not None
     assert taken.job_lease.fence == Fence(asked.response_id, 2)
     assert taken.lease is not None
@@ -263,7 +263,7 @@ async def test_dropped_turn_leaves_no_open_job(bench: Bench) -> None:
     queued = accepted()
     bench.backend.plan(Fault("enqueue_job", When.AFTER))
     with pytest.raises(Exception, match="injected"):
-        await bench.jobs.hold(queued)
+        await bench.jobs.enqueue(queued)
     assert await bench.jobs.drop(queued)
     assert await bench.state(queued) is JobState.SUCCEEDED
 
@@ -272,7 +272,7 @@ async def test_turn_whose_answer_was_lost_is_not_dropped_while_another_edge_runs
     asked = accepted()
     bench.backend.plan(Fault("enqueue_job", When.AFTER))
     with pytest.raises(StoreUnavailable):
-        await bench.jobs.hold(asked)
+        await bench.jobs.enqueue(asked)
     bench.clock.advance(JOB_LEASE_MS / 1000)
     taken = await bench.jobs.take_over(repeated(asked))
     assert taken is not None
@@ -321,7 +321,7 @@ async def test_turn_that_waited_long_for_its_job_runs_only_with_its_key(bench: B
     bench.use(replace(JOB_KEPT, stale_key_s=0.0))
     late = accepted()
     await give_key_to_another(bench, late)
-    assert await bench.jobs.hold(late) is None
+    assert await bench.jobs.enqueue(late) is None
     assert await bench.state(late) is JobState.SUCCEEDED
 
 

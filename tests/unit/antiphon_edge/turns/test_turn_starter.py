@@ -119,7 +119,7 @@ def texts(items: bytes) -> list[str]:
 async def test_unstored_turn_without_a_history_calls_no_store(bench: Bench) -> None:
     accepted = await bench.begin(store=False)
     assert bench.slow.calls == []
-    assert (accepted.keep, accepted.parent_id, accepted.lease, accepted.logged) == (False, None, None, False)
+    assert (accepted.is_stored, accepted.parent_id, accepted.lease, accepted.has_log) == (False, None, None, False)
     assert (accepted.turn.history, texts(accepted.turn.input)) == (b"[]", ["hi"])
     assert "input" not in loads(accepted.turn.request)
 
@@ -192,7 +192,7 @@ async def test_background_session_or_key_with_store_false_is_rejected(
 
 async def test_key_repeats_one_request_and_rejects_others(bench: Bench) -> None:
     accepted = await bench.begin(key="k")
-    assert accepted.logged
+    assert accepted.has_log
     running = await bench.ask(key="k")
     assert running == RepeatedRequest(TENANT, accepted.response_id, None, "k", accepted.fingerprint)
     record = await bench.commit(accepted)

@@ -26,19 +26,19 @@ def message(**members: Any) -> Create | Steer:
     return parsed
 
 
-def accepted_turn(response_id: str = "resp_1", *, keep: bool = False) -> AcceptedTurn:
-    return AcceptedTurn("t", Turn(response_id, 0, b"{}", history=b"[1]", input=b"[2]"), keep=keep)
+def accepted_turn(response_id: str = "resp_1", *, is_stored: bool = False) -> AcceptedTurn:
+    return AcceptedTurn("t", Turn(response_id, 0, b"{}", history=b"[1]", input=b"[2]"), is_stored=is_stored)
 
 
 def final(status: Status = Status.COMPLETED) -> Final:
     return Final(status, b"{}", b"[3]")
 
 
-def lanes_after(response_id: str, *, lane: str | None = None, keep: bool = False) -> Lanes:
+def lanes_after(response_id: str, *, lane: str | None = None, is_stored: bool = False) -> Lanes:
     """Lanes that have made one response."""
     lanes = Lanes(running_max=2)
     turn = begin_next(lanes, stream_id=lane)
-    lanes.end(turn, accepted_turn(response_id, keep=keep), final())
+    lanes.end(turn, accepted_turn(response_id, is_stored=is_stored), final())
     lanes.leave(turn)
     return lanes
 
@@ -208,7 +208,7 @@ def test_local_history_of_an_incomplete_response_has_its_calls_as_incomplete() -
 
 
 def test_a_stored_response_is_left_to_the_store() -> None:
-    lanes = lanes_after("resp_1", keep=True)
+    lanes = lanes_after("resp_1", is_stored=True)
     assert carried_by_next(lanes, previous_response_id="resp_1") is None
 
 

@@ -15,7 +15,7 @@ from antiphon_core.ports.event_logs import EventAppend, EventBatch
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.quotas import Draw, QuotaRequest
-from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
+from antiphon_core.ports.store import Fence, LogFrames, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.conversations import new_id
@@ -114,7 +114,7 @@ CASES: dict[str, tuple[Step, Step, int]] = {
             TurnCommit(
                 completed(RUNNING),
                 precondition=WHILE_RUNNING,
-                log_end=LogEnd(1, b"data: {}\n\n"),
+                log_frames=LogFrames(1, b"data: {}\n\n"),
             ),
         ),
         2,
@@ -140,7 +140,7 @@ CASES: dict[str, tuple[Step, Step, int]] = {
             TurnCommit(
                 replace(NEXT, status=Status.QUEUED),
                 precondition=Precondition(version=0, fence=s.fence),
-                log_end=LogEnd(0, b"data: {}\n\n"),
+                log_frames=LogFrames(0, b"data: {}\n\n"),
                 job=TurnJob(b"", 5, 600_000),
             ),
         ),

@@ -12,7 +12,7 @@ from antiphon_core.jsons import dumps
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import LogEnd, Record, TurnCommit
+from antiphon_core.ports.store import LogFrames, Record, TurnCommit
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.connections import Connections
 from antiphon_store.backends.postgres.queries import QUERIES
@@ -190,8 +190,8 @@ async def use_keys_and_conversations(backend: StoreService) -> None:
     assert start.lease is not None
     append = EventAppend(record.id, 0, 1, b"data: {}\n\n")
     await backend.append_events("t", append, fence=start.lease.fence)
-    end = LogEnd(1, b"data: {}\n\n")
-    commit = TurnCommit(record, start.lease.fence, ttl_ms=1, idempotency_key=key, log_end=end)
+    end = LogFrames(1, b"data: {}\n\n")
+    commit = TurnCommit(record, start.lease.fence, ttl_ms=1, idempotency_key=key, log_frames=end)
     await StoreService(backend._rows, StoreSettings(max_session_responses=9)).commit_turn("t", commit)
     await backend.put("t", draft(), idempotency_key=f"{key}-2", ttl_ms=1)
     await backend.abort_turn("t", None, idempotency_key=key, response_id=record.id)

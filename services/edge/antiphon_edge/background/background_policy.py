@@ -69,7 +69,7 @@ class Postponed(Exception):
         self.is_model_fault = isinstance(cause, _MODEL_FAULTS)
 
 
-class QueuedTurn:
+class BackgroundPolicy:
     """The policy of one attempt at one job."""
 
     def __init__(

@@ -32,7 +32,7 @@ class _SessionNotReclaimed(Exception):
         self.cause = cause
 
 
-class CallerTurn:
+class CallerPolicy:
     """The policy. One instance serves all of a process."""
 
     def __init__(
@@ -139,7 +139,7 @@ class CallerTurn:
                 error.message,
                 extra=remedies.CHECK_STORE,
             )
-            return replace(run.accepted, logged=False)
+            return replace(run.accepted, has_log=False)
         finally:  # its timer would append again, under a lease that the turn gives back
             await run.close_log()
         return run.accepted

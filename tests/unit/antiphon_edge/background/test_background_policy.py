@@ -18,7 +18,7 @@ from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
 from antiphon_edge.background import queueing
-from antiphon_edge.background.queued_turn import Postponed
+from antiphon_edge.background.background_policy import Postponed
 from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.turn_finisher import failure
 from antiphon_store.rows.model import Kind
