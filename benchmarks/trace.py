@@ -1,8 +1,8 @@
 """Counts the files, functions and calls of Antiphon's own code that requests execute: `make trace`.
 
-Everything runs in one process, with a scripted model and the store in memory; a request before the first one warms
-everything up. A delta is what runs between two tokens of the model. A commit is `CommitTurn` of a turn of a
-session, from its request to its answer.
+Everything runs in one process, with a scripted model and the store in memory; a request of the same kind before the
+one that is counted warms everything up. A delta is what runs between two tokens of the model. A commit is `CommitTurn`
+of a turn of a session, from its request to its answer.
 """
 
 from __future__ import annotations
@@ -117,18 +117,22 @@ def _own_depth(frame: FrameType) -> int:
 Then = Callable[[aiohttp.ClientSession, str, bytes], Awaitable[None]]
 
 
-async def _request(body: Object, headers: Object | None = None, then: Then | None = None) -> Trace:
+async def _request(body: Object, *, is_keyed: bool = False, then: Then | None = None) -> Trace:
     trace = Trace()
     async with scripted_system() as system, aiohttp.ClientSession() as session:
         url = system.url + "/v1/responses"
-        async with session.post(url, json={"model": MODEL, "input": "warm", "stream": True}) as answer:
-            await answer.read()
-        await asyncio.sleep(4 * POLL_S)
-        with trace.on():
-            async with session.post(url, json={"model": MODEL, "input": "hello"} | body, headers=headers) as answer:
+
+        async def ask(text: str, key: str) -> None:
+            headers = {"Idempotency-Key": key} if is_keyed else None
+            async with session.post(url, json={"model": MODEL, "input": text} | body, headers=headers) as answer:
                 read = await answer.read()
             if then is not None:
                 await then(session, url, read)
+
+        await ask("warm", "first")
+        await asyncio.sleep(4 * POLL_S)
+        with trace.on():
+            await ask("hello", "second")
     return trace
 
 
@@ -186,7 +190,7 @@ async def delta_from_triton() -> Sequence[Called]:
 
 async def rows() -> Sequence[tuple[str, Row]]:
     plain = await _request({"stream": True})
-    keyed = await _request({"stream": True}, {"Idempotency-Key": "k"})
+    keyed = await _request({"stream": True}, is_keyed=True)
     background = await _request({"background": True}, then=_poll)
     rejected = await _request({"temperature": 9})
     return [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -54,21 +54,14 @@ def fitting(fits: Callable[[str], object], must_be: str) -> Check:
 
 def within(low: int, high: int) -> Check:
     """Makes the check of a number."""
-
-    def check_number(value: int, field: str) -> None:
-        if not low <= value <= high:
-            code = "integer_below_min_value" if value < low else "integer_above_max_value"
-            raise invalid(field, f"'{field}' must be from {low} to {high}, but is {value}.", code=code)
-
-    return check_number
+    return partial(check_range, low=low, high=high)
 
 
 def count_within(least: int, most: int) -> Check:
     """Makes the check of the length of a list."""
-    check_number = within(least, most)
 
     def check_length(values: Sequence[Any], field: str) -> None:
-        check_number(len(values), field)
+        check_range(len(values), field, least, most)
 
     return check_length
 
@@ -89,8 +82,11 @@ def name_up_to(most: int) -> Check:
     return fitting(is_name, f"1 to {most} letters, digits, dots, underscores and hyphens")
 
 
-def check_range(value: int, low: int, high: int, field: str) -> None:
-    within(low, high)(value, field)
+def check_range(value: int, field: str, low: int, high: int) -> None:
+    """Checks that a number is from `low` to `high`."""
+    if not low <= value <= high:
+        code = "integer_below_min_value" if value < low else "integer_above_max_value"
+        raise invalid(field, f"'{field}' must be from {low} to {high}, but is {value}.", code=code)
 
 
 def check_given(data: bytes, field: str) -> None:

@@ -26,9 +26,9 @@ class Checkpoint:
 
     def check(self, field: str) -> None:
         ids, at = self.token_ids, part(field, "token_ids")
-        check_range(len(ids), 0, limits.CHECKPOINT_ITEMS_MAX, at)
+        check_range(len(ids), at, 0, limits.CHECKPOINT_ITEMS_MAX)
         for extreme in (min(ids), max(ids)) if ids else ():
-            check_range(extreme, 0, TOKEN_ID_MAX, at)
+            check_range(extreme, at, 0, TOKEN_ID_MAX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class QuotaRequest:
         _check_unique([draw.name for draw in self.draws], "draws")
         held = self.hold.ids if self.hold is not None else ()
         _check_unique(held, "hold.ids")
-        check_range(len(self.release), 0, limits.QUOTA_SLOTS_ITEMS_MAX, "release_ids")
+        check_range(len(self.release), "release_ids", 0, limits.QUOTA_SLOTS_ITEMS_MAX)
         for index, name in enumerate(self.release):
             check_quota_name(name, f"release_ids[{index}]")
         _check_unique(self.release, "release_ids")

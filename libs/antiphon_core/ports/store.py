@@ -53,8 +53,8 @@ Frames = Annotated[bytes, bytes_up_to(limits.APPEND_BYTES_MAX, "The frames are")
 
 def check_events(frames: bytes, count: int, expected_position: int, field: str) -> None:
     """Checks the number of events, which are counted by their blank lines: a resumed read skips events by them."""
-    check_range(count, 1, limits.APPEND_EVENTS_MAX, part(field, "count"))
-    check_range(expected_position, 0, INT64_MAX - count, part(field, "expected_position"))
+    check_range(count, part(field, "count"), 1, limits.APPEND_EVENTS_MAX)
+    check_range(expected_position, part(field, "expected_position"), 0, INT64_MAX - count)
     found = frames.count(FRAME_END)
     if found != count:
         at = part(field, "frames")

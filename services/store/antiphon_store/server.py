@@ -41,7 +41,7 @@ def _append_to_logs(service: EventLogs) -> Handler:
             return {"error": status.to_bytes(fault)}
 
     async def handle(request: Any, call: Call) -> Any:
-        check_range(len(request.appends), 1, APPEND_REQUEST_ITEMS_MAX, "appends")
+        check_range(len(request.appends), "appends", 1, APPEND_REQUEST_ITEMS_MAX)
         outcomes = [outcome(call.tenant, append) for append in request.appends]
         return answer_of(results=await asyncio.gather(*outcomes))
 

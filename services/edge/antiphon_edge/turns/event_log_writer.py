@@ -81,7 +81,7 @@ class EventLogWriter:
         self._waiting_bytes += len(batch.frames)
         if self._waiting_bytes > EVENT_LOG_WAITING_BYTES_MAX:
             self._flow.pause(self)
-        if self._has_enough_waiting:
+        if self._waiting_bytes >= EVENT_LOG_APPEND_BYTES:
             self._start()
         elif self._timer is None and not self._is_writing:
             self._start_later()
@@ -117,10 +117,6 @@ class EventLogWriter:
     def _is_writing(self) -> bool:
         return self._writer is not None and not self._writer.done()
 
-    @property
-    def _has_enough_waiting(self) -> bool:
-        return self._waiting_bytes >= EVENT_LOG_APPEND_BYTES
-
     def _start_later(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_at(_next_append_s(loop.time(), self._timing.linger_s), self._start)
@@ -149,7 +145,7 @@ class EventLogWriter:
                     self._portions.extend(_portions(batches))
                 await self._append(self._portions[0])
                 self._portions.popleft()
-                is_due = self._has_enough_waiting
+                is_due = self._waiting_bytes >= EVENT_LOG_APPEND_BYTES
         except AntiphonError as error:
             self._error = error
             if not isinstance(error, (Unavailable, Timeout)):
@@ -161,18 +157,21 @@ class EventLogWriter:
                 self._start_later()
 
     async def _append(self, batches: Sequence[Batch]) -> None:
-        ids = tuple(token_id for batch in batches for token_id in batch.token_ids)
-        append = EventAppend(
-            response_id=self._response_id,
-            expected_position=batches[0].first_sequence,
-            count=sum(batch.count for batch in batches),
-            frames=b"".join(batch.frames for batch in batches),
-            checkpoint=Checkpoint(self._ids_before, ids) if ids else None,
-        )
-
+        append = self._append_of(batches)
         await self._under_fence(lambda fence: self._logs.append_events(self._tenant, append, fence=fence))
         metrics.EVENT_LOG_LAG.of().observe(perf_counter() - self._appending_since_s)
-        self._ids_before += len(ids)
+        if append.checkpoint is not None:
+            self._ids_before += len(append.checkpoint.token_ids)
+
+    def _append_of(self, batches: Sequence[Batch]) -> EventAppend:
+        """Joins the events and the token ids of some batches."""
+        count, frames, ids = 0, list[bytes](), list[int]()
+        for batch in batches:
+            count += batch.count
+            frames.append(batch.frames)
+            ids += batch.token_ids
+        checkpoint = Checkpoint(self._ids_before, tuple(ids)) if ids else None
+        return EventAppend(self._response_id, batches[0].first_sequence, count, b"".join(frames), checkpoint)
 
 
 def _next_append_s(now_s: float, linger_s: float) -> float:

@@ -113,28 +113,18 @@ class KeyedTurns:
         """
         stale_key = StaleKey(self._store, stale_after_s=self._timing.stale_key_s)
         for _ in range(self._timing.begins_max):
-            begun, reader = await begin(), _Reader(receive, flow)
-            await self._send_once(begun, reader)
-            if reader.next_sequence:
-                return isinstance(begun, AcceptedTurn)
-            if isinstance(begun, RepeatedRequest):
+            begun = await begin()
+            if isinstance(begun, AcceptedTurn):
+                held = await self.enqueue(begun)
+                if held is not None:
+                    await self.run(held, receive, flow)
+                    return True
+            elif await self._send_repeated(begun, _Reader(receive, flow)):
+                return False
+            else:
                 await stale_key.release_if_stale(begun)
             await asyncio.sleep(self._timing.begin_again_s)
         raise Unavailable("An earlier request with this idempotency key left no response. Try again later.")
-
-    async def _send_once(self, begun: AcceptedTurn | RepeatedRequest, reader: _Reader) -> None:
-        """Sends the turn's events; none if another edge was faster, or the earlier request left nothing."""
-        if isinstance(begun, AcceptedTurn):
-            held = await self.enqueue(begun)
-            if held is not None:
-                await self.run(held, reader.take, reader.flow)
-            return
-        metrics.REPLAYS.of("idempotent").add()
-        with self._readers.one_more(begun.tenant, begun.response_id):
-            if begun.record is not None:
-                await self._replay(begun.tenant, begun.record, reader)
-            else:
-                await self._follow_or_fail(begun, reader)
 
     # ---- The first request ----
 
@@ -185,6 +175,16 @@ class KeyedTurns:
             await self._runner.run(run, self._policy)
 
     # ---- Repeated requests ----
+
+    async def _send_repeated(self, repeated: RepeatedRequest, reader: _Reader) -> bool:
+        """Sends the events of the turn of an earlier request. Returns whether there were any."""
+        metrics.REPLAYS.of("idempotent").add()
+        with self._readers.one_more(repeated.tenant, repeated.response_id):
+            if repeated.record is not None:
+                await self._replay(repeated.tenant, repeated.record, reader)
+            else:
+                await self._follow_or_fail(repeated, reader)
+        return reader.next_sequence > 0
 
     async def _replay(self, tenant: str, record: Record, reader: _Reader) -> None:
         """Sends the events of a finished response: from its log, or made from its record when the log is gone."""

@@ -126,5 +126,5 @@ def lifetime_ms(ttl_ms: int | None, default_s: int | None, most_s: int | None) -
     if ttl_ms is None:
         return None if default_s is None else default_s * 1000
     if most_s is not None:
-        check_range(ttl_ms, 1, most_s * 1000, "ttl_ms")
+        check_range(ttl_ms, "ttl_ms", 1, most_s * 1000)
     return ttl_ms

@@ -35,10 +35,10 @@ def rejected_field(hint: Any, value: Any) -> str | None:
 
 def test_a_range_includes_both_ends() -> None:
     for value in (1, 5):
-        checks.check_range(value, 1, 5, "n")
+        checks.check_range(value, "n", 1, 5)
     for value, code in ((0, "integer_below_min_value"), (6, "integer_above_max_value")):
         with pytest.raises(InvalidRequest, match="'n' must be from 1 to 5, but is") as caught:
-            checks.check_range(value, 1, 5, "n")
+            checks.check_range(value, "n", 1, 5)
         assert caught.value.code == code
 
 
