@@ -49,7 +49,7 @@ unit: $(VENV)/.installed-dev  ## the fast loop: the tests of single modules, wit
 	$(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target $(UNIT_RUNS)
 
 $(UNIT_RUNS): unit-%: $(VENV)/.installed-dev
-	@$(PYTEST) -n 0 -q --timeout-method=signal -o faulthandler_timeout=0 $(UNIT_$*) $(ARGS)
+	@$(PYTEST) -n 0 -q --timeout-method=signal -o faulthandler_timeout=0 $(UNIT_$*) $(EXAMPLES) $(ARGS)
 
 # The tests of a service beside those in folders of its name.
 TESTS_OF_edge := tests/faults/test_frozen_store.py tests/faults/test_lost_background.py
@@ -63,12 +63,13 @@ test-service: $(VENV)/.installed-dev  ## one service with its real backend, with
 
 CHECKS := lint types protos-lint workflows-lint site
 
+# The tests of single modules, and then the checks, run beside the others: those wait for servers most of the time.
 test:            ## run every test, and check meanwhile
-	$(MAKE) --no-print-directory --jobs=2 every-test $(CHECKS)
+	$(MAKE) --no-print-directory --jobs=2 EXAMPLES=--hypothesis-profile=full other-tests $(UNIT_RUNS) $(CHECKS)
 
-.PHONY: every-test
-every-test: $(VENV)/.installed-dev node_modules/.installed
-	@$(PYTEST) --hypothesis-profile=full $(ARGS)
+.PHONY: other-tests
+other-tests: $(VENV)/.installed-dev node_modules/.installed
+	@$(PYTEST) --ignore=tests/unit $(EXAMPLES) $(ARGS)
 
 nightly: check   ## check, then every test with random examples and full volume, and the long fuzzers
 	TEST_VOLUME=nightly $(PYTEST) --hypothesis-profile=nightly $(ARGS)
