@@ -75,18 +75,19 @@ async def test_waiting_for_a_fetch_of_the_same_tenant_counts_toward_the_timeout(
 
 LARGE = [b"x" * 2**20] * 9
 FAILURES = {
-    "too large": (Page(LARGE), 8 * 2**20),
-    "broken off": (Page(LARGE, breaks_off=True), 16 * 2**20),
-    "silent": (Page([*LARGE, 2 * WAIT_MAX_S]), 16 * 2**20),
+    "too large": (Page(LARGE), 8 * 2**20, WAIT_MAX_S),
+    "broken off": (Page(LARGE, breaks_off=True), 16 * 2**20, WAIT_MAX_S),
+    "silent": (Page([*LARGE, 2 * WAIT_MAX_S]), 16 * 2**20, 1.0),
 }
+"""Pages, the largest permitted size, and the timeout, which only a silent server reaches."""
 
 
 @pytest.mark.parametrize("kind", FAILURES)
 async def test_nothing_of_a_failed_fetch_is_left_to_the_garbage_collector(web: Web, kind: str) -> None:
     """60 fetches of 20 MiB each held 1.5 GB until the collector ran. So the collector is off."""
-    page, most = FAILURES[kind]
+    page, most, timeout_s = FAILURES[kind]
     web.pages = {"/image": page}
-    rules = FetchRules(permits=lambda address: address == HERE, schemes=("http",), timeout_s=1.0)
+    rules = FetchRules(permits=lambda address: address == HERE, schemes=("http",), timeout_s=timeout_s)
     fetcher, url = Fetcher(rules, resolver=Names()), web.url("/image")
     assert isinstance((await fetcher.fetch({url: 1}))[url], Failure)  # what is allocated once does not count
     gc.collect()

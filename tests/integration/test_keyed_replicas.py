@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from antiphon_core.clock import Clock, SystemClock
+from antiphon_core.clock import Clock, ManualClock, SystemClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
@@ -28,11 +28,11 @@ from antiphon_store.backends.registry import row_backend
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.client import StoreClient
 from antiphon_store.rows.backend import RowBackend
-from tests.support.background import FlowingClock
 from tests.support.http import Answer, Http
 from tests.support.in_process import running, store_endpoint
 from tests.support.redis_servers import redis_rows, shared_redis
 from tests.support.thinking_edges import Sayer, losable
+from tests.support.waiting import until
 
 KEYS = 8
 EDGES = 3
@@ -47,10 +47,15 @@ class Line:
     def __init__(self, store: FullStore) -> None:
         self._store = store
         self.is_cut = False
+        self.rejected = 0
+        """The calls on the cut line."""
+        self.calls = Counter[str]()
 
     def __getattr__(self, name: str) -> Any:
         if self.is_cut:
+            self.rejected += 1
             raise StoreUnavailable("the line is cut")
+        self.calls[name] += 1
         return getattr(self._store, name)
 
 
@@ -59,8 +64,8 @@ class Replicas:
         self.https: list[Http] = []
         self.lines: list[Line] = []
         self.sayers: list[Sayer] = []
-        self.clock = FlowingClock()
-        """The clock of the store."""
+        self.clock = ManualClock()
+        """The clock of the store. Leases expire only where a test says so, however busy the machine is."""
 
     async def add(self, life: AsyncExitStack, store: FullStore, session: aiohttp.ClientSession) -> None:
         sayer, line = Sayer("<think>", "Hm.", "</think>", "Hello there."), Line(store)
@@ -121,10 +126,10 @@ async def test_when_an_edge_dies_its_turns_go_on_elsewhere(replicas: Replicas) -
     dying = replicas.sayers[0]
     dying.pause_at = 9
     lost = asyncio.create_task(replicas.ask(0, key, stream=True))
-    while not dying.requests:
-        await asyncio.sleep(0.01)
+    await dying.paused.wait()
     readers = [asyncio.create_task(replicas.ask(n, key, stream=True)) for n in (1, 2, 1, 2)]
-    await asyncio.sleep(0.3)
+    followers = replicas.lines[1:]
+    await until(lambda: all(line.calls["read_events"] for line in followers), "both edges follow the event log")
     replicas.lines[0].is_cut = True
     replicas.clock.advance(JOB_LEASE_MS / 1000)
     logs: list[list[Object]] = [answer.events for answer in await asyncio.gather(*readers)]
@@ -147,7 +152,7 @@ async def test_a_store_that_was_away_for_longer_than_a_lease_ends_no_turn(replic
     replicas.lines[0].is_cut = True
     replicas.clock.advance(JOB_LEASE_MS / 1000)
     said.go.set()  # the model generates the rest during the outage
-    await asyncio.sleep(0.2)
+    await until(lambda: replicas.lines[0].rejected > 0, "the edge notices the outage")
     replicas.lines[0].is_cut = False
     log = (await asked).events
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
