@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Protocol
 
-from antiphon import stop_signals
-from antiphon_core import event_loop, loop_lag
+from antiphon import event_loop, stop_signals
+from antiphon_core import loop_lag
 from antiphon_core.drain_time import DrainTime
 
 log = logging.getLogger(__name__)

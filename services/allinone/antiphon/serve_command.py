@@ -7,11 +7,10 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from antiphon import banner, lifecycle, logs, stop_notice, stop_signals
+from antiphon import banner, event_loop, lifecycle, logs, stop_notice, stop_signals
 from antiphon.settings import Settings
 from antiphon.settings_flags import add_settings, flags_of, load
 from antiphon.targets import GROUPS, TARGETS, Process, build, expand
-from antiphon_core import event_loop
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from antiphon import logs
 from antiphon.logs import LogSettings
+from antiphon.metrics_settings import MetricsSettings
 from antiphon_core import config
 from antiphon_core.line_output import STDERR_FD
-from antiphon_core.telemetry.settings import MetricsSettings
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings

@@ -15,9 +15,9 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from antiphon import event_loop
 from antiphon.progress import ProgressLine
 from antiphon.settings_flags import add_settings, load
-from antiphon_core import event_loop
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError
 from antiphon_store.settings import StoreSettings

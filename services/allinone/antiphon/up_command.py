@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from antiphon import logs, stop_signals
+from antiphon import event_loop, logs, stop_signals
 from antiphon.folders import default_data_folder
 from antiphon.settings import SECTIONS
 from antiphon.settings_flags import add_settings, flags_of, load
-from antiphon_core import event_loop
 from antiphon_core.config import SettingsError
 
 

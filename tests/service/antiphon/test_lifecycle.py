@@ -11,7 +11,7 @@ from tests.support.waiting import WAIT_MAX_S
 
 DRAINING = """
 import asyncio, os, signal, sys
-from antiphon_core import event_loop
+from antiphon import event_loop
 from antiphon.lifecycle import run
 
 class Part:

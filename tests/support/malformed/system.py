@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from antiphon.event_loop import run
 from antiphon.logs import LogSettings, configure
-from antiphon_core.event_loop import run
 from antiphon_core.rpc.methods import STORE, TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
 from antiphon_store.backends.registry import row_backend

@@ -83,6 +83,12 @@ SANS_IO = [
         if path.name not in ("fetching.py", "resolver.py")
     ),
 ]
+# Modules of the vocabulary that one package alone uses, each with the reason.
+OF_ONE_PACKAGE = {
+    "antiphon_core.fold": "defines what a response is, for all who write or read its events",
+    "antiphon_core.rpc.lean_streams": "the client of the streams that rpc/server.py serves",
+    "antiphon_core.telemetry.reference_page": "a command of `make docs`",
+}
 IO_MODULES = {"asyncio", "socket", "time", "random", "secrets", "aiohttp", "grpc", "threading", "subprocess"}
 
 
@@ -134,6 +140,36 @@ def test_only_local_model_imports_the_local_triton() -> None:
         if any(name.split(".")[0] == "antiphon_local_triton" for name in imported(path))
     }
     assert importers == {"services/allinone/antiphon/local_model.py"}
+
+
+def test_core_has_nothing_that_serves_one_package_alone() -> None:
+    users: dict[str, set[str]] = {name: set() for name in _modules_of_core()}
+    for package in PACKAGES:
+        for path in modules_of(package):
+            names = set(_imported_names(path)) & set(users)
+            for name in names - {_dotted(path)}:
+                users[name].add(package)
+    alone = {name for name, packages in users.items() if packages != {"antiphon_core"} and len(packages) < 2}
+    assert alone == set(OF_ONE_PACKAGE)
+
+
+def _modules_of_core() -> list[str]:
+    return [_dotted(path) for path in modules_of("antiphon_core") if path.name != "__init__.py"]
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT / "libs").with_suffix("").parts) if ROOT / "libs" in path.parents else ""
+
+
+def _imported_names(path: Path) -> Iterator[str]:
+    """Yields what a file imports, with the names that it imports from modules: `from a import b` yields `a` and
+    `a.b`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
 
 
 @pytest.mark.parametrize("package", sorted(set(PACKAGES) - {"antiphon_protos"}))

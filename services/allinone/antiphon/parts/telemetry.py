@@ -8,9 +8,9 @@ import os
 from collections.abc import Sequence
 
 from antiphon import otlp
+from antiphon.metrics_settings import MetricsSettings
 from antiphon_core.telemetry import tracing
 from antiphon_core.telemetry.exposition import Exposition, MetricsServer
-from antiphon_core.telemetry.settings import MetricsSettings
 from antiphon_core.version import VERSION
 
 

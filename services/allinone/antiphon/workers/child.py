@@ -11,11 +11,10 @@ import sys
 import traceback
 from functools import partial
 
-from antiphon import banner, lifecycle, logs, stop_notice, stop_signals
+from antiphon import banner, event_loop, lifecycle, logs, stop_notice, stop_signals
 from antiphon.mistakes import MISTAKES, explain
 from antiphon.targets import Process, build
 from antiphon.workers.messages import Assignment, Failed, Ready
-from antiphon_core import event_loop
 from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)

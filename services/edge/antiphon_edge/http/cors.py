@@ -12,7 +12,7 @@ from collections.abc import Collection
 from aiohttp import hdrs, web
 
 from antiphon_core.jsons import dumps
-from antiphon_core.telemetry import phases
+from antiphon_edge import phases
 from antiphon_edge.http import dropped_tools
 
 ANY_ORIGIN = "*"

@@ -14,10 +14,11 @@ import time
 from aiohttp import web
 
 from antiphon_core.ids import Ids, new_request_id
-from antiphon_core.telemetry import correlation, log_fields, metrics, phases, spans, tracing
+from antiphon_core.telemetry import correlation, log_fields, metrics, spans, tracing
 from antiphon_core.telemetry.correlation import REQUEST_ID_KEY, Correlation
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_core.telemetry.trace_context import TRACEPARENT, TRACESTATE, TraceContext
+from antiphon_edge import phases
 from antiphon_edge.http.http_errors import NOSNIFF, Handler
 
 access_log = logging.getLogger("antiphon_edge.access")

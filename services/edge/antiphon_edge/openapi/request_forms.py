@@ -14,9 +14,9 @@ from pydantic_core import core_schema
 
 from antiphon_core.jsons import Object
 from antiphon_core.request.body import CountRequest, CreateRequest
-from antiphon_core.request.conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_core.request.prompts import PutPrompt
 from antiphon_edge.chat.body import ChatRequest
+from antiphon_edge.conversation_requests import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_edge.openapi.member_docs import member_docs
 from antiphon_edge.operations.forms import PATH
 from antiphon_edge.routes.compact import MEMBERS as COMPACT_MEMBERS

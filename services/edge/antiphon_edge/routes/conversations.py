@@ -20,8 +20,8 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import ItemPage
-from antiphon_core.request.conversations import AddItems, CreateConversation, UpdateConversation
 from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.conversation_requests import AddItems, CreateConversation, UpdateConversation
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.quotas.admission import long_work_of
 from antiphon_edge.routes import answers, bodies, queries

@@ -11,11 +11,11 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.ports.translator import Model, Translator
 from antiphon_core.telemetry.exposition import Exposition
-from antiphon_core.telemetry.shared_exposition import SharedExposition
 from antiphon_core.version import VERSION
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.routes import answers
 from antiphon_edge.routes.readiness import Readiness
+from antiphon_edge.shared_exposition import SharedExposition
 
 
 class ServiceRoutes:

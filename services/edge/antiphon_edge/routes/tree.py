@@ -26,8 +26,8 @@ from antiphon_core.ports.conversations import ADDED_ITEMS
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import ForkSource, Node, NodePage
 from antiphon_core.ports.store import Record
-from antiphon_core.request.conversations import ForkSession
 from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.conversation_requests import ForkSession
 from antiphon_edge.operations.parameters import IDEMPOTENCY_KEY
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.quotas.admission import long_work_of

@@ -32,8 +32,9 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Fence, LogFrames, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
-from antiphon_core.telemetry import correlation, metrics, phases, remedies
+from antiphon_core.telemetry import correlation, metrics, remedies
 from antiphon_core.unexpected import as_antiphon_error
+from antiphon_edge import phases
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,8 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, ResponseStore, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import CreateRequest
-from antiphon_core.telemetry import correlation, metrics, phases
+from antiphon_core.telemetry import correlation, metrics
+from antiphon_edge import phases
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.stream_slots import hold_bytes
 from antiphon_edge.store_calls import StoreWatch

@@ -12,8 +12,9 @@ from antiphon_core import response
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Final
-from antiphon_core.telemetry import correlation, metrics, phases, spans, tenants, tracing
+from antiphon_core.telemetry import correlation, metrics, spans, tenants, tracing
 from antiphon_core.telemetry.spans import SpanKind
+from antiphon_edge import phases
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 SPAN = "turn"

@@ -6,10 +6,10 @@ import urllib.request
 import pytest
 
 from antiphon import otlp
+from antiphon.metrics_settings import MetricsSettings
 from antiphon.parts.telemetry import TelemetryPart
 from antiphon_core.telemetry import tracing
 from antiphon_core.telemetry.exposition import Exposition
-from antiphon_core.telemetry.settings import MetricsSettings
 from tests.support.recorded_spans import RecordingTracer
 
 

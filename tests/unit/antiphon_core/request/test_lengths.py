@@ -10,10 +10,10 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.body import CountRequest, CreateRequest
-from antiphon_core.request.conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.prompts import PutPrompt
 from antiphon_edge.chat.body import ChatRequest
+from antiphon_edge.conversation_requests import AddItems, CreateConversation, ForkSession, UpdateConversation
 
 BODIES: tuple[type[BaseModel], ...] = (
     CreateRequest,

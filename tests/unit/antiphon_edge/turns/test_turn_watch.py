@@ -9,8 +9,9 @@ from antiphon_core.errors import EngineTimeout, ModelNotFound
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Final, Turn
-from antiphon_core.telemetry import correlation, metrics, phases
+from antiphon_core.telemetry import correlation, metrics
 from antiphon_core.telemetry.correlation import Correlation
+from antiphon_edge import phases
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_watch import PAUSES_MAX, Delivery, TurnWatch
 from tests.support.recorded_spans import recorded

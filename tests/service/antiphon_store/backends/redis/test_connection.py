@@ -8,7 +8,7 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from antiphon_core import event_loop
+from antiphon import event_loop
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.connection import Servers, connect

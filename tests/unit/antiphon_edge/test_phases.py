@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from antiphon_core.telemetry import phases
+from antiphon_edge import phases
 
 
 def test_phases_are_shown_in_milliseconds() -> None:

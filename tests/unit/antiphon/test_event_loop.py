@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from antiphon_core import event_loop
+from antiphon import event_loop
 
 
 async def loop_module() -> str:

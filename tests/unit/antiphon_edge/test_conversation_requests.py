@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
-from antiphon_core.request.conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
+from antiphon_edge.conversation_requests import AddItems, CreateConversation, ForkSession, UpdateConversation
 
 MESSAGE = {"role": "user", "content": "x"}
 

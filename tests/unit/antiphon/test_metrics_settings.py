@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon.metrics_settings import MetricsSettings
 from antiphon_core.config import SettingsError
-from antiphon_core.telemetry.settings import MetricsSettings
 
 
 def test_metrics_are_off_by_default() -> None:

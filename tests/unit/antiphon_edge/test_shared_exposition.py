@@ -7,7 +7,7 @@ import pytest
 
 from antiphon_core.telemetry import metrics
 from antiphon_core.telemetry.exposition import OPEN_METRICS, Exposition
-from antiphon_core.telemetry.shared_exposition import SharedExposition
+from antiphon_edge.shared_exposition import SharedExposition
 
 
 class HeldExposition(Exposition):
