@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from antiphon_core.rpc.intake import Budget, IntakeLimits
+from antiphon_core.rpc.intake import CallBudget, IntakeLimits
 from antiphon_http2.server.call import ServerCall
 
 UNCOUNTED_BYTES_MAX = 64 * 2**10  # a window of HTTP/2, which the caller has room for in most cases
@@ -25,7 +25,7 @@ class Delivery:
     """The answers of one server that are not sent yet. For one event loop."""
 
     def __init__(self, limits: IntakeLimits) -> None:
-        self.budget = Budget(limits, counted="answer_bytes", message=_UNREAD)
+        self.budget = CallBudget(limits, counted="answer_bytes", message=_UNREAD)
 
     def count(self, call: ServerCall, caller: str, answer: bytes) -> bytes:
         """Counts the answer of a unary call until the call is over, and returns it. Unavailable: there is no room."""

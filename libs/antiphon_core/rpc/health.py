@@ -20,7 +20,7 @@ from antiphon_core.errors import AntiphonError, InvalidRequest, Unavailable
 from antiphon_core.limits import RPC_CONNECTIONS_ITEMS_MAX
 from antiphon_core.rpc import callers
 from antiphon_core.rpc.codec import decode_plain
-from antiphon_core.rpc.intake import Budget, Intake, IntakeLimits
+from antiphon_core.rpc.intake import CallBudget, Intake, IntakeLimits
 from antiphon_core.rpc.status import from_bytes, to_bytes, to_status
 from antiphon_http2.server.answers import Status
 from antiphon_http2.server.call import Serve, ServerCall
@@ -47,7 +47,7 @@ class Health:
         self._changed = asyncio.Event()  # set and replaced after each change
         self._is_draining = False
         self._intake = Intake(LIMITS)
-        self._watches = Budget(_WATCHES)
+        self._watches = CallBudget(_WATCHES)
         self._watching: set[asyncio.Task[None]] = set()
         self._refresh = refresh
 

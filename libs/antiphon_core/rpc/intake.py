@@ -43,8 +43,11 @@ class IntakeLimits:
         return cls(bytes_max, bytes_max // 2)
 
 
-class Budget:
-    """Bytes and calls in progress, in total and for each caller."""
+class CallBudget:
+    """Bytes and calls of gRPC in progress, in total and for each caller.
+
+    Apart from `ByteBudget`, because its callers are few and known services: shares are fixed, calls count too, and each
+    rejection is UNAVAILABLE, which callers retry. Tenants of HTTP need shares that follow what is free, and a 429."""
 
     def __init__(self, limits: IntakeLimits, *, counted: str = "bytes", message: str = BUSY) -> None:
         """`counted` is the label of rejections in the metric, and `message` their text."""
@@ -104,7 +107,7 @@ class Intake:
     """Receives the requests of calls. For one server and one event loop."""
 
     def __init__(self, limits: IntakeLimits, *, timeout_s: float = RECEIVE_TIMEOUT_S) -> None:
-        self.budget = Budget(limits)
+        self.budget = CallBudget(limits)
         self._timeout_s = timeout_s
 
     async def receive(self, call: ServerCall, caller: str) -> Request | None:
@@ -138,7 +141,7 @@ class Request:
 
     __slots__ = ("_budget", "_caller", "_size", "data")
 
-    def __init__(self, size: int, budget: Budget, caller: str) -> None:
+    def __init__(self, size: int, budget: CallBudget, caller: str) -> None:
         """Counts the request. Unavailable: there is no room."""
         budget.take(caller, size)
         self.data = b""

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.errors import AntiphonError, InvalidRequest, Timeout, TooLarge, Unavailable, Unimplemented
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX as LARGEST
-from antiphon_core.rpc.intake import Budget, Intake, IntakeLimits
+from antiphon_core.rpc.intake import CallBudget, Intake, IntakeLimits
 from antiphon_http2.errors import GrpcError
 from antiphon_http2.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED
 from tests.support.fake_call import FakeCall
@@ -15,7 +15,7 @@ LIMITS = IntakeLimits(bytes_max=3 * LARGEST, caller_bytes_max=2 * LARGEST, calle
 
 
 def test_bytes_beyond_the_share_of_a_caller_or_the_total_are_rejected() -> None:
-    budget = Budget(LIMITS)
+    budget = CallBudget(LIMITS)
     budget.take("a", LARGEST)
     budget.take("a", LARGEST)
     with pytest.raises(Unavailable):
@@ -28,7 +28,7 @@ def test_bytes_beyond_the_share_of_a_caller_or_the_total_are_rejected() -> None:
 
 
 def test_calls_of_a_caller_are_counted_until_they_end() -> None:
-    budget = Budget(LIMITS)
+    budget = CallBudget(LIMITS)
     with budget.call("a"), budget.call("a"):
         with pytest.raises(Unavailable), budget.call("a"):
             pass
