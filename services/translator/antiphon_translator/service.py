@@ -44,6 +44,7 @@ from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.prompt import history_damage
 from antiphon_translator.readiness import Readiness
 from antiphon_translator.schemas.check_budgets import CheckBudgets
 from antiphon_translator.settings import TranslatorSettings
@@ -324,9 +325,11 @@ def _level_if_known(engine: Engine) -> Level:
 async def _off_loop_if_long(
     turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING, *, more_bytes: int = 0
 ) -> T:
-    """Runs `work` on a turn and `more_bytes`, in another thread when it would block the event loop."""
+    """Runs `work` on a turn and `more_bytes`, in another thread when it would block the event loop. DataDamaged: the
+    history is none."""
     size_bytes = turn.size_bytes + more_bytes
     is_small = size_bytes <= INLINE_TURN_BYTES_MAX and not downloads
-    if is_small and _PATTERN not in turn.request and _PATTERN not in turn.input:
-        return work()
-    return await offload.run(work, size_bytes=size_bytes, inline_bytes_max=0)
+    with history_damage.told_apart(turn):
+        if is_small and _PATTERN not in turn.request and _PATTERN not in turn.input:
+            return work()
+        return await offload.run(work, size_bytes=size_bytes, inline_bytes_max=0)

@@ -35,6 +35,7 @@ from antiphon_core.ports.store import UNFINISHED, LogFrames, Precondition, Recor
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
+from antiphon_edge import stored_content
 from antiphon_edge.background import queueing
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.turns import log_follower
@@ -132,7 +133,9 @@ class Background:
 
         async def look() -> bool:
             try:
-                return (await self.current(tenant, response_id)).status in UNFINISHED
+                record = await self.current(tenant, response_id)
+                require_followable(record)
+                return record.status in UNFINISHED
             except ResponseNotFound:  # it was deleted, and the worker that has its job ends the log
                 return (await next_step(self._store, Delivery.BACKGROUND, tenant, response_id))[0] is Step.WAIT
 
@@ -271,8 +274,8 @@ class Background:
             if state.next_sequence:
                 return state.fold, True
         fold = Fold()
+        created = stored_content.response_of(record)
         with damage.reading(f"response '{record.id}'"):
-            created: Object = loads(response.join(record.body, record.output_items))
             opening = events.encode({"type": events.CREATED, "response": created})
             fold.feed(first_sequence=max(0, state.next_sequence - 1), count=1, frames=opening)
             fold.response()
@@ -335,4 +338,10 @@ def _is_running(record: Record) -> bool:
 
 def is_background(record: Record) -> bool:
     """Searches the body before parsing it, because a body may hold 10 MiB of instructions."""
-    return bool(_BACKGROUND.search(record.body)) and loads(record.body).get("background") is True
+    return bool(_BACKGROUND.search(record.body)) and stored_content.body_of(record).get("background") is True
+
+
+def require_followable(record: Record) -> None:
+    """DataDamaged: a response is unfinished, but no background response, so no process will ever end it."""
+    if record.status in UNFINISHED and not is_background(record):
+        raise damage.report(f"response '{record.id}'", "it is unfinished, but no background response")

@@ -36,6 +36,7 @@ from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import Fence, Precondition, Stamp, Status
 from antiphon_core.ports.translator import Batch
 from antiphon_core.retrying import RetryPolicy
+from antiphon_edge import stored_content
 from antiphon_edge.background import queueing
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -184,8 +185,7 @@ class BackgroundPolicy:
         if state.next_sequence:
             return
         record = await self._store.get(self._accepted.tenant, self._accepted.response_id)
-        queued: Object = loads(response.join(record.body, record.output_items))
-        start = queueing.opening(record.id, queued)
+        start = queueing.opening(record.id, stored_content.response_of(record))
         await self._append(start)
         state.fold.feed(first_sequence=0, count=start.count, frames=start.frames)
 

@@ -18,6 +18,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.client_items import SEARCH_CALL, SEARCH_OUTPUT
 from antiphon_core.request.context import COMPACTION, CONFIGURATION, TRIGGER
+from antiphon_edge import stored_content
 
 _KEPT_TYPES = ("additional_tools", SEARCH_CALL, SEARCH_OUTPUT, CONFIGURATION)
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
@@ -41,7 +42,7 @@ def visible_turn(turn: Turn) -> Turn:
     """Returns the turn with only the items that the model reads, and with the settings that apply."""
     if not has_marks(turn):
         return turn
-    history, given = loads(turn.history), loads(turn.input)
+    history, given = stored_content.history_of(turn), loads(turn.input)
     items = [*history, *given]
     begins = _last_compaction(items)
     answered = _answered_ids(items[:begins])
@@ -62,7 +63,7 @@ async def shown_off_loop(turn: Turn) -> Turn:
 
 def require_compactable_turn(turn: Turn) -> None:
     """Raises InvalidRequest if the items of the turn have no content to summarise."""
-    require_compactable([*loads(turn.history), *loads(turn.input)])
+    require_compactable([*stored_content.history_of(turn), *loads(turn.input)])
 
 
 def require_compactable(items: Sequence[Object]) -> None:
@@ -77,7 +78,8 @@ def _has_no_content(item_type: str) -> bool:
 
 def can_shrink(turn: Turn) -> bool:
     """Whether a compaction would replace any item of a turn, other than an earlier compaction."""
-    items = [item for item in (*loads(turn.history), *loads(turn.input)) if item.get("type") != COMPACTION]
+    history = stored_content.history_of(turn)
+    items = [item for item in (*history, *loads(turn.input)) if item.get("type") != COMPACTION]
     return len(visible_items(items)) < len(items)
 
 

@@ -13,6 +13,7 @@ from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads, parse_object, work_bytes
 from antiphon_core.ports.translator import Translator, Turn
 from antiphon_core.request.body import CreateRequest
+from antiphon_edge import stored_content
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.http import dropped_tools
@@ -85,7 +86,7 @@ class CompactRoutes:
 
 def _kept_items(turn: Turn) -> bytes:
     """The items that the compaction keeps. InvalidRequest: there are no items that it could replace."""
-    items = [*loads(turn.history), *loads(turn.input)]
+    items = [*stored_content.history_of(turn), *loads(turn.input)]
     context_window.require_compactable(items)
     return dumps(context_window.visible_items(items))
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from aiohttp import web
 
-from antiphon_core import offload
+from antiphon_core import damage, offload
 from antiphon_core.errors import AlreadyExists, ChainTooLong, ConversationNotFound, IdempotencyMismatch, LimitExceeded
 from antiphon_core.ids import Ids, is_conversation_id, new_conversation_id
 from antiphon_core.items import normalise_input
@@ -20,6 +20,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import ItemPage
+from antiphon_edge import stored_content
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.conversation_requests import AddItems, CreateConversation, UpdateConversation
 from antiphon_edge.operations.routing import serves
@@ -147,8 +148,9 @@ def _with_new_ids(items: Sequence[Object], ids: Ids, conversation_id: str) -> by
 
 def _page_of(added: bytes) -> ItemPage:
     """One page with all items that were added."""
-    items = loads(added)
-    return ItemPage(added, items[0]["id"], items[-1]["id"], has_more=False)
+    with damage.reading("items of a conversation"):
+        items = loads(added)
+        return ItemPage(added, items[0]["id"], items[-1]["id"], has_more=False)
 
 
 def _id(request: web.Request) -> str:
@@ -164,7 +166,7 @@ def _conversation(conversation: Conversation) -> web.Response:
             "id": conversation.id,
             "object": "conversation",
             "created_at": conversation.created_at_ms // 1000,
-            "metadata": loads(conversation.metadata),
+            "metadata": stored_content.metadata_of(conversation),
         }
     )
 

@@ -9,11 +9,12 @@ from aiohttp import web
 from antiphon_core import offload
 from antiphon_core.errors import IdempotencyMismatch, InvalidRequest, NotFound, VersionMismatch
 from antiphon_core.ids import Ids, is_prompt_id, new_prompt_id
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import Object, dumps
 from antiphon_core.limits import PROMPT_VERSIONS_ITEMS_MAX
 from antiphon_core.ports.prompts import Prompt, PromptStore
 from antiphon_core.ports.store import Order
 from antiphon_core.request.prompts import PutPrompt
+from antiphon_edge import stored_content
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.prompt_rendering import variables_of
@@ -109,7 +110,7 @@ async def _whole(prompt: Prompt) -> web.Response:
 
 
 def _prompt_json(prompt: Prompt) -> Object:
-    content: Object = loads(prompt.content)
+    content = stored_content.prompt_of(prompt)
     template = {"instructions": content.get("instructions"), "input": content.get("input", [])}
     return _head(prompt) | template | {"variables": variables_of(content)}
 

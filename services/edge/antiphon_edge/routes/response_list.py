@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from antiphon_core import response
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import is_conversation_id, is_session_id
-from antiphon_core.jsons import Object, dumps, loads, with_member
+from antiphon_core.jsons import Object, dumps, with_member
 from antiphon_core.ports.conversations import ADDED_ITEMS
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record
+from antiphon_edge import stored_content
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.routes import answers, queries
 
@@ -40,9 +40,7 @@ class ResponseList:
             limit=queries.limit(request),
             order=queries.order(request),
         )
-        data = b",".join(
-            response.join(record.body, record.output_items) for record in page.records if _is_response(record)
-        )
+        data = b",".join(stored_content.response_json(record) for record in page.records if _is_response(record))
         envelope: Object = {"object": "list", "next_cursor": page.next_cursor, "has_more": page.next_cursor is not None}
         return answers.json(with_member(dumps(envelope), "data", b"[" + data + b"]"))
 
@@ -64,4 +62,4 @@ def _session_id(request: web.Request) -> str:
 
 def _is_response(record: Record) -> bool:
     """Whether a record is a response. The list has records of items that were added to a conversation by hand, too."""
-    return ADDED_ITEMS.encode() not in record.body or loads(record.body).get("object") != ADDED_ITEMS
+    return ADDED_ITEMS.encode() not in record.body or stored_content.body_of(record).get("object") != ADDED_ITEMS

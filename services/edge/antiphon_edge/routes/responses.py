@@ -9,16 +9,17 @@ from functools import partial
 
 from aiohttp import web
 
-from antiphon_core import offload, response
+from antiphon_core import damage, offload
 from antiphon_core.errors import InvalidApiKey, InvalidRequest, ResponseNotFound
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads, work_bytes
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import UNFINISHED, Record
+from antiphon_core.ports.store import Record
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CountRequest, CreateRequest
 from antiphon_core.rpc.checked_stream import CheckedStream
 from antiphon_core.telemetry import metrics
+from antiphon_edge import stored_content
 from antiphon_edge.background.background import Background, is_background, synchronous
 from antiphon_edge.callers import authentication
 from antiphon_edge.callers.tenancy import tenant_of
@@ -68,7 +69,7 @@ class ResponseRoutes:
         if body.background:
             record = await self._background.create(tenant, body, session_id=session_id, key=key)
             if not body.stream:
-                return answers.json(_as_json(record))
+                return answers.json(await _as_json(record))
             return await self._send_followed(request, record, self._background.stream(tenant, record))
         if not body.stream:
             return answers.json(await self._turns.complete(tenant, body, session_id=session_id, key=key))
@@ -102,7 +103,9 @@ class ResponseRoutes:
             return await self._send_followed(request, record, stream, sealer)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
-        return answers.json(_as_json(replace(record, output_items=await _seal_items(record.output_items, sealer))))
+        return answers.json(
+            await _as_json(replace(record, output_items=await _seal_items(record.id, record.output_items, sealer)))
+        )
 
     @serves("deleteResponse")
     async def delete(self, request: web.Request) -> web.Response:
@@ -114,7 +117,7 @@ class ResponseRoutes:
     async def cancel(self, request: web.Request) -> web.Response:
         tenant, response_id = tenant_of(request), _id(request)
         try:
-            return answers.json(_as_json(await self._background.cancel(tenant, response_id)))
+            return answers.json(await _as_json(await self._background.cancel(tenant, response_id)))
         except ResponseNotFound:
             if await self._turns.is_running(tenant, response_id):
                 raise synchronous() from None
@@ -133,7 +136,7 @@ class ResponseRoutes:
                 order=queries.order(request),
             )
             note_bytes(len(page.items))
-            items = await _seal_items(page.items, sealer)
+            items = await _seal_items(_id(request), page.items, sealer)
         return answers.item_page(replace(page, items=items))
 
     def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
@@ -155,7 +158,7 @@ class ResponseRoutes:
         try:
             async with aclosing(checked.read()) as batches:
                 async for batch in batches:
-                    answer.receive(await _change_batch(batch, change))
+                    answer.receive(await _change_batch(record.id, batch, change))
                     await answer.flow.wait_until_open()
             await answer.end()
         except InvalidApiKey as error:
@@ -169,30 +172,30 @@ class ResponseRoutes:
         return answer.response
 
 
-async def _change_batch(batch: Batch, change: Change | None) -> Batch:
+async def _change_batch(response_id: str, batch: Batch, change: Change | None) -> Batch:
     """The batch for a client, which may be a whole response with reasoning to seal."""
     if change is None:
         return batch
-    return await offload.run(partial(change, batch), size_bytes=work_bytes(batch.frames))
+    with damage.reading(f"the events of '{response_id}'"):
+        return await offload.run(partial(change, batch), size_bytes=work_bytes(batch.frames))
 
 
-async def _seal_items(items: bytes, sealer: ReasoningSealer | None) -> bytes:
+async def _seal_items(response_id: str, items: bytes, sealer: ReasoningSealer | None) -> bytes:
     """Stored items. With a sealer, reasoning items get a sealed copy of their text."""
     if sealer is None:
         return items
-    return await offload.run(partial(_with_seals, items, sealer), size_bytes=len(items))
+    with damage.reading(f"the items of '{response_id}'"):
+        return await offload.run(partial(_with_seals, items, sealer), size_bytes=len(items))
 
 
 def _with_seals(items: bytes, sealer: ReasoningSealer) -> bytes:
     return dumps([sealer.item(item) if item.get("content") else item for item in loads(items)])
 
 
-def _as_json(record: Record) -> bytes:
-    """A response as its clients see it. While it is unfinished, its status comes from the record: the body is older."""
-    body = record.body
-    if record.status in UNFINISHED:
-        body = dumps(loads(body) | {"status": record.status.value})
-    return response.join(body, record.output_items)
+async def _as_json(record: Record) -> bytes:
+    """A response as its clients see it."""
+    size_bytes = work_bytes(record.body, record.output_items)
+    return await offload.run(partial(stored_content.response_json, record), size_bytes=size_bytes)
 
 
 def _id(request: web.Request) -> str:

@@ -6,12 +6,14 @@ were added to a conversation by hand, have no status. They are listed only if a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from aiohttp import web
 
-from antiphon_core import limits, offload, response
+from antiphon_core import limits, offload
 from antiphon_core.errors import (
     AlreadyExists,
     ChainTooLong,
@@ -21,11 +23,12 @@ from antiphon_core.errors import (
     ResponseNotFound,
 )
 from antiphon_core.ids import is_conversation_id, is_response_id, is_session_id
-from antiphon_core.jsons import Object, dumps, loads, with_member
+from antiphon_core.jsons import Object, dumps, with_member
 from antiphon_core.ports.conversations import ADDED_ITEMS
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import ForkSource, Node, NodePage
 from antiphon_core.ports.store import Record
+from antiphon_edge import stored_content
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.conversation_requests import ForkSession
 from antiphon_edge.operations.parameters import IDEMPOTENCY_KEY
@@ -84,7 +87,8 @@ class TreeRoutes:
             # The store's chains contain deleted responses, since later turns still need them. Clients must not see
             # them.
             readable = {record.id for record in await self._store.batch_get(tenant, [record.id for record in records])}
-            data = b",".join(_link(record, is_readable=record.id in readable) for record in records)
+            size_bytes = sum(record.size_bytes for record in records)
+            data = await offload.run(partial(_links, records, readable), size_bytes=size_bytes)
             note_bytes(len(data))
         envelope: Object = {"object": "list", "next_cursor": None, "has_more": False}
         return answers.json(with_member(dumps(envelope), "data", b"[" + data + b"]"))
@@ -111,7 +115,7 @@ class TreeRoutes:
         """The metadata that a fork of the session inherits. ConversationNotFound."""
         if not is_conversation_id(session_id):
             return b"{}"
-        return (await self._store.get_conversation(tenant, session_id)).metadata
+        return dumps(stored_content.metadata_of(await self._store.get_conversation(tenant, session_id)))
 
 
 def _reject_key(request: web.Request) -> None:
@@ -169,11 +173,15 @@ def _node(node: Node) -> Object:
     }
 
 
+def _links(records: Sequence[Record], readable: Set[str]) -> bytes:
+    return b",".join(_link(record, is_readable=record.id in readable) for record in records)
+
+
 def _link(record: Record, *, is_readable: bool) -> bytes:
     """An entry of a chain: the response, or a placeholder for added items or a deleted response."""
     if is_readable:
-        return response.join(record.body, record.output_items)
-    if loads(record.body).get("object") == ADDED_ITEMS:
+        return stored_content.response_json(record)
+    if stored_content.body_of(record).get("object") == ADDED_ITEMS:
         return dumps({"id": record.id, "object": ADDED_ITEMS})
     return dumps({"id": record.id, "object": "response", "deleted": True})
 

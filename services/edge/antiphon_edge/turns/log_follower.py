@@ -11,16 +11,16 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import partial
 
-from antiphon_core import damage, events, offload, response
+from antiphon_core import damage, offload
 from antiphon_core.errors import AntiphonError, LogNotFound, StoreUnavailable
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.event_logs import EventBatch, EventLogs
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import Record, Status
+from antiphon_core.ports.store import Record
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.retrying import Attempts, Retrier, RetryPolicy
-from antiphon_edge import replay
+from antiphon_edge import replay, stored_content
 from antiphon_edge.turns.generation import LogState
 
 LOOK_AGAIN_S = 0.1
@@ -73,7 +73,7 @@ class LogFollower:
         """Yields the events with a number higher than `after` that the log has now. LogNotFound."""
         async with aclosing(self._store.read_events(tenant, response_id, after=after)) as batches:
             async for batch in batches:
-                yield await _as_sent(batch)
+                yield await _as_sent(response_id, batch)
 
     async def resume(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
         """Yields the events of a finished response with a number higher than `after`, once it has read all of them: a
@@ -86,7 +86,7 @@ class LogFollower:
         if not last or not last[-1].terminal:
             raise LogNotFound.of(record.id)
         for batch in later:
-            yield await _as_sent(batch)
+            yield await _as_sent(record.id, batch)
 
     async def replay(self, record: Record) -> AsyncGenerator[Batch, None]:
         """Yields a finished response as one batch, made from its record. Its events are numbered anew, so a number of
@@ -116,32 +116,21 @@ class LogFollower:
                 while True:
                     async with asyncio.timeout(silence_s):
                         batch = await anext(batches)
-                    yield await _as_sent(batch)
+                    yield await _as_sent(response_id, batch)
         except (StopAsyncIteration, TimeoutError):
             return
         except LogNotFound:
             await asyncio.sleep(LOOK_AGAIN_S)
 
 
-async def _as_sent(batch: EventBatch) -> Batch:
-    final = None
-    if batch.terminal:
-        with damage.reading("the last event of an event log"):
-            final = await offload.run(partial(_final_in, batch.frames), size_bytes=work_bytes(batch.frames))
-    return Batch(batch.first_sequence, batch.count, batch.frames, final)
+async def _as_sent(response_id: str, batch: EventBatch) -> Batch:
+    size_bytes = work_bytes(batch.frames)
+    return await offload.run(partial(stored_content.batch_of, response_id, batch), size_bytes=size_bytes)
 
 
 def final_of(record: Record) -> Final:
     """The final state of a stored response."""
     return Final(status=record.status, body=record.body, output_items=record.output_items)
-
-
-def _final_in(frames: bytes) -> Final:
-    """The final state of a response, from its terminal event, which is the last of these."""
-    last = frames[:-2].rpartition(b"\n\n")[2]
-    ended = events.decode(last)[0]["response"]
-    body, output_items = response.split(ended)
-    return Final(status=Status(ended["status"]), body=body, output_items=output_items)
 
 
 async def read_state(logs: EventLogs, tenant: str, response_id: str) -> LogState:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from antiphon_core import offload
@@ -33,7 +34,7 @@ from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.items import REFERENCE, items_given
 from antiphon_core.request.prompts import PromptRef
-from antiphon_edge import prompt_rendering
+from antiphon_edge import prompt_rendering, stored_content
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import open_items
@@ -137,7 +138,7 @@ async def look_up_references(store: LineageStore, tenant: str, given: Sequence[O
     for missing_id in found.missing_ids:
         raise _unknown(missing_id, field)
     added_bytes = sum(work_bytes(each.item) for each in found.items)
-    items = await offload.run(lambda: {each.id: loads(each.item) for each in found.items}, size_bytes=added_bytes)
+    items = await offload.run(partial(stored_content.items_by_id, found.items), size_bytes=added_bytes)
     resolved = [items[item["id"]] if item.get("type") == REFERENCE else item for item in given]
     return ResolvedItems(resolved, added_bytes)
 
@@ -177,7 +178,7 @@ def fill_in_prompt(
     """Returns (parameters, input) of a request, with the instructions and the items of the prompt. The parameters name
     the version of the prompt that was read. InvalidRequest: a variable is missing or unknown, or its values are too
     large."""
-    added = prompt_rendering.render(prompt.id, loads(prompt.content), named.values)
+    added = prompt_rendering.render(prompt.id, stored_content.prompt_of(prompt), named.values)
     filled = parameters | {"prompt": parameters["prompt"] | {"version": str(prompt.version)}}
     if added.instructions is not None:
         filled.setdefault("instructions", added.instructions)

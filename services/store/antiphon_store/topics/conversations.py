@@ -97,7 +97,7 @@ class ConversationOperations(Topic):
         items, removed = await self._items(tenant, conversation_id)
         if item_id in removed:
             return None
-        return await offload.run(partial(find, items, item_id), size_bytes=len(items))
+        return await offload.run(partial(find, conversation_id, items, item_id), size_bytes=len(items))
 
     def _addition(
         self,

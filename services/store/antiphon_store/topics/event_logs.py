@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from functools import partial
 
-from antiphon_core import limits
+from antiphon_core import damage, limits
 from antiphon_core.ids import Ids
 from antiphon_core.ports.event_logs import EventAppend, EventBatch, EventLogs
 from antiphon_core.ports.store import Fence
@@ -46,7 +46,8 @@ class EventLogOperations(Topic):
         with self._tails.follow(tenant, response_id) as tail:
             while True:
                 if page.batches:
-                    batch = join_batches(page.batches, position)
+                    with damage.reading(f"the event log of '{response_id}'"):
+                        batch = join_batches(page.batches, position)
                     yield batch
                     position += batch.count
                 caught_up = position >= page.next_position

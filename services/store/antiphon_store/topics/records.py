@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from antiphon_core import damage, limits, offload
 from antiphon_core import items as item_arrays
-from antiphon_core import limits, offload
 from antiphon_core.errors import LimitExceeded
 from antiphon_core.ports.checks import invalid
 from antiphon_core.ports.lineage import LineageStore
@@ -86,7 +86,8 @@ async def item_page(
 ) -> ItemPage:
     """A page of a JSON array of items without the `removed` ones. InvalidRequest: `after` is none of the items."""
     cut = partial(item_arrays.page, items, after=after, limit=limit, order=order, removed=frozenset(removed))
-    page = await offload.run(cut, size_bytes=len(items))
+    with damage.reading(f"each {named}"):
+        page = await offload.run(cut, size_bytes=len(items))
     if page is None:
         raise invalid("after", f"'after' names no {named}.")
     return page

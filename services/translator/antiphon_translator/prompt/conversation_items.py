@@ -139,6 +139,8 @@ class _Draft:
 
 def _read_message(draft: _Draft, item: Object, path: str) -> None:
     role = item.get("role")
+    if not isinstance(role, str):
+        raise _type_error(f"{path}.role", role, "a string")
     if role not in ROLES:
         raise _unsupported_error(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
     parts = _read_content(item.get("content"), path, "content", draft.media)
@@ -371,7 +373,9 @@ def _row(table: Mapping[str, _Row], value: Any, path: str, *, default: str | Non
     if not isinstance(value, dict):
         raise _type_error(path, value, "an object")
     given = value.get("type", default)
-    if not isinstance(given, str) or given not in table:
+    if not isinstance(given, str):
+        raise _type_error(f"{path}.type", given, "a string")
+    if given not in table:
         raise _unsupported_error(path, f"'{path}' has the type {given!r}, which this model cannot be given.")
     return table[given]
 

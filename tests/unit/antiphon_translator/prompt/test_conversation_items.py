@@ -67,17 +67,17 @@ def test_the_speaker_of_a_message_keeps_its_name() -> None:
 
 REFUSED: list[tuple[str, Any, str]] = [
     ("input[0]", {"type": "mcp_call", "name": "f"}, "unsupported_value"),
-    ("input[0]", {"type": ["message"]}, "unsupported_value"),
+    ("input[0].type", {"type": ["message"]}, "invalid_type"),
     ("input[0]", 7, "invalid_type"),
     ("input[0].role", {"role": "tool", "content": "x"}, "unsupported_value"),
-    ("input[0].role", {"role": ["user"], "content": "x"}, "unsupported_value"),
+    ("input[0].role", {"role": ["user"], "content": "x"}, "invalid_type"),
     ("input[0].content", {"role": "user", "content": None}, "invalid_type"),
     ("input[0].content[0]", {"role": "user", "content": ["x"]}, "invalid_type"),
     ("input[0].content[0]", {"role": "user", "content": [{"type": "input_image"}]}, "unsupported_value"),
     ("input[0].content[0]", user(image_part()), "unsupported_value"),
     ("input[0].content[1].file_id", user("x", image_part(file_id="file_1")), "unsupported_parameter"),
     ("input[0].content[0].file_data", user({"type": "input_file", "file_data": "x"}), "invalid_value"),
-    ("input[0].content[0]", {"role": "user", "content": [{"text": "x"}]}, "unsupported_value"),
+    ("input[0].content[0].type", {"role": "user", "content": [{"text": "x"}]}, "invalid_type"),
     ("input[0].content[0].text", {"role": "user", "content": [{"type": "input_text"}]}, "invalid_type"),
 ]
 
