@@ -95,6 +95,12 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
             "s",
             ((total("antiphon_event_loop_lag_recent_max_seconds", "pod", how="max"), "{{pod}}"),),
         ),
+        Panel(
+            "Memory returned",
+            "How often a process short of memory returned what was free: a collection stops it for a moment.",
+            "ops",
+            ((rate("antiphon_memory_returned_total", "pod", "step"), "{{pod}} {{step}}"),),
+        ),
     ),
     "turn": (
         Panel(
@@ -154,6 +160,12 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
             ),
         ),
         Panel("Event log behind", "Until an event is in the log.", "s", quantiles("antiphon_event_log_lag_seconds")),
+        Panel(
+            "Unknown events",
+            "Events of types that a pod does not know: a newer release makes them.",
+            "ops",
+            ((rate("antiphon_unknown_events_total", "pod"), "{{pod}}"),),
+        ),
     ),
     "store": (
         Panel(
