@@ -19,7 +19,7 @@ from antiphon_translator.media import addresses
 from antiphon_translator.media.downloads import Download, Failure
 from antiphon_translator.media.fetching import Fetcher, FetchRules
 from tests.support.waiting import WAIT_MAX_S, until
-from tests.support.web import HERE, Names, Page, Web, web_server
+from tests.support.web import HERE, Names, Page, Web, redirect, web_server
 
 MOST = 1_000
 # All of https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry.
@@ -71,6 +71,44 @@ async def test_waiting_for_a_fetch_of_the_same_tenant_counts_toward_the_timeout(
     found = await asyncio.gather(*(fetcher.fetch(each, tenant="acme") for each in urls))
     assert all(isinstance(each, Failure) for downloads in found for each in downloads.values())
     await fetcher.close()
+
+
+INSIDE = "127.0.0.2"
+LOOKUPS: dict[str, list[list[str]]] = {
+    "an internal address": [[INSIDE]],
+    "an internal address beside a public one": [[INSIDE, HERE], [HERE, INSIDE]],
+    "an internal address in IPv6": [[f"::ffff:{INSIDE}"]],
+    "another address at each lookup": [[HERE], [INSIDE], [HERE, INSIDE], [INSIDE]],
+}
+"""The addresses of a name, at one lookup after the other."""
+
+
+@pytest.mark.parametrize("kind", LOOKUPS)
+async def test_a_name_that_is_rebound_never_leads_to_a_connection_inside(
+    web: Web, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address that was checked is the one that is connected to, through the resolver that production uses."""
+    answers, inside = iter(LOOKUPS[kind] * 9), list[object]()
+
+    def getaddrinfo(_host: str, port: int, *_rest: object) -> list[object]:
+        kinds = [(socket.AF_INET6 if ":" in each else socket.AF_INET, each) for each in next(answers)]
+        return [(family, socket.SOCK_STREAM, 6, "", (address, port)) for family, address in kinds]
+
+    async def note(_reader: object, writer: asyncio.StreamWriter) -> None:
+        inside.append(writer)
+        writer.close()
+
+    web.pages = {"/": redirect(web.url("/image", "again.example")), "/image": Page([b"x"])}
+    rules = FetchRules(permits=lambda address: address == HERE, schemes=("http",), timeout_s=WAIT_MAX_S)
+    async with await asyncio.start_server(note, INSIDE, web.port):
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        for _ in range(3):  # each with a cache of names of its own
+            fetcher = Fetcher(rules)
+            found = await fetcher.fetch({web.url(host="rebind.example"): MOST})
+            assert kind != "an internal address" or all(isinstance(each, Failure) for each in found.values())
+            await fetcher.close()
+        monkeypatch.undo()
+    assert not inside
 
 
 LARGE = [b"x" * 2**20] * 9
