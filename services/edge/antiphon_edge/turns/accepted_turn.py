@@ -27,7 +27,7 @@ from antiphon_core.ports.store import (
     Status,
     TurnRequest,
 )
-from antiphon_core.ports.translator import Final, Turn
+from antiphon_core.ports.translator import Turn
 from antiphon_core.telemetry.correlation import REQUEST_ID_KEY, Correlation
 from antiphon_edge.turns.leases import JobLease
 
@@ -103,10 +103,6 @@ class AcceptedTurn:
         """The turn without a parent: its history becomes the beginning of its input."""
         whole = join_arrays([self.turn.history, self.turn.input])
         return replace(self, turn=replace(self.turn, history=b"[]", input=whole), parent_id=None)
-
-    def ended(self, final: Final) -> Record:
-        """Builds the turn's record at its end."""
-        return self.record(final.status, final.body, final.output_items)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class LogState:
     @property
     def output(self) -> Sequence[Object]:
         """The output items so far."""
-        items: Sequence[Object] = self.fold.response().get("output", ()) if self.next_sequence else ()
+        items: Sequence[Object] = self.fold.response().get("output", ()) if self.fold.next_sequence else ()
         return items
 
     def feed(self, batch: Batch) -> None:

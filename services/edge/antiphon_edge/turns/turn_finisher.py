@@ -60,12 +60,12 @@ class TurnFinisher:
 
     async def end(self, accepted: AcceptedTurn, fold: Fold, batch: Batch) -> TurnEnd:
         """Writes the record, and returns the terminal batch; a failure in its place if the record cannot be written."""
-        unused = None
-        if accepted.key is not None and failed_before_output(final_of(batch)):
+        unused, final = None, final_of(batch)
+        if accepted.key is not None and failed_before_output(final):
             # The record is written without key and session, so that both stay free for the next request.
             unused, accepted = accepted, replace(accepted, key=None, lease=None)
         try:
-            await self.commit(accepted, batch, final_of(batch))
+            await self.commit(accepted, batch, final)
         except AntiphonError as error:
             log.error("response %s could not be stored: %s", accepted.response_id, error, extra=remedies.CHECK_STORE)
             return await self._unstored(accepted, fold, _for_caller(accepted, error))
@@ -95,7 +95,7 @@ class TurnFinisher:
             return
         started_s, outcome = perf_counter(), "failed"
         try:
-            await commit_or_as_root(accepted, lambda turn: self._commit(turn, batch, final))
+            await commit_or_as_root(accepted, partial(self._commit, batch=batch, final=final))
             outcome = "ok"
         except Conflict:
             outcome = "conflict"
@@ -128,7 +128,7 @@ class TurnFinisher:
 
         def commit(fence: Fence | None) -> Awaitable[Stamp]:
             written = TurnCommit(
-                record=accepted.ended(final),
+                record=accepted.record(final.status, final.body, final.output_items),
                 fence=accepted.fence,
                 idempotency_key=accepted.key,
                 precondition=replace(accepted.precondition, fence=fence),

@@ -14,8 +14,6 @@ turn_runner.py runs a turn, with the policy of caller_policy.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 from antiphon_core import response
@@ -56,7 +54,10 @@ class TurnService:
         self._keyed_turns = keyed_turns
         self._policy = policy
         self._cleanup = cleanup
-        self._attached = AttachedTurns()
+        self._attached: set[TurnRun] = set()
+        """The running turns that end with their caller, because they have no idempotency key."""
+        self._shutdown: Unavailable | None = None
+        """The error that ends such turns as they begin, once the process is being shut down."""
 
     async def send(
         self,
@@ -85,8 +86,13 @@ class TurnService:
     async def run(self, run: TurnRun) -> None:
         """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: otherwise its
         session stays leased until the lease expires."""
-        with self._attached.running(run):
+        self._attached.add(run)
+        if self._shutdown is not None:
+            run.break_off(self._shutdown)
+        try:
             await self._runner.run(run, self._policy)
+        finally:
+            self._attached.discard(run)
 
     @property
     def running(self) -> int:
@@ -96,7 +102,9 @@ class TurnService:
     async def break_off(self, error: Unavailable) -> None:
         """Ends the turns of waiting callers with `error`, and later ones as they begin. Keyed turns are left to other
         edges instead, and their callers get an error that says so."""
-        self._attached.break_off(error)
+        self._shutdown = error
+        for run in list(self._attached):
+            run.break_off(error)
         await self._keyed_turns.stop()
 
     async def complete(
@@ -121,34 +129,6 @@ class TurnService:
         """Leaves keyed turns to other edges, and waits for the records of turns whose client disconnected."""
         await self._keyed_turns.stop()
         await self._cleanup.settle()
-
-
-class AttachedTurns:
-    """The running turns that end with their caller, because they have no idempotency key."""
-
-    def __init__(self) -> None:
-        self._runs: set[TurnRun] = set()
-        self._error: Exception | None = None
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    @contextmanager
-    def running(self, run: TurnRun) -> Iterator[None]:
-        """Counts a turn until the block is left."""
-        self._runs.add(run)
-        if self._error is not None:
-            run.break_off(self._error)
-        try:
-            yield
-        finally:
-            self._runs.discard(run)
-
-    def break_off(self, error: Exception) -> None:
-        """Ends all turns with `error`, and each later one as it begins."""
-        self._error = error
-        for run in list(self._runs):
-            run.break_off(error)
 
 
 class _Collector:

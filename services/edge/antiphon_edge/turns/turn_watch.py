@@ -71,12 +71,13 @@ class TurnWatch:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Measures the whole turn. Logs and spans of the block carry the id of its response."""
-        correlation.note(response_id=self._accepted.response_id)
+        response_id = self._accepted.response_id
+        correlation.note(response_id=response_id)
         in_flight = metrics.TURNS_IN_FLIGHT.of(self._delivery)
         in_flight.add()
         facts = {
             spans.DELIVERY: self._delivery.value,
-            spans.RESPONSE_ID: self._accepted.response_id,
+            spans.RESPONSE_ID: response_id,
             spans.REQUEST_MODEL: self._accepted.model,
         }
         status = LEFT

@@ -11,7 +11,7 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import NO_PRECONDITION, UNFINISHED, Fence, Lease, Record, Status
-from antiphon_core.ports.translator import Final, Turn
+from antiphon_core.ports.translator import Turn
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, accepted_of, payload_of
@@ -23,8 +23,7 @@ TURN = Turn(RESPONSE_ID, 1, b"{}", input=b'[{"id":"msg_1"}]')
 
 def test_record_of_an_ended_turn_has_its_input_output_parent_and_session() -> None:
     accepted = AcceptedTurn("t", TURN, parent_id="resp_0", lease=Lease(Fence("s", 3), RESPONSE_ID, 9))
-    final = Final(Status.FAILED, b'{"a":1}', b"[]")
-    assert accepted.ended(final) == Record(
+    assert accepted.record(Status.FAILED, b'{"a":1}', b"[]") == Record(
         id=RESPONSE_ID,
         status=Status.FAILED,
         body=b'{"a":1}',

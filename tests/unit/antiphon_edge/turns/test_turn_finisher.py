@@ -113,11 +113,12 @@ async def completed() -> Batch:
 async def test_commit_has_the_fence_key_precondition_and_log_end_of_its_turn() -> None:
     finishing, store = finisher()
     batch, lease = await completed(), Lease(Fence("s", 2), RESPONSE_ID, 0)
+    final = final_of(batch)
     turn = accepted(lease=lease, key="k", has_log=True, precondition=WITHOUT_END, job_lease=JOB_LEASE, parent_id="p")
     assert (await finishing.end(turn, so_far(), batch)).batch is batch
     (commit,) = store.commits
     assert commit == TurnCommit(
-        turn.ended(final_of(batch)),
+        turn.record(final.status, final.body, final.output_items),
         fence=lease.fence,
         idempotency_key="k",
         precondition=Precondition(statuses=UNFINISHED, fence=JOB_LEASE.fence),

@@ -31,7 +31,6 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.store_calls import retrying
-from antiphon_edge.turns.turn_service import AttachedTurns
 from antiphon_store.service import StoreService
 from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
@@ -264,15 +263,26 @@ class Run:
         self.error = error
 
 
-def test_running_and_later_turns_are_broken_off_and_ended_ones_are_not() -> None:
-    turns = AttachedTurns()
+async def test_running_and_later_turns_are_broken_off_and_ended_ones_are_not(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended, running, later = runs = [Run(), Run(), Run()]
+    is_over, turns = asyncio.Event(), bench.turns
+
+    async def run_until_over(run: Any, _policy: Any) -> None:
+        if run is not ended:
+            await is_over.wait()
+
+    monkeypatch.setattr(turns._runner, "run", run_until_over)
     as_runs: list[Any] = [*runs]
-    with turns.running(as_runs[0]):
-        assert len(turns) == 1
-    with turns.running(as_runs[1]):
-        turns.break_off(ERROR)
-        with turns.running(as_runs[2]):
-            assert len(turns) == 2
+    await turns.run(as_runs[0])
+    tasks = [asyncio.create_task(turns.run(as_runs[1]))]
+    await asyncio.sleep(0)
+    await turns.break_off(ERROR)
+    tasks.append(asyncio.create_task(turns.run(as_runs[2])))
+    await asyncio.sleep(0)
+    assert turns.running == 2
     assert (ended.error, running.error, later.error) == (None, ERROR, ERROR)
-    assert len(turns) == 0
+    is_over.set()
+    await asyncio.gather(*tasks)
+    assert turns.running == 0
