@@ -22,6 +22,7 @@ _LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _MAKE = re.compile(r"(?:`|^ {4}|^```bash\n)make ([a-z]+(?:-[a-z0-9]+)*)", re.MULTILINE)
 _TEST = re.compile(r"`(?:[\w/]+/)?(\w+\.py)::(\w+)`|`(test_\w+)`")
+CODE = {".go", ".js", ".lua", ".proto", ".py", ".sh", ".sql", ".toml", ".ts", ".yaml", ".json", ".jinja", ".tpl"}
 # Files of users, of examples and of other projects.
 FOREIGN = {
     "librechat.yaml",
@@ -30,6 +31,26 @@ FOREIGN = {
     "own.jinja",
     "triton_python_backend_utils.py",
     "NNNN_what_it_does.sql",
+}
+
+
+_CODE = re.compile(r"`([^`\n]+)`")
+_NAME = re.compile(r"\b(?:[a-z][a-z0-9]*(?:_[a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,}|[A-Z]+(?:_[A-Z0-9]+)+)\b")
+# Names of other software, of examples, and of rules of the glossary.
+FOREIGN_NAMES = {
+    "ANTIPHON_API_KEY",
+    "OPENAI_BASE_URL",
+    "TURNS_MAX",
+    "WithDefaultServiceConfig",
+    "api_base",
+    "encode_batch",
+    "env_key",
+    "openai_previous_response_id",
+    "opened_items",
+    "stream_idle_timeout_ms",
+    "target_session_attrs",
+    "test_commit_with_a_stale_fence_is_refused",
+    "use_previous_response_id",
 }
 
 
@@ -103,6 +124,34 @@ def test_files_named_in_documents_exist() -> None:
         if document.parent != RECORDS:
             text = document.read_text(encoding="utf-8")
             assert not list(missing(text)), document
+
+
+@cache
+def words() -> frozenset[str]:
+    """Returns all words of the code, of file names and of the pages that are made from the code."""
+    code = [path for path in map(Path, paths()) if path.suffix in CODE and path.name != Path(__file__).name]
+    made = [*(ROOT / "docs/reference").glob("*.md"), *ROOT.glob("*.toml"), ROOT / "Makefile"]
+    texts = [(ROOT / str(path).lstrip("/")).read_text(encoding="utf-8") for path in code]
+    texts += [path.read_text(encoding="utf-8") for path in made]
+    return frozenset(word for text in (*texts, *paths()) for word in re.findall(r"\w+", text))
+
+
+def unknown_names(text: str) -> list[str]:
+    """Returns the names in the code of a text that are nowhere in the repository."""
+    named = {name for code in _CODE.findall(text) for name in _NAME.findall(code)}
+    return sorted(named - words() - FOREIGN_NAMES)
+
+
+def test_unknown_names_are_found_in_a_text() -> None:
+    text = "`StoreService.no_such_thing`, `NoSuchClass`, `NO_SUCH_LIMIT`, no_such_word, `begin_turn(request)`"
+    assert unknown_names(text) == ["NO_SUCH_LIMIT", "NoSuchClass", "no_such_thing"]
+
+
+def test_names_of_code_in_documents_exist() -> None:
+    """Classes, functions, fields, settings and metrics. A fragment may name what it removes."""
+    for document in DOCUMENTS:
+        if document.parent not in (RECORDS, ROOT / "changes") and document.name != "CHANGELOG.md":
+            assert not unknown_names(document.read_text(encoding="utf-8")), document
 
 
 def test_files_named_in_code_exist() -> None:
