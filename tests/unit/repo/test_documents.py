@@ -36,6 +36,8 @@ FOREIGN = {
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _NAME = re.compile(r"\b(?:[a-z][a-z0-9]*(?:_[a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,}|[A-Z]+(?:_[A-Z0-9]+)+)\b")
+_DECISION = re.compile(r"^\| \[\d{4}\]\(([^)]+)\) \| .* \| (.*?) \|$", re.MULTILINE)
+_STATUS = re.compile(r"^Status: (.*?)\n\s*\n", re.MULTILINE | re.DOTALL)
 # Names of other software, of examples, and of rules of the glossary.
 FOREIGN_NAMES = {
     "ANTIPHON_API_KEY",
@@ -152,6 +154,17 @@ def test_names_of_code_in_documents_exist() -> None:
     for document in DOCUMENTS:
         if document.parent not in (RECORDS, ROOT / "changes") and document.name != "CHANGELOG.md":
             assert not unknown_names(document.read_text(encoding="utf-8")), document
+
+
+def test_the_status_of_a_decision_names_what_changed_it() -> None:
+    """The list of decisions names no later one that the page leaves out, and both agree on whether the page holds."""
+    rows = _DECISION.findall((RECORDS / "README.md").read_text(encoding="utf-8"))
+    assert len(rows) == len(list(RECORDS.glob("[0-9]*.md")))
+    for page, listed in rows:
+        status = _STATUS.search((RECORDS / page).read_text(encoding="utf-8"))
+        assert status, page
+        assert set(re.findall(r"\d{4}", listed)) <= set(re.findall(r"\d{4}", status[1])), page
+        assert re.findall(r"\w+", listed)[0] == re.findall(r"\w+", status[1])[0], page
 
 
 def test_files_named_in_code_exist() -> None:
