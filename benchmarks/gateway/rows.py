@@ -10,6 +10,8 @@ from benchmarks.gateway.subjects import Column
 ENGINE, PEER, ONE, SPLIT = Column.ENGINE, Column.PEER, Column.ONE, Column.SPLIT
 AT_ONCE = (1, 16, 64, 512)
 IDS_AT_ONCE = (1, 16, 64)
+BESIDE = {"alone": "alone", "paced": "beside 64 chat streams at 20 ms", "full": "beside 64 chat streams at full speed"}
+"""The other streams when a new one begins."""
 DEPTHS = (1, 10, 100, 300, 1000)
 IDS_DEPTHS = (1, 10, 100, 300)
 
@@ -75,6 +77,11 @@ ROWS: Mapping[str, Sequence[Row]] = {
         for count in AT_ONCE
     ),
     "ttft": (Row("ttft", "added TTFT p50, 1 stream", "ms", (most(ONE, 1.2, "ttft"), most(SPLIT, 3))),),
+    "first-tokens": tuple(
+        Row(f"first-{manner}-p{percent}", f"TTFT p{percent} of a stream {others}", "ms")
+        for manner, others in BESIDE.items()
+        for percent in (50, 95)
+    ),
     "short": (Row("short", "CPU of a turn of 16 deltas", "ms", (most(ONE, 1.3, "short"),)),),
     "ids": tuple(
         Row(f"ids-{count}-cpu", f"CPU per message, Triton ids, {_streams(count)}", "us", _IDS_CPU.get(count, ()))
