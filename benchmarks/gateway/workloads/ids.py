@@ -29,6 +29,9 @@ async def paced(bench: Bench) -> None:
     for at_once in IDS_AT_ONCE:
         floor = await read_floor(bench, "paced", at_once, TOKENS, rounds=1)
         bench.board.put(f"ids-paced-{at_once}-cpu", Column.ENGINE, floor["cpu_us_per_message"])
+        if at_once == IDS_AT_ONCE[-1]:
+            written = await read_floor(bench, "paced", at_once, TOKENS, rounds=1, writes=True)
+            bench.board.put("ids-paced-written", Column.ENGINE, written["cpu_us_per_message"])
         samples = await bench.compare(
             bench.antiphons(),
             Route.IDS,
@@ -53,10 +56,10 @@ async def batched(bench: Bench) -> None:
 
 
 async def read_floor(
-    bench: Bench, model: str, streams: int, tokens: int, *, repeat: int = 1, rounds: int = 3
+    bench: Bench, model: str, streams: int, tokens: int, *, repeat: int = 1, rounds: int = 3, writes: bool = False
 ) -> Mapping[str, float]:
-    """Measures a lean reader on equal streams, in its own process."""
-    load = f"--streams {streams} --tokens {tokens} --repeat {repeat} --rounds {rounds}"
+    """Measures a lean reader on equal streams, in its own process. With `writes` it passes them on to clients."""
+    load = f"--streams {streams} --tokens {tokens} --repeat {repeat} --rounds {rounds}{' --writes' if writes else ''}"
     options = f"--port {bench.engines.triton_port} --model {model} {load}"
     command = [sys.executable, "-m", "benchmarks.gateway.floor", *options.split()]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
