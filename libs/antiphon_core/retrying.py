@@ -115,7 +115,8 @@ ENDPOINTS = RetryPolicy(attempts_max=4)
 """A generation whose endpoint is lost is begun, or continued, on another endpoint."""
 JOB = RetryPolicy(for_s=300.0, first_s=0.5, most_s=15.0)
 """The pauses between the attempts at a background turn whose translator or engine is unavailable. When they add up to
-more than `for_s`, the turn ends as failed. A worker that dies uses up one of the job's attempts (queueing.py)."""
+more than `for_s`, the turn ends as failed. A worker that dies uses up one of the job's attempts
+(background_policy.py)."""
 
 
 class Hop(NamedTuple):

@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core.ids import RandomIds, new_response_id
-from antiphon_core.ports.jobs import JobDraft, JobState
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobState
 from antiphon_core.ports.store import Status
 from antiphon_core.retrying import RetryPolicy
-from antiphon_edge.background import queueing
 from tests.support.background import TIMING, Bench, KillableWorker, bench, hasten
 from tests.support.fixed_text_model import FixedTextEngine
 from tests.support.waiting import until
@@ -49,7 +48,7 @@ def tenants_of_ended_jobs(worker: KillableWorker) -> list[str]:
 async def test_delayed_jobs_hold_no_slot(shop: Bench) -> None:
     for _ in range(64):
         job_id = new_response_id(RandomIds())
-        draft = JobDraft(job_id, queueing.QUEUE, b"{}", run_after_ms=DAY_MS)
+        draft = JobDraft(job_id, DISPATCH_QUEUE, b"{}", run_after_ms=DAY_MS)
         await shop.store.enqueue_job(ATTACKER, draft)
     wanted = await shop.create(tenant=VICTIM)
     async with shop.worker(slots=2):

@@ -15,7 +15,7 @@ from antiphon_core.errors import IdempotencyMismatch, ResponseNotFound, SessionL
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.store import Status
-from antiphon_edge.background import queueing
+from antiphon_edge.background.background_policy import JOB_ATTEMPTS
 from antiphon_store.backends.postgres import backend as postgres
 from antiphon_store.backends.postgres import room
 from antiphon_store.backends.postgres.backend import PostgresRows
@@ -117,7 +117,7 @@ async def test_a_job_of_a_deleted_response_generates_nothing(shop: Bench, tenant
 async def test_a_job_that_kills_every_worker_ends_as_failed(shop: Bench, tenant: str) -> None:
     record = await shop.create(tenant=tenant)
     shop.engine.holds_at = 3
-    for _ in range(queueing.JOB_ATTEMPTS):
+    for _ in range(JOB_ATTEMPTS):
         async with shop.worker() as mortal:
             await shop.until(lambda: shop.engine.running == 1)
             await mortal.kill()

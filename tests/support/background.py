@@ -17,13 +17,13 @@ from antiphon_core.errors import InvalidRequest, StoreUnavailable
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import Job, JobOutcome
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, Job, JobOutcome
 from antiphon_core.ports.store import UNFINISHED, Record, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.retrying import RetryPolicy
 from antiphon_core.sealing_keys import SealingKeys
-from antiphon_edge.background import queueing, worker
+from antiphon_edge.background import worker
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.background_policy import BackgroundPolicy, Postponed, TurnCancelled
 from antiphon_edge.background.worker import Worker
@@ -253,7 +253,7 @@ class Bench:
 
     async def claimed(self, tenant: str = TENANT, *, holder: str = "test") -> Job:
         """Claims the next job for this test."""
-        job = await self.store.claim_job(tenant, [queueing.QUEUE], holder=holder, lease_ttl_ms=60_000)
+        job = await self.store.claim_job(tenant, [DISPATCH_QUEUE], holder=holder, lease_ttl_ms=60_000)
         assert isinstance(job, Job)
         return job
 

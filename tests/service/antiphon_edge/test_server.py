@@ -5,8 +5,7 @@ import asyncio
 import aiohttp
 import pytest
 
-from antiphon_core.ports.jobs import JobState
-from antiphon_edge.background import queueing
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobState
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.edge import running_edge
 from tests.support.scripted_system import MODEL, scripted_system
@@ -85,7 +84,7 @@ async def test_background_response_in_creation_is_queued_before_the_stop_ends() 
         await until(lambda: not edges.backend.planned, "the commit")
         asking.cancel()
         await edges.servers[0].stop()
-        job = await edges.store.claim_job("default", [queueing.QUEUE], holder="test")
+        job = await edges.store.claim_job("default", [DISPATCH_QUEUE], holder="test")
         assert job is not None
         assert (await edges.store.get("default", job.id)).status == "queued"
         assert (await edges.store.describe_job("default", job.id)).state is JobState.RUNNING

@@ -36,7 +36,7 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge import stored_content
-from antiphon_edge.background import queueing
+from antiphon_edge.background.background_policy import job_of, opening
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.turns import log_follower
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest, size_errors_translated
@@ -217,7 +217,7 @@ class Background:
                 idempotency_key=turn.key,
                 precondition=Precondition(version=0, fence=turn.fence),
                 log_frames=LogFrames(0, new.opening.frames),
-                job=queueing.job_of(turn),
+                job=job_of(turn),
             )
             with size_errors_translated():
                 await self._store.commit_turn(turn.tenant, queued)
@@ -302,7 +302,7 @@ def _new_response(accepted: AcceptedTurn) -> _NewResponse:
     parameters: Object = loads(accepted.turn.request)
     created = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
     queued = created | {"status": Status.QUEUED.value}
-    return _NewResponse(*response.split(queued), queueing.opening(accepted.response_id, queued))
+    return _NewResponse(*response.split(queued), opening(accepted.response_id, queued))
 
 
 def _end_commit(record: Record, batch: Batch, *, is_logged: bool) -> TurnCommit:

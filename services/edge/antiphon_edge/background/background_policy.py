@@ -4,6 +4,10 @@ An attempt reads the event log first. For the first attempt the log has no outpu
 far, and the token ids after which the generation continues. If the engine is unavailable, the turn is postponed, so
 that it holds no slot of the worker. An engine that fails in the middle of the response uses up one of the job's
 attempts, because the request itself may crash it. A worker that stops leaves the turn to the next worker.
+
+One `CommitTurn` writes the job (`job_of`), the record and the beginning of the event log (`opening`), all under the
+tenant of the response. Workers do not know the tenants: they claim jobs in DISPATCH_TENANT, and the store serves the
+tenants round robin.
 """
 
 from __future__ import annotations
@@ -33,13 +37,12 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job
-from antiphon_core.ports.store import Fence, Precondition, Stamp, Status
+from antiphon_core.ports.store import Fence, Precondition, Stamp, Status, TurnJob
 from antiphon_core.ports.translator import Batch
 from antiphon_core.retrying import RetryPolicy
 from antiphon_edge import stored_content
-from antiphon_edge.background import queueing
 from antiphon_edge.quotas.metering import Meter
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, payload_of
 from antiphon_edge.turns.generation import LogState
 from antiphon_edge.turns.turn_finisher import REJECTED, TurnFinisher, cancellation, failure, final_of, unstorable
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
@@ -48,6 +51,11 @@ from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
+
+JOB_ATTEMPTS = 5  # a worker that stops or dies in mid-turn uses one up
+WAITING_LEASE_MS = 600_000
+"""The lifetime of the session lease of a response that waits for a worker."""
+OPENING_EVENTS = 2  # the number of events in `opening`
 
 # Other errors are the store's: nothing can be written, and the job is tried again, or another worker has it.
 _MODEL_FAULTS = (TranslatorUnavailable, EngineUnavailable, EngineTimeout)
@@ -176,7 +184,7 @@ class BackgroundPolicy:
             await self.turn_run.flush_log()
         if lease is not None and lease.fence.token:
             with suppress(AntiphonError):
-                await self._store.renew_session(self._accepted.tenant, lease.fence, ttl_ms=queueing.WAITING_LEASE_MS)
+                await self._store.renew_session(self._accepted.tenant, lease.fence, ttl_ms=WAITING_LEASE_MS)
         counts = self._has_lost_engine or isinstance(error, SessionLost)
         return Postponed(error, pause_s=self._pause_s or 0.0, counts=counts)
 
@@ -185,14 +193,14 @@ class BackgroundPolicy:
         if state.next_sequence:
             return
         record = await self._store.get(self._accepted.tenant, self._accepted.response_id)
-        start = queueing.opening(record.id, stored_content.response_of(record))
+        start = opening(record.id, stored_content.response_of(record))
         await self._append(start)
         state.fold.feed(first_sequence=0, count=start.count, frames=start.frames)
 
     async def _begin(self, run: TurnRun) -> None:
         """Sends response.in_progress, unless an earlier attempt did. StatusMismatch: the response has ended."""
         accepted, state = self._accepted, run.state
-        if state.next_sequence == queueing.OPENING_EVENTS:
+        if state.next_sequence == OPENING_EVENTS:
             begun = state.fold.response() | {"status": Status.IN_PROGRESS.value}
             event: Object = {"type": events.IN_PROGRESS, "sequence_number": state.next_sequence, "response": begun}
             batch = Batch(state.next_sequence, 1, events.encode(event))
@@ -256,7 +264,7 @@ class BackgroundPolicy:
 
 def _can_continue(state: LogState) -> bool:
     """Whether another attempt can continue the generation: no output was sent, or its token ids are known."""
-    return state.next_sequence <= queueing.OPENING_EVENTS + 1 or bool(state.token_ids)
+    return state.next_sequence <= OPENING_EVENTS + 1 or bool(state.token_ids)
 
 
 def _pause_s(retry: RetryPolicy, tries: int) -> float | None:
@@ -269,3 +277,17 @@ def _pause_s(retry: RetryPolicy, tries: int) -> float | None:
         if number >= tries:
             return pause_s
     raise AssertionError("pauses have no end")
+
+
+def job_of(accepted: AcceptedTurn) -> TurnJob:
+    """The job of a turn that waits for a worker, which the store adds together with its record."""
+    return TurnJob(payload_of(accepted), JOB_ATTEMPTS, WAITING_LEASE_MS)
+
+
+def opening(response_id: str, queued: Object) -> EventAppend:
+    """The first events of a background response; response.in_progress is sent by the first worker."""
+    frames = [
+        events.encode({"type": event_type, "sequence_number": number, "response": queued})
+        for number, event_type in enumerate((events.CREATED, events.QUEUED))
+    ]
+    return EventAppend(response_id, 0, len(frames), b"".join(frames))

@@ -16,7 +16,15 @@ from antiphon_core.drain_time import DrainTime
 from antiphon_core.errors import AntiphonError, Conflict, DataDamaged, JobNotFound, ResponseNotFound
 from antiphon_core.ids import Ids
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, Job, JobOutcome, JobPulse, JobState
+from antiphon_core.ports.jobs import (
+    DISPATCH_QUEUE,
+    DISPATCH_TENANT,
+    PAYLOAD_DAMAGED,
+    Job,
+    JobOutcome,
+    JobPulse,
+    JobState,
+)
 from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
 from antiphon_core.telemetry import correlation, metrics, remedies, spans, tracing
@@ -24,9 +32,8 @@ from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.log_limit import LogLimit
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_core.tracebacks import release_frames
-from antiphon_edge.background import queueing
 from antiphon_edge.background.background import Background
-from antiphon_edge.background.background_policy import BackgroundPolicy, Postponed, TurnCancelled
+from antiphon_edge.background.background_policy import JOB_ATTEMPTS, BackgroundPolicy, Postponed, TurnCancelled
 from antiphon_edge.background.charging import StoreCharges
 from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
@@ -201,8 +208,8 @@ class Worker:
         """Waits for a job, in a task of its own that is left out of traces: an idle worker would record too many."""
         tracing.leave_out()
         return await self._store.claim_job(
-            queueing.DISPATCH_TENANT,
-            [queueing.QUEUE],
+            DISPATCH_TENANT,
+            [DISPATCH_QUEUE],
             holder=holder,
             lease_ttl_ms=self._timing.job_lease_ms,
             wait_ms=CLAIM_WAIT_MS,
@@ -239,7 +246,7 @@ class Worker:
             return await self._run_turn(job, accepted)
 
     def _note_start(self, job: Job, accepted: AcceptedTurn) -> None:
-        postponed = job.max_attempts - queueing.JOB_ATTEMPTS  # each postponement gives the job one attempt more
+        postponed = job.max_attempts - JOB_ATTEMPTS  # each postponement gives the job one attempt more
         if job.attempt - postponed > 1:
             metrics.TAKEOVERS.of("worker").add()
         elif accepted.accepted_at_ms:

@@ -20,11 +20,12 @@ from antiphon_core.errors import (
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import loads
-from antiphon_core.ports.jobs import JobDescription, JobOutcome, JobState
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, JobDescription, JobOutcome, JobState
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.telemetry import remedies
 from antiphon_core.telemetry.log_fields import REMEDY
-from antiphon_edge.background import background, queueing
+from antiphon_edge.background import background
+from antiphon_edge.background.background_policy import JOB_ATTEMPTS
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
 from antiphon_edge.turns.turn_jobs import StaleKey
 from antiphon_store.decisions.tenant_line import place_id
@@ -72,7 +73,7 @@ async def test_background_response_is_queued_before_create_returns(system: Bench
     assert (told["status"], told["background"], told["metadata"], told["output"]) == ("queued", True, {"a": "b"}, [])
     assert whole(await system.store.get(TENANT, record.id)) == told
     assert await job_state(system, record.id) is JobState.QUEUED
-    assert (await system.claimed(queueing.DISPATCH_TENANT)).id == record.id
+    assert (await system.claimed(DISPATCH_TENANT)).id == record.id
 
 
 async def test_invalid_background_request_is_rejected_at_once_and_leaves_no_job(system: Bench) -> None:
@@ -81,7 +82,7 @@ async def test_invalid_background_request_is_rejected_at_once_and_leaves_no_job(
         with pytest.raises(ModelNotFound):
             await system.edge.create(TENANT, request, session_id=TALK, key="k")
     assert await is_free(system, TALK)
-    assert await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    assert await system.store.claim_job(TENANT, [DISPATCH_QUEUE], holder="test") is None
     assert (await system.create(key="k")).status is Status.QUEUED
 
 
@@ -142,7 +143,7 @@ async def test_client_disconnect_during_create_still_queues_the_response(system:
     job = None
     async with asyncio.timeout(WAIT_MAX_S):
         while job is None:
-            job = await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test")
+            job = await system.store.claim_job(TENANT, [DISPATCH_QUEUE], holder="test")
             await asyncio.sleep(0)
     await system.run_of(job).go()
     assert (await system.edge.current(TENANT, job.id)).status is Status.COMPLETED
@@ -177,7 +178,7 @@ async def test_concurrent_requests_with_one_key_queue_one_response(system: Bench
     records = await asyncio.gather(*(replicas[n % 4].create(TENANT, request, key="k") for n in range(32)))
     assert len({record.id for record in records}) == 1
     await system.run_next()
-    assert await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    assert await system.store.claim_job(TENANT, [DISPATCH_QUEUE], holder="test") is None
     again = await system.edge.create(TENANT, request, key="k")
     assert (again.id, again.status) == (records[0].id, Status.COMPLETED)
     with pytest.raises(IdempotencyMismatch):
@@ -221,7 +222,7 @@ async def test_slow_edge_queues_nothing_after_its_stale_key_was_released(system:
     with pytest.raises(IdempotencyMismatch):
         await slow
     await system.run_next()
-    assert await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    assert await system.store.claim_job(TENANT, [DISPATCH_QUEUE], holder="test") is None
 
 
 async def test_concurrent_requests_with_one_key_for_an_unknown_model_are_all_rejected(system: Bench) -> None:
@@ -242,7 +243,7 @@ async def test_queued_response_is_cancelled_at_once(system: Bench) -> None:
     assert fold(log) == whole(ended) == whole(await system.store.get(TENANT, record.id))
     assert (whole(ended)["status"], whole(ended)["output"]) == ("cancelled", [])
     assert await is_free(system, TALK)
-    assert await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    assert await system.store.claim_job(TENANT, [DISPATCH_QUEUE], holder="test") is None
 
 
 async def test_cancellation_of_an_ended_response_returns_it_unchanged(system: Bench) -> None:
@@ -297,7 +298,7 @@ async def test_cancellation_during_create_cancels_the_response(system: Bench) ->
 
 async def test_response_whose_job_used_up_its_attempts_is_failed(system: Bench) -> None:
     record = await system.edge.create(TENANT, background_request(), session_id=TALK)
-    for _ in range(queueing.JOB_ATTEMPTS):
+    for _ in range(JOB_ATTEMPTS):
         job = await system.claimed()
         await system.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
     answers = await asyncio.gather(*(system.replica().current(TENANT, record.id) for _ in range(5)))
@@ -327,11 +328,11 @@ async def test_response_whose_job_and_event_log_are_lost_fails_with_a_new_log(sy
 
 async def test_read_of_a_response_puts_its_missing_tenant_back_into_the_dispatch_queue(system: Bench) -> None:
     record = await system.create()
-    places = [Unfile(Index.QUEUE, queueing.QUEUE, place_id(TENANT, 0)), Delete(Ref(Kind.LINE, TENANT))]
-    await system.backend.change(*tree_of(queueing.DISPATCH_TENANT, TENANT), *places)
-    assert await system.store.claim_job(queueing.DISPATCH_TENANT, [queueing.QUEUE], holder="test") is None
+    places = [Unfile(Index.QUEUE, DISPATCH_QUEUE, place_id(TENANT, 0)), Delete(Ref(Kind.LINE, TENANT))]
+    await system.backend.change(*tree_of(DISPATCH_TENANT, TENANT), *places)
+    assert await system.store.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder="test") is None
     assert (await system.edge.current(TENANT, record.id)).status is Status.QUEUED
-    assert (await system.claimed(queueing.DISPATCH_TENANT)).id == record.id
+    assert (await system.claimed(DISPATCH_TENANT)).id == record.id
 
 
 async def test_background_response_is_created_by_begin_turn_and_commit_turn_alone(system: Bench) -> None:
@@ -363,7 +364,7 @@ async def test_following_a_response_whose_job_used_up_its_attempts_ends_with_fai
     record = await system.create()
     following = asyncio.create_task(system.frames(record.id))
     await asyncio.sleep(0.02)
-    for _ in range(queueing.JOB_ATTEMPTS):
+    for _ in range(JOB_ATTEMPTS):
         job = await system.claimed()
         await system.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
     assert events.decode(await following)[-1]["type"] == events.FAILED

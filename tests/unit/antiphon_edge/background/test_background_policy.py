@@ -14,14 +14,23 @@ from antiphon_core.flow import Flow
 from antiphon_core.fold import Fold, fold
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import Object
-from antiphon_core.ports.jobs import Job, JobOutcome
-from antiphon_core.ports.store import Status
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobOutcome
+from antiphon_core.ports.store import Lease, Precondition, Record, Status, TurnCommit, TurnRequest
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
-from antiphon_edge.background import queueing
-from antiphon_edge.background.background_policy import Postponed
+from antiphon_edge.background.background_policy import (
+    JOB_ATTEMPTS,
+    OPENING_EVENTS,
+    WAITING_LEASE_MS,
+    Postponed,
+    job_of,
+    opening,
+)
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.turn_finisher import failure
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.rows.model import Kind
+from antiphon_store.service import StoreService
 from tests.support.background import (
     TENANT,
     TIMING,
@@ -249,7 +258,7 @@ async def test_a_postponed_turn_keeps_its_session(system: Bench) -> None:
     lease = (await system.store.describe_session(TENANT, TALK)).lease
     assert lease is not None
     assert lease.holder == waiting
-    assert lease.expires_at_ms - system.clock.now_ms() > queueing.WAITING_LEASE_MS - 60_000
+    assert lease.expires_at_ms - system.clock.now_ms() > WAITING_LEASE_MS - 60_000
 
 
 async def test_turn_resumes_after_an_engine_failure_in_mid_run(system: Bench) -> None:
@@ -290,7 +299,7 @@ async def test_response_fails_after_repeated_engine_failures(system: Bench) -> N
     await system.run_next()
     ended = whole(await system.edge.current(TENANT, record.id))
     assert (ended["status"], ended["error"]["message"]) == ("failed", "The storyteller broke down.")
-    assert system.engine.starts == [2 * number for number in range(queueing.JOB_ATTEMPTS)]
+    assert system.engine.starts == [2 * number for number in range(JOB_ATTEMPTS)]
     assert fold(await system.log(record.id)) == ended
 
 
@@ -483,7 +492,7 @@ async def test_turn_cancelled_before_its_start_releases_its_session(system: Benc
 async def overtaken(system: Bench) -> tuple[str, Attempt, str, Attempt]:
     """A queued response whose session lease expired, and another one that holds the lease now."""
     waiting = await in_session(system)
-    system.clock.advance(queueing.WAITING_LEASE_MS / 1000 + 1)
+    system.clock.advance(WAITING_LEASE_MS / 1000 + 1)
     run = system.run_of(await system.claimed())
     other = await in_session(system)
     return waiting, run, other, system.run_of(await system.claimed(holder="other"))
@@ -549,7 +558,7 @@ async def test_session_taken_by_another_holder_in_mid_run_stops_and_fails_the_tu
 async def test_turn_in_a_deleted_conversation_fails(system: Bench) -> None:
     await system.store.create_conversation(TENANT, conversation_id=TALK)
     waiting = (await system.create(conversation=TALK)).id
-    system.clock.advance(queueing.WAITING_LEASE_MS / 1000)
+    system.clock.advance(WAITING_LEASE_MS / 1000)
     await system.store.delete_conversation(TENANT, TALK)
     await system.run_next()
     ended = whole(await system.edge.current(TENANT, waiting))
@@ -598,3 +607,54 @@ async def test_output_that_the_store_rejects_ends_the_response_without_it(system
     assert (ended["status"], ended["output"]) == ("failed", [])
     assert ended["error"]["message"].startswith("The output of the response is too large to be stored.")
     assert len(system.engine.starts) == 1
+
+
+RESPONSE_ID = "resp_" + "a" * 48
+TURN = Turn(RESPONSE_ID, 1_700_000_000, b'{"model":"m","temperature":0.1}', b'[{"id":"msg_1"}]', '["ä"]'.encode())
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[StoreService]:
+    backend = row_backend("memory://")
+    await backend.open()
+    yield StoreService(backend)
+    await backend.close()
+
+
+async def claimed(store: StoreService, tenant: str) -> Job:
+    job = await store.claim_job(tenant, [DISPATCH_QUEUE], holder="test")
+    assert job is not None
+    return job
+
+
+def queued(accepted: AcceptedTurn) -> TurnCommit:
+    record = Record(RESPONSE_ID, Status.QUEUED, b"{}")
+    return TurnCommit(record, precondition=Precondition(fence=accepted.fence), job=job_of(accepted))
+
+
+async def test_job_of_an_unknown_tenant_is_claimed_once_though_committed_twice(store: StoreService) -> None:
+    for _ in range(2):
+        await store.commit_turn("acme", queued(AcceptedTurn("acme", TURN)))
+    job = await claimed(store, DISPATCH_TENANT)
+    assert (job.tenant, job.id) == ("acme", RESPONSE_ID)
+    assert await store.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder="other") is None
+
+
+async def test_a_turn_that_waits_for_a_worker_keeps_its_session(store: StoreService) -> None:
+    talk = "conv_" + RESPONSE_ID.removeprefix("resp_")
+    start = await store.begin_turn("acme", TurnRequest(session_id=talk, holder=RESPONSE_ID))
+    assert start.lease is not None
+    await store.commit_turn("acme", queued(AcceptedTurn("acme", TURN, lease=start.lease)))
+    lease = (await store.describe_session("acme", talk)).lease
+    assert isinstance(lease, Lease)
+    assert lease.holder == RESPONSE_ID
+    assert lease.expires_at_ms >= start.lease.expires_at_ms + WAITING_LEASE_MS // 2
+
+
+def test_a_stream_opens_with_created_and_queued() -> None:
+    queued = {"id": RESPONSE_ID, "status": "queued"}
+    start = opening(RESPONSE_ID, queued)
+    told = events.decode(start.frames)
+    assert (start.expected_position, start.count) == (0, OPENING_EVENTS)
+    assert [(event["type"], event["sequence_number"]) for event in told] == [(events.CREATED, 0), (events.QUEUED, 1)]
+    assert all(event["response"] == queued for event in told)

@@ -13,13 +13,14 @@ from antiphon_core.errors import EngineFault, StaleFence, StoreUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import dumps, loads
-from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, JobDraft, JobState
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, PAYLOAD_DAMAGED, JobDraft, JobState
 from antiphon_core.ports.quotas import Draw, QuotaAnswer, QuotaRequest
 from antiphon_core.ports.store import Status
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_core.telemetry import correlation, spans
 from antiphon_core.telemetry.trace_context import TraceContext
-from antiphon_edge.background import queueing, worker
+from antiphon_edge.background import worker
+from antiphon_edge.background.background_policy import JOB_ATTEMPTS
 from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.backends.memory import MemoryRows
@@ -207,7 +208,7 @@ async def test_responses_complete_after_several_worker_deaths(system: Bench) -> 
 
 async def test_worker_that_wakes_after_its_lease_expired_writes_nothing(system: Bench) -> None:
     record = await system.create()
-    job = await system.store.claim_job(TENANT, [queueing.QUEUE], holder="sleeper", lease_ttl_ms=LEASE_MS)
+    job = await system.store.claim_job(TENANT, [DISPATCH_QUEUE], holder="sleeper", lease_ttl_ms=LEASE_MS)
     system.engine.holds_at = 4
     sleeper = system.run_of(job)
     going = asyncio.create_task(sleeper.go())
@@ -226,7 +227,7 @@ async def test_worker_that_wakes_after_its_lease_expired_writes_nothing(system: 
 async def test_a_job_that_kills_every_worker_ends_as_failed(system: Bench) -> None:
     record = await system.create()
     system.engine.holds_at = 3
-    for _ in range(queueing.JOB_ATTEMPTS):
+    for _ in range(JOB_ATTEMPTS):
         async with system.worker() as mortal:
             await system.until(lambda: system.engine.running == 1)
             await mortal.kill()
@@ -250,7 +251,7 @@ async def test_unexpected_error_in_every_attempt_ends_the_response_as_failed(mon
 @pytest.mark.parametrize("payload", [b"no JSON", dumps({"created_at": 1})])
 async def test_unreadable_job_fails_and_other_jobs_still_run(system: Bench, payload: bytes) -> None:
     poison = new_response_id(RandomIds())
-    await system.store.enqueue_job(TENANT, JobDraft(poison, queueing.QUEUE, payload, max_attempts=2))
+    await system.store.enqueue_job(TENANT, JobDraft(poison, DISPATCH_QUEUE, payload, max_attempts=2))
     records = [await system.create() for _ in range(2)]
     async with system.worker(slots=1):
         for record in records:

@@ -12,9 +12,8 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StaleFence, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_response_id
-from antiphon_core.ports.jobs import JobDraft, JobPulse, JobState
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobPulse, JobState
 from antiphon_core.ports.store import Fence, Lease, TurnRequest, TurnStart
-from antiphon_edge.background import queueing
 from antiphon_edge.turns import turn_jobs
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.leases import RenewalPace
@@ -352,7 +351,7 @@ async def test_turn_is_open_for_its_tenant_until_it_is_over(bench: Bench) -> Non
     await bench.jobs.release(again, is_over=True)
     assert not await bench.jobs.is_open(TENANT, asked.response_id)
     in_background = new_response_id(RandomIds())
-    await bench.store.enqueue_job(TENANT, JobDraft(in_background, queueing.QUEUE, b"{}"))
+    await bench.store.enqueue_job(TENANT, JobDraft(in_background, DISPATCH_QUEUE, b"{}"))
     assert not await bench.jobs.is_open(TENANT, in_background)
 
 
