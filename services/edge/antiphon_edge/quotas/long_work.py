@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from antiphon_core.errors import RequestRateExceeded
@@ -73,13 +73,13 @@ class LongWork:
         if len(self._active_s) > 2:
             del self._active_s[next(iter(self._active_s))]
 
-    @asynccontextmanager
-    async def reserve(self, tenant: str, size: int) -> AsyncIterator[Callable[[], None] | None]:
+    def reserve(self, tenant: str, size: int) -> AbstractAsyncContextManager[Callable[[], None] | None]:
         """Holds `size` bytes of the tenant's budget in the block, or until the function that it yields is called. It is
         None for short work, which holds nothing. RequestRateExceeded: too much waits."""
-        if not self._bytes_max or size <= SHORT_BYTES_MAX:
-            yield None
-            return
+        return self._reserve(tenant, size) if self._bytes_max and size > SHORT_BYTES_MAX else nullcontext()
+
+    @asynccontextmanager
+    async def _reserve(self, tenant: str, size: int) -> AsyncIterator[Callable[[], None]]:
         await self._take(tenant, size)
         with self._given_back(tenant, size) as give_back:
             yield give_back

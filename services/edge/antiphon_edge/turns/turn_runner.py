@@ -12,8 +12,8 @@ that saw `response.completed` can continue the response at once, on any edge.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -207,10 +207,8 @@ class TurnRunner:
         await policy.take_up(run)
         accepted = run.accepted
         change = await self._change_of(run)
-        async with (
-            self._session_kept(run),
-            self._long_work.reserve(accepted.tenant, accepted.turn.size_bytes) as prepared,
-        ):
+        long_work = self._long_work.reserve(accepted.tenant, accepted.turn.size_bytes)
+        async with self._renewal_of_session(run), long_work as prepared:
             generation = Generation(
                 self._translator,
                 accepted.turn,
@@ -226,30 +224,29 @@ class TurnRunner:
 
     async def _change_of(self, run: TurnRun) -> Change | None:
         """Makes the change that each batch goes through before it is sent."""
-        accepted, turn, sent = run.accepted, run.accepted.turn, run.state.output
-        with_context = run.with_context and not accepted.is_stored
-
-        def look() -> Change | None:
-            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, sent=sent, with_context=with_context)
-
+        accepted, turn = run.accepted, run.accepted.turn
+        look = partial(
+            sealed_items.changes_of,
+            accepted.tenant,
+            turn,
+            self._sealer,
+            sent=run.state.output,
+            with_context=run.with_context and not accepted.is_stored,
+        )
         return await offload.run(look, size_bytes=len(turn.request) + len(turn.input))
 
-    @asynccontextmanager
-    async def _session_kept(self, run: TurnRun) -> AsyncIterator[None]:
-        """Renews the lease of the turn's session, if it has one. A lease that is lost stops the model."""
-        accepted = run.accepted
-        lease = accepted.lease
+    def _renewal_of_session(self, run: TurnRun) -> AbstractAsyncContextManager[None]:
+        """The renewal of the lease of the turn's session, if it has one. A lease that is lost stops the model."""
+        lease = run.accepted.lease
         if lease is None:
-            yield
-            return
+            return nullcontext()
         session_id = lease.fence.session_id
-        async with leases.keep_renewed(
+        return leases.keep_renewed(
             f"session {session_id}",
-            lambda: self._store.renew_session(accepted.tenant, lease.fence),
+            partial(self._store.renew_session, run.accepted.tenant, lease.fence),
             self._timing.session_pace,
             on_lost=lambda _: run.break_off(SessionLost.of(session_id)),
-        ):
-            yield
+        )
 
 
 def _after(prepared: Callable[[], None], receive: Receive) -> Receive:
