@@ -35,7 +35,7 @@ from antiphon_translator.models.profiles import ModelProfile
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import fake_triton, token_response
 from tests.support.in_process import running
-from tests.support.scripted_system import MODEL, TOKENIZER, scripted_models, scripted_system
+from tests.support.scripted_system import MODEL, TOKENIZER, scripted_models
 from tests.support.small_vocabulary import ids_of
 
 ROOTS = ("/services/", "/libs/")
@@ -119,7 +119,8 @@ Then = Callable[[aiohttp.ClientSession, str, bytes], Awaitable[None]]
 
 async def _request(body: Object, *, is_keyed: bool = False, then: Then | None = None) -> Trace:
     trace = Trace()
-    async with scripted_system() as system, aiohttp.ClientSession() as session:
+    workers = 1 if body.get("background") else 0  # an idle worker polls the store now and then
+    async with running(*scripted_models(), workers=workers) as system, aiohttp.ClientSession() as session:
         url = system.url + "/v1/responses"
 
         async def ask(text: str, key: str) -> None:
