@@ -77,7 +77,7 @@ class Connection:
         self._stream_window_bytes = stream_window_bytes
         self._block_bytes_max = block_bytes_max
         self._step_items_max = step_items_max
-        self._work_items = 0  # of this step
+        self.work_items = 0  # of the last step
         self._owed_bytes = 0  # received, without flow control credit for the connection so far
         self._rest = b""  # the incomplete frame at the end of the last read
         self._block: HeaderBlock | None = None
@@ -185,9 +185,9 @@ class Connection:
         """Reads the complete frames of one step, and returns the offset of the rest."""
         start, end = 0, len(data)
         reading = self._reading
-        self._work_items, self.has_unread = 0, False
+        self.work_items, self.has_unread = 0, False
         while end - start >= FRAME_HEADER_BYTES:
-            if self._work_items >= self._step_items_max:
+            if self.work_items >= self._step_items_max:
                 self.has_unread = True
                 break
             high, low, kind, flags, stream_id = _unpack_header(data, start)
@@ -244,7 +244,7 @@ class Connection:
     # ---- other frames ----
 
     def _read_frame(self, kind: int, flags: int, stream_id: int, data: bytes, start: int, stop: int) -> None:
-        self._work_items += 1 + (stop - start) // _ITEM_BYTES
+        self.work_items += 1 + (stop - start) // _ITEM_BYTES
         if not self.is_ready and (kind != SettingsFrame.type or flags):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "It does not begin with its settings.")
         if self._block is not None and kind != ContinuationFrame.type:
@@ -282,7 +282,7 @@ class Connection:
             self._block = None
             # Even the block of an ended stream is decoded, because later blocks refer to it.
             headers = self._codec.decode(block.content)
-            self._work_items += _HEAD_ITEMS + len(headers)
+            self.work_items += _HEAD_ITEMS + len(headers)
             self._on_block(block, headers)
 
     def _on_settings(self, frame: SettingsFrame) -> None:

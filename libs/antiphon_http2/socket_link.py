@@ -24,8 +24,6 @@ _TCP_INTERVAL_S = 10
 class Wired(Protocol):
     """A connection, as a link needs it."""
 
-    has_unread: bool
-
     @property
     def is_finished(self) -> bool: ...
 
@@ -73,6 +71,11 @@ class SocketLink(asyncio.Protocol, Generic[ConnectionT]):
         """Whether keepalive pings are due."""
         raise NotImplementedError
 
+    @property
+    def has_unread(self) -> bool:
+        """Whether bytes that were read wait for their turn. Meanwhile the socket is not read."""
+        return False
+
     # ---- writing ----
 
     def flush(self) -> None:
@@ -104,7 +107,7 @@ class SocketLink(asyncio.Protocol, Generic[ConnectionT]):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if self.connection.has_unread or self._has_unread_answers(transport):
+        if self.has_unread or self._has_unread_answers(transport):
             transport.pause_reading()
         else:
             transport.resume_reading()

@@ -3,18 +3,24 @@ the windows of the streams. With a token it holds at most its budget, and half o
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import grpc
 import pytest
+from hyperframe.frame import HeadersFrame
 
 from antiphon_core.limits import RPC_CONNECTION_STREAMS_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc.codec import encode
 from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import STORE
+from antiphon_http2.server.link import ServerLink
 from tests.support.grpc_flood import Flood, flood
 from tests.support.guarded_store import ATTACKER, GuardedStore, guarded_store
-from tests.support.waiting import until
+from tests.support.http2_peer import GRPC, Http2Peer, message
+from tests.support.waiting import WAIT_MAX_S, until
 
 MIB = 2**20
 CALLS = 20
@@ -104,3 +110,66 @@ async def test_the_server_announces_its_limit_of_streams_per_connection(served: 
     async with flood(served.port) as opened:
         await until(lambda: opened.streams_max is not None, "the server's settings")
         assert opened.streams_max == RPC_CONNECTION_STREAMS_ITEMS_MAX
+
+
+# ---- floods of calls that do not pause ----
+
+
+def joined_values(number: int) -> tuple[str, str]:
+    return ("x-bin", ",".join(["AAAA"] * 380) + f",{number:06d}AA")
+
+
+CALLER = (("authorization", f"Bearer {ATTACKER}"), ("antiphon-tenant", "acme"))
+DESCRIBE = STORE.methods["DescribeSession"]
+DESCRIBED = message(encode(DESCRIBE.request, DESCRIBE.request.message(session_id="conv_1")))
+
+
+def whole_call(client: Http2Peer, number: int, path: str, content: bytes, *more: tuple[str, str]) -> bytes:
+    fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "host:1"), *GRPC, *more]
+    return client.headers(number, fields) + client.data(number, content, ends=True, pad=255)
+
+
+FLOODS: dict[str, Callable[[Http2Peer, int], bytes]] = {
+    "padded health checks": lambda client, at: whole_call(client, at, CHECK, message(b"")),
+    "joined binary values": lambda client, at: whole_call(client, at, CHECK, message(b""), joined_values(at)),
+    "with a token": lambda client, at: whole_call(client, at, DESCRIBE.path, DESCRIBED, *CALLER),
+}
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+async def test_no_call_of_a_flood_is_begun_between_another_call_and_its_answer(
+    served: GuardedStore, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of the flood was handled in each iteration of the loop, of which the victim's call takes three or four."""
+    client, make = Http2Peer(is_client=True), FLOODS[kind]
+    calls, steps, now_s = range(1, 4_000, 2), list[str](), [time.monotonic()]
+    await ask(served)
+    monkeypatch.setattr(served.server._server._turns, "now_s", lambda: now_s[0])  # no rest ends by itself
+    monkeypatch.setattr(ServerLink, "step", counted(steps))
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(client.hello() + b"".join(make(client, at) for at in calls))
+    await until(lambda: bool(steps), "the flood is read")
+    flooding = steps[0]
+    for _ in range(3):
+        now_s[0] += 10
+        await ask(served)
+        assert steps[-1] != flooding
+    answered = 0
+    async with asyncio.timeout(WAIT_MAX_S):
+        while answered < len(calls):
+            now_s[0] += 10
+            frames = client.read(await reader.read(2**16))
+            answered += sum(isinstance(frame, HeadersFrame) and "END_STREAM" in frame.flags for frame in frames)
+    assert steps[-1] == flooding
+    writer.close()
+
+
+def counted(steps: list[str]) -> Callable[[ServerLink, bytes], int]:
+    """A step of a connection that notes its peer."""
+    step = ServerLink.step
+
+    def noted(link: ServerLink, data: bytes) -> int:
+        steps.append(link.peer)
+        return step(link, data)
+
+    return noted

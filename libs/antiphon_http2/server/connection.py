@@ -27,7 +27,7 @@ from antiphon_http2.server.answers import HEADERS, Fields, Status, http_answer, 
 from antiphon_http2.server.events import Event, Happening
 from antiphon_http2.server.options import ServerOptions
 from antiphon_http2.server.preface import PrefaceReader, WrongPreface
-from antiphon_http2.server.requests import MalformedRequest, NotGrpc, read_head
+from antiphon_http2.server.requests import MalformedRequest, NotGrpc, count_values, read_head
 from antiphon_http2.server.stream import ServerStream
 from antiphon_http2.settings import server_settings
 from antiphon_http2.statuses import INTERNAL, ErrorCode
@@ -228,6 +228,7 @@ class ServerConnection(Connection):
         if len(self._streams) >= self._options.streams_max:
             self._refuse(block, ErrorCode.REFUSED_STREAM)
             return
+        self.work_items += count_values(headers) - len(headers)  # the base has counted the fields
         try:
             head = read_head(headers)
         except MalformedRequest:

@@ -13,7 +13,7 @@ from antiphon_http2.server.call import Serve, ServerCall
 from antiphon_http2.server.connection import ServerConnection
 from antiphon_http2.server.events import Happening
 from antiphon_http2.server.options import ServerOptions
-from antiphon_http2.server.read_turns import ReadTurns
+from antiphon_http2.server.read_turns import ReadTurn, ReadTurns
 from antiphon_http2.server.stream import ServerStream
 from antiphon_http2.server.tls import TlsFault, TlsSession
 from antiphon_http2.socket_link import SocketLink
@@ -53,7 +53,7 @@ class ServerLink(SocketLink[ServerConnection]):
         self._options = options
         self._route = route
         self._read_tls = read_tls
-        self._turns = turns
+        self._turn = ReadTurn(self, turns)
         self._tasks = tasks
         self._admit = admit
         self._on_closed = on_closed
@@ -112,6 +112,7 @@ class ServerLink(SocketLink[ServerConnection]):
     def flush_soon(self) -> None:
         """Writes pending data at the end of this iteration of the loop."""
         if self._flush_handle is None:
+            self._turn.note()
             self._flush_handle = self._loop.call_soon(self._flush_now)
 
     def flush(self) -> None:
@@ -154,10 +155,14 @@ class ServerLink(SocketLink[ServerConnection]):
         self._keepalive.note_received(self._loop.time())
         if self._tls is not None:
             data = self._decrypt(self._tls, data)
-        self._step(data)
+        self._turn.read(data)
+        self._pace_reading()
 
-    def _step(self, data: bytes = b"") -> None:
-        """Handles a part of the bytes so far. The rest waits for a turn, or one client could keep the loop busy."""
+    @property
+    def has_unread(self) -> bool:
+        return self._turn.waits or self.connection.has_unread
+
+    def step(self, data: bytes) -> int:
         connection, was_ready = self.connection, self.connection.is_ready
         connection.receive(data)
         if connection.is_ready and not was_ready:
@@ -165,8 +170,7 @@ class ServerLink(SocketLink[ServerConnection]):
         self._handle_events()
         self.flush_soon()
         self._pace_reading()
-        if connection.has_unread:
-            self._turns.add(self._step)
+        return connection.work_items
 
     def _decrypt(self, tls: TlsSession, data: bytes) -> bytes:
         """Decrypts what was read, and continues the handshake. A fault of TLS is the client's: it ends the connection,

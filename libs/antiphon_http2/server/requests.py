@@ -82,11 +82,18 @@ def _split(headers: Headers) -> tuple[dict[bytes, bytes], Headers]:
     return pseudo, fields
 
 
+def count_values(headers: Headers) -> int:
+    """The number of values. Each of the binary values that one field joins by commas is a value of its own."""
+    return sum(_values(name, value) for name, value in headers)
+
+
+def _values(name: bytes, value: bytes) -> int:
+    return 1 + value.count(b",") if name.endswith(b"-bin") else 1
+
+
 def _size(name: bytes, value: bytes) -> int:
-    """The bytes of one field. Each of the binary values that it joins is a field of its own: 13,000 commas are 13,000
-    values."""
-    values = 1 + value.count(b",") if name.endswith(b"-bin") else 1
-    return len(name) + len(value) + _FIELD_BYTES * values
+    """The bytes of one field, with those of each value: 13,000 commas are 13,000 values."""
+    return len(name) + len(value) + _FIELD_BYTES * _values(name, value)
 
 
 def _is_grpc(content_type: bytes) -> bool:

@@ -94,11 +94,18 @@ def test_as_many_calls_as_are_allowed_may_begin_and_be_cancelled_at_once() -> No
 
 @pytest.mark.parametrize(
     ("flood", "most"),
-    [("calls", 3), ("calls of many fields", 1), ("pings", STEP_ITEMS_MAX), ("settings", STEP_ITEMS_MAX)],
+    [
+        ("calls", 2),
+        ("calls of many fields", 1),
+        ("calls of many joined values", 1),
+        ("pings", STEP_ITEMS_MAX),
+        ("settings", STEP_ITEMS_MAX),
+    ],
 )
 def test_step_handles_a_part_of_a_flood_and_leaves_the_rest(flood: str, most: int) -> None:
     session = Session(options=LARGE)
     fields = [("x", "y")] * (400 if "fields" in flood else 0)
+    fields += [("x-bin", ",".join(["AAAA"] * 380))] * ("values" in flood)
     pieces = {
         "pings": lambda _: session.client.ping(),
         "settings": lambda _: session.client.settings(),
