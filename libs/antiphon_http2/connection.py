@@ -35,8 +35,8 @@ from antiphon_http2.sending import Sender
 from antiphon_http2.settings import check_settings
 from antiphon_http2.statuses import ErrorCode
 
-_HEAD_ITEMS = 15  # of work, for a block besides its bytes: a call that is begun and rejected takes 60 to 100 us
-_ITEM_BYTES = 64  # of payloads, for one item of work
+HEAD_ITEMS = 15  # of work, for a block besides its bytes: a call that is begun and rejected takes 60 to 100 us
+ITEM_BYTES = 64  # of payloads, for one item of work
 _BODY_BYTES = 4  # charged for each body whose window a SETTINGS frame changes, which takes 0.1 us
 _unpack_header = frames.FRAME_HEADER.unpack_from
 
@@ -244,7 +244,7 @@ class Connection:
     # ---- other frames ----
 
     def _read_frame(self, kind: int, flags: int, stream_id: int, data: bytes, start: int, stop: int) -> None:
-        self.work_items += 1 + (stop - start) // _ITEM_BYTES
+        self.work_items += 1 + (stop - start) // ITEM_BYTES
         if not self.is_ready and (kind != SettingsFrame.type or flags):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "It does not begin with its settings.")
         if self._block is not None and kind != ContinuationFrame.type:
@@ -282,7 +282,7 @@ class Connection:
             self._block = None
             # Even the block of an ended stream is decoded, because later blocks refer to it.
             headers = self._codec.decode(block.content)
-            self.work_items += _HEAD_ITEMS + len(headers)
+            self.work_items += HEAD_ITEMS + len(headers)
             self._on_block(block, headers)
 
     def _on_settings(self, frame: SettingsFrame) -> None:

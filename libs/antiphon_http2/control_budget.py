@@ -13,6 +13,7 @@ from collections.abc import Callable
 from antiphon_http2.frames import ConnectionFault
 from antiphon_http2.limits import CONTROL_ITEMS_MAX, CONTROL_ITEMS_PER_S
 from antiphon_http2.statuses import ErrorCode
+from antiphon_http2.token_bucket import TokenBucket
 
 _ITEM_BYTES = 64  # of a payload: the entries of a SETTINGS frame and the fields of headers are read one by one
 _SENT_BYTES = 1_024  # of bodies, for one frame
@@ -23,31 +24,19 @@ class ControlBudget:
     """Counts frames, in items. `now_s` is a monotonic clock."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
-        self._now_s = now_s
-        self._items = CONTROL_ITEMS_MAX
-        self._filled_s = now_s()
+        self._bucket = TokenBucket(CONTROL_ITEMS_MAX, CONTROL_ITEMS_PER_S, now_s)
 
     def charge(self, size_bytes: int) -> None:
         """Counts a frame with a payload of this size. ConnectionFault: the budget is spent."""
-        self._items -= 1 + size_bytes // _ITEM_BYTES
-        if self._items < 0:
-            self._fill()
-        if self._items < 0:
+        self._bucket.take(1 + size_bytes // _ITEM_BYTES)
+        if self._bucket.is_empty:
             text = f"More than {CONTROL_ITEMS_MAX} frames without content came, {CONTROL_ITEMS_PER_S}/s."
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, text)
 
     def earn_for_call(self) -> None:
         """Adds the frames that may come with the headers, trailers or reset of a call."""
-        self._earn(_CALL_ITEMS)
+        self._bucket.give(_CALL_ITEMS)
 
     def earn_for_bytes(self, sent_bytes: int) -> None:
         """Adds the window updates that may come for bytes that were sent."""
-        self._earn(sent_bytes // _SENT_BYTES)
-
-    def _fill(self) -> None:
-        now_s = self._now_s()
-        self._earn(int((now_s - self._filled_s) * CONTROL_ITEMS_PER_S))
-        self._filled_s = now_s
-
-    def _earn(self, items: int) -> None:
-        self._items = min(self._items + items, CONTROL_ITEMS_MAX)
+        self._bucket.give(sent_bytes // _SENT_BYTES)

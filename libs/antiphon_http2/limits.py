@@ -21,6 +21,13 @@ REQUEST_BLOCK_BYTES_MAX = 20 * 2**10  # compressed: metadata that do not compres
 REQUEST_LIST_BYTES_MAX = 64 * 2**10  # decoded: 2,048 fields, 6 ms. Beyond, the connection ends
 SMALL_DATA_BYTES = 128  # a frame with less counts as one without content: honest clients send a message in one frame
 STEP_ITEMS_MAX = 32  # frames of one connection in one step: 0.25 ms; the headers of a call count as 25
+# Calls without authentication, in items of work of 8 us; a call has 25, and more with many or long headers.
+STRANGER_ITEMS_MAX = 25_000  # at once on one connection: 1,000 calls
+STRANGER_ITEMS_PER_S = 2_500  # later ones: 100 calls, of which 2 % of an event loop are busy
+ADDRESS_ITEMS_MAX = 100_000  # at once from one address: 200 clients that connect again, with their checks and watches
+ADDRESS_ITEMS_PER_S = 10_000  # later ones: 400 calls
+CONNECTION_ITEMS = 25  # for a new connection, until a caller is authenticated on it
+ADDRESSES_ITEMS_MAX = 4_096  # whose budgets are kept
 STREAMS_ITEMS_MAX = 1_024  # calls at once on one connection
 CONNECTIONS_ITEMS_MAX = 1_024  # at once, with those in the handshake
 

@@ -43,6 +43,9 @@ class FakeCall:
     def is_full(self) -> bool:
         return not self._reads
 
+    def authenticate(self) -> None:
+        pass
+
     def time_remaining_s(self) -> float | None:
         return None
 

@@ -15,7 +15,8 @@ from antiphon_core.rpc.credentials import ClientCredentials
 from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
-from antiphon_core.rpc.server import RpcServer
+from antiphon_core.rpc.server import OPTIONS, RpcServer
+from antiphon_http2.server.options import ServerOptions
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
@@ -33,10 +34,12 @@ class GuardedStore:
 
 
 @asynccontextmanager
-async def guarded_store(path: Path, limits: IntakeLimits, *, role: str) -> AsyncIterator[GuardedStore]:
+async def guarded_store(
+    path: Path, limits: IntakeLimits, *, role: str, options: ServerOptions = OPTIONS
+) -> AsyncIterator[GuardedStore]:
     """Runs the store with both callers in the role. `path` is the file of credentials that it writes."""
     _write_credentials(path, role)
-    backend, server = MemoryRows(SystemClock()), RpcServer(ServerSecurity(Guard(path)), limits=limits)
+    backend, server = MemoryRows(SystemClock()), RpcServer(ServerSecurity(Guard(path)), limits=limits, options=options)
     await backend.open()
     store = StoreService(backend)
     server.add(STORE, handlers(store), ready=store.ready)

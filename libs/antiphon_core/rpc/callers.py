@@ -11,9 +11,11 @@ def identify(call: ServerCall, security: ServerSecurity) -> str:
     """Authenticates a caller and returns its name, whatever its tenants and roles. Unauthenticated, Unavailable."""
     security.require_usable()
     if security.guard is None:
-        return host_of(call.peer)
-    credential = security.guard.identify(caller_metadata(call.metadata), call.certificate)
-    return name_of(credential.name)
+        caller = host_of(call.peer)
+    else:
+        caller = name_of(security.guard.identify(caller_metadata(call.metadata), call.certificate).name)
+    call.authenticate()
+    return caller
 
 
 def name_of(credential: str) -> str:

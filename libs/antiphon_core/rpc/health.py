@@ -34,6 +34,7 @@ LIMITS = IntakeLimits(bytes_max=2**20, caller_bytes_max=2**16, caller_calls_max=
 """Limits for requests that name a service."""
 WATCH_END_S = 1.0  # for clients to receive the last state before the server stops
 _WATCHES = IntakeLimits(caller_calls_max=RPC_CONNECTIONS_ITEMS_MAX)  # a channel has one watch for each connection
+_CONNECTION_WATCHES = IntakeLimits(caller_calls_max=16)  # for each service of the server, and some to spare
 
 _Answer = health_pb2.HealthCheckResponse
 
@@ -48,6 +49,7 @@ class Health:
         self._is_draining = False
         self._intake = Intake(LIMITS)
         self._watches = CallBudget(_WATCHES)
+        self._connection_watches = CallBudget(_CONNECTION_WATCHES)
         self._watching: set[asyncio.Task[None]] = set()
         self._refresh = refresh
 
@@ -94,7 +96,7 @@ class Health:
         try:
             with self._intake.budget.call(caller):
                 service = await self._receive(call, caller)
-            with self._watches.call(caller):
+            with self._watches.call(caller), self._connection_watches.call(call.peer):
                 following = asyncio.ensure_future(self._follow(service, call))
                 self._watching.add(following)
                 following.add_done_callback(self._watching.discard)

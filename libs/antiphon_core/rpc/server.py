@@ -195,10 +195,13 @@ class _Served:
         tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
         call = Call(tenant=tenant, time_remaining_s=rpc.time_remaining_s())
         guard = self.security.guard
-        if guard is None:
-            return callers.host_of(rpc.peer), call
         path, roles = self.method.path, self.method.row.roles
-        return callers.name_of(guard.admit(metadata, rpc.certificate, tenant, path, roles).name), call
+        if guard is None:
+            caller = callers.host_of(rpc.peer)
+        else:
+            caller = callers.name_of(guard.admit(metadata, rpc.certificate, tenant, path, roles).name)
+        rpc.authenticate()
+        return caller, call
 
     def answers(self, rpc: ServerCall, request: Any, call: Call) -> AsyncGenerator[Any, None]:
         """Calls the handler of a stream. Its caller is admitted again while it runs, where the method asks for it."""

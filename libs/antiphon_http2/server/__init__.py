@@ -10,6 +10,7 @@
     stream.py          one call of a connection, with the messages that wait for its handler
     preface.py         how a client begins
     requests.py        reads the headers of a call
+    strangers.py       limits the calls of callers that are not authenticated
     request_reader.py  reads the messages of a call, when they are asked for
     answers.py         the headers and trailers of an answer
     options.py

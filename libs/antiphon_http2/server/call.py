@@ -84,6 +84,11 @@ class ServerCall:
         """The client's verified certificate, as `ssl.SSLSocket.getpeercert` returns it; empty without one."""
         return self._link.certificate
 
+    def authenticate(self) -> None:
+        """Notes that the caller is known. Calls of strangers are limited by a budget of their connection and address,
+        and give way to those of known callers."""
+        self._connection.authenticate(self._stream)
+
     def time_remaining_s(self) -> float | None:
         """The time until the call's timeout; None if it has none."""
         return None if self._deadline_s is None else max(0.0, self._deadline_s - self._loop.time())

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from hyperframe.frame import GoAwayFrame, RstStreamFrame
 
 from antiphon_http2 import frames
-from antiphon_http2.connection import Connection, first_credit
+from antiphon_http2.connection import HEAD_ITEMS, ITEM_BYTES, Connection, first_credit
 from antiphon_http2.errors import GrpcError
 from antiphon_http2.frames import ConnectionFault
 from antiphon_http2.header_codec import HeaderBlock, Headers
@@ -28,10 +28,12 @@ from antiphon_http2.server.events import Event, Happening
 from antiphon_http2.server.options import ServerOptions
 from antiphon_http2.server.preface import PrefaceReader, WrongPreface
 from antiphon_http2.server.requests import MalformedRequest, NotGrpc, count_values, read_head
+from antiphon_http2.server.strangers import StrangerBudget
 from antiphon_http2.server.stream import ServerStream
 from antiphon_http2.settings import server_settings
 from antiphon_http2.statuses import INTERNAL, ErrorCode
 
+_TOO_MANY = "Too many calls without valid authentication came over this connection, or from this address."
 _FAREWELL = b"farewell"  # the content of the ping behind the first GOAWAY
 
 
@@ -53,6 +55,7 @@ class ServerConnection(Connection):
         self._options = options
         self._streams: dict[int, ServerStream] = {}
         self.events: list[Event] = []
+        self.strangers = StrangerBudget(now_s)
         self._preface = PrefaceReader()
         self._begun_id = 0  # the last stream that the client began
         self._final_id: int | None = None  # the last stream that will be processed; None: streams may begin
@@ -64,6 +67,11 @@ class ServerConnection(Connection):
     def calls(self) -> int:
         """The number of calls that have not ended."""
         return len(self._streams)
+
+    @property
+    def has_known_calls(self) -> bool:
+        """Whether a call runs whose caller was authenticated."""
+        return any(stream.is_authenticated for stream in self._streams.values())
 
     def streams(self) -> list[ServerStream]:
         """The calls that have not ended."""
@@ -124,6 +132,12 @@ class ServerConnection(Connection):
             self._out += self._header_frames(stream.id, HEADERS, ends_stream=False)
         self._sender.append(stream.id, frame_message(message))
 
+    def authenticate(self, stream: ServerStream) -> None:
+        """Notes that the caller of a call is known, so that the call does not count as one of a stranger's."""
+        if not stream.is_authenticated:
+            stream.is_authenticated = True
+            self.strangers.refund(stream.charged_items)
+
     def report_when_sent(self, stream: ServerStream) -> None:
         """Reports SENT when all answers of a call so far are sent. Call it only while some of them wait."""
         stream.waits_for_room = True
@@ -157,9 +171,12 @@ class ServerConnection(Connection):
 
     def refuse_calls(self) -> None:
         """Processes no call from now on that has not begun."""
-        if self._final_id is None:
+        self._refuse_calls(ErrorCode.NO_ERROR, "")
+
+    def _refuse_calls(self, code: ErrorCode, reason: str) -> None:
+        if self._final_id is None and not self.is_closed:
             self._final_id = self._begun_id
-            self._out.append(frames.goaway_frame(ErrorCode.NO_ERROR, last_id=self._begun_id))
+            self._out.append(frames.goaway_frame(code, reason, last_id=self._begun_id))
 
     # ---- frames ----
 
@@ -228,7 +245,9 @@ class ServerConnection(Connection):
         if len(self._streams) >= self._options.streams_max:
             self._refuse(block, ErrorCode.REFUSED_STREAM)
             return
-        self.work_items += count_values(headers) - len(headers)  # the base has counted the fields
+        items = len(block.content) // ITEM_BYTES + HEAD_ITEMS + count_values(headers)
+        self.work_items += count_values(headers) - len(headers)  # the base has counted the rest
+        self.strangers.charge(items)
         try:
             head = read_head(headers)
         except MalformedRequest:
@@ -238,9 +257,11 @@ class ServerConnection(Connection):
         except GrpcError as error:
             self._answer(block, [*HEADERS, *trailers(Status(error.status, error.message))])
         else:
-            self._open(ServerStream(block.stream_id, head, message_bytes_max=self._options.message_bytes_max))
+            stream = ServerStream(block.stream_id, head, message_bytes_max=self._options.message_bytes_max)
+            stream.charged_items = items
+            self._open(stream)
             if block.ends_stream:
-                self._on_end_of_data(self._streams[block.stream_id])
+                self._on_end_of_data(stream)
 
     def _open(self, stream: ServerStream) -> None:
         self._streams[stream.id] = self._reading[stream.id] = stream
@@ -250,6 +271,7 @@ class ServerConnection(Connection):
     def _refuse(self, block: HeaderBlock, code: ErrorCode) -> None:
         self._control.charge(len(block.content))
         self._out.append(frames.reset_frame(block.stream_id, code))
+        self._limit_strangers()
 
     def _answer(self, block: HeaderBlock, fields: Fields) -> None:
         """Ends a call that no owner gets to see."""
@@ -257,6 +279,13 @@ class ServerConnection(Connection):
         self._out += self._header_frames(block.stream_id, fields, ends_stream=True)
         if not block.ends_stream:
             self._out.append(frames.reset_frame(block.stream_id, ErrorCode.NO_ERROR))
+        self._limit_strangers()
+
+    def _limit_strangers(self) -> None:
+        """Takes no more calls of a connection that had too many without authentication. Those that run go on, because
+        some of them may be a known caller's."""
+        if self.strangers.is_spent:
+            self._refuse_calls(ErrorCode.ENHANCE_YOUR_CALM, _TOO_MANY)
 
     def _on_reset(self, frame: RstStreamFrame) -> None:
         if (stream := self._find(frame.stream_id)) is not None:
@@ -308,5 +337,7 @@ class ServerConnection(Connection):
     def _forget(self, stream: ServerStream) -> None:
         stream.is_ended = stream.is_ending = True
         self._streams.pop(stream.id, None)
+        if not stream.is_authenticated:
+            self._limit_strangers()
         self._reading.pop(stream.id, None)
         self._sender.drop(stream.id)

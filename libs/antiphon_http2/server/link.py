@@ -6,8 +6,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from antiphon_http2.limits import CONNECTION_ITEMS
 from antiphon_http2.server.answers import Status
 from antiphon_http2.server.call import Serve, ServerCall
 from antiphon_http2.server.connection import ServerConnection
@@ -23,6 +24,14 @@ Route = Callable[[str], Serve | None]
 """The handler of a method's path; None if there is none."""
 _PATH_CHARS_MAX = 200  # of a path that an error message repeats
 _FAREWELL_S = 1.0  # for calls that are on their way when the connection is shut down
+
+
+class Worth(NamedTuple):
+    """The worth of a connection on which no known caller's call runs. The least one gives way first."""
+
+    is_known: bool  # a caller was authenticated on it
+    has_calls: bool  # of strangers, such as health watches
+    heard_s: float  # the time since something came from the client, as a negative number
 
 
 class ServerLink(SocketLink[ServerConnection]):
@@ -80,15 +89,23 @@ class ServerLink(SocketLink[ServerConnection]):
             self.abort()
 
     @property
-    def is_idle(self) -> bool:
-        """Whether no call runs, and the connection is open."""
-        return not (self.connection.calls or self.connection.is_closed)
+    def address(self) -> str:
+        """The client's address without its port."""
+        return self.peer.rpartition(":")[0]
+
+    @property
+    def worth(self) -> Worth | None:
+        """The worth of this connection for its client; None if it must not give way to another one."""
+        connection = self.connection
+        if connection.is_closed or connection.has_known_calls:
+            return None
+        return Worth(connection.strangers.is_known, connection.calls > 0, -self.silence_s)
 
     def give_way(self) -> None:
-        """Closes an idle connection, so that another one has room. A client that does not read gets no GOAWAY: it
-        could keep its socket open until the end of the grace."""
+        """Closes a connection, so that another one has room. A client that does not read gets no GOAWAY: it could keep
+        its socket open until the end of the grace."""
         if self.connection.is_ready and not cast(asyncio.Transport, self._transport).get_write_buffer_size():
-            self.connection.close("Another client needs the room of this idle connection.")
+            self.connection.close("Another client needs the room of this connection.")
             self.flush()
         else:
             self.abort()
@@ -143,6 +160,8 @@ class ServerLink(SocketLink[ServerConnection]):
             return
         if self._read_tls is not None:
             self._tls = TlsSession(self._read_tls())
+        if self.connection.strangers.is_spent:
+            self._turn.rest(CONNECTION_ITEMS)
         self._use_transport(transport)
         now_s, options = self._loop.time(), self._options
         self._arm(now_s + options.handshake_timeout_s, self.abort)  # until the client's settings have arrived

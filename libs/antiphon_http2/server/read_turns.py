@@ -97,6 +97,10 @@ class ReadTurn:
             self.note()
             self.take()
 
+    def rest(self, items: int) -> None:
+        """Makes the connection wait in the line with what comes within the time of `items` of work."""
+        self._rests_until_s = self._turns.now_s() + items * ITEM_S
+
     def note(self) -> None:
         """Notes that the connection is active, such as by an answer that it sends."""
         if not self.waits:
@@ -107,7 +111,7 @@ class ReadTurn:
         self.waits = False
         data, self._data = self._data, b""
         items = self._reader.step(data)
-        self._rests_until_s = self._turns.now_s() + items * ITEM_S
+        self.rest(items)
         if self._reader.has_unread:
             self._wait()
         return self._rests_until_s

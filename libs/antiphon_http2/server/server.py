@@ -13,13 +13,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from collections import defaultdict
 from collections.abc import Callable
 
 from antiphon_http2.server.answers import Status
-from antiphon_http2.server.link import Route, ServerLink
+from antiphon_http2.server.link import Route, ServerLink, Worth
 from antiphon_http2.server.options import ServerOptions
 from antiphon_http2.server.read_turns import ReadTurns
+from antiphon_http2.server.strangers import AddressBudgets
 from antiphon_http2.statuses import UNAVAILABLE
 
 DEFAULT_OPTIONS = ServerOptions()
@@ -44,6 +46,7 @@ class GrpcServer:
         self._options = options
         self._listener: asyncio.Server | None = None
         self._turns = ReadTurns()
+        self._addresses = AddressBudgets(time.monotonic)
         self._links: dict[ServerLink, None] = {}  # a set in the order of their age
         self._tasks: set[asyncio.Task[None]] = set()  # of handlers; the loop itself would not keep them
         self._closed = asyncio.Event()  # set and replaced when a connection has ended
@@ -91,23 +94,27 @@ class GrpcServer:
         )
 
     def _admit(self, link: ServerLink) -> bool:
-        """Counts a new connection. Returns False if the server has its maximum already, and none of them is idle."""
+        """Counts a new connection. Returns False if the server has its maximum already, and none can give way."""
         has_room = len(self._links) < self._options.connections_max or self._make_room()
         if has_room:
             self._links[link] = None
+            link.connection.strangers.share(self._addresses.of(link.address))
         return has_room
 
     def _make_room(self) -> bool:
-        """Closes the idle connection that was silent longest, of the address that has most of them. Otherwise one
-        client could keep all others out with connections that it does not use. Returns whether there was one."""
-        idle: defaultdict[str, list[ServerLink]] = defaultdict(list)
-        for link in self._links:
-            if link.is_idle:
-                idle[link.peer.rpartition(":")[0]].append(link)
-        if idle:
-            _, address = max((len(links), address) for address, links in idle.items())
-            max(idle[address], key=lambda link: link.silence_s).give_way()
-        return bool(idle)
+        """Closes a connection without calls of known callers: the one of least worth of the address that has most of
+        them, and of strangers' before others. Otherwise one client could keep all others out with connections that it
+        does not use, or that only watch the health. Returns whether there was one."""
+        worths = [(worth, link) for link in self._links if (worth := link.worth) is not None]
+        has_strangers = any(not worth.is_known for worth, _ in worths)
+        found: defaultdict[str, list[tuple[Worth, ServerLink]]] = defaultdict(list)
+        for worth, link in worths:
+            if not (has_strangers and worth.is_known):
+                found[link.address].append((worth, link))
+        if found:
+            _, address = max((len(links), address) for address, links in found.items())
+            min(found[address], key=lambda each: each[0])[1].give_way()
+        return bool(found)
 
     def _drop(self, link: ServerLink) -> None:
         self._links.pop(link, None)

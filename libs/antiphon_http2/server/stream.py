@@ -19,9 +19,11 @@ class ServerStream:
     """The state of one call. `owner` belongs to the connection's owner."""
 
     __slots__ = (
+        "charged_items",
         "has_headers",
         "head",
         "id",
+        "is_authenticated",
         "is_awaited",
         "is_ended",
         "is_ending",
@@ -38,6 +40,8 @@ class ServerStream:
         self.requests = RequestReader(message_bytes_max)
         self.owed_bytes = 0  # received, without flow control credit; negative if more was credited than came
         self.is_awaited = False  # the owner waits for requests
+        self.charged_items = 0  # of the budget for calls of strangers
+        self.is_authenticated = False
         self.waits_for_room = False  # the owner waits until its answers are sent
         self.is_read = False  # the client has sent END_STREAM
         self.has_headers = False  # those of the answer were sent

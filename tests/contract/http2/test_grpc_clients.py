@@ -49,6 +49,7 @@ class Methods:
 
     async def _watched(self, call: ServerCall, method: Callable[[ServerCall], Any]) -> None:
         self.calls.append(call)
+        call.authenticate()
         try:
             await method(call)
         except asyncio.CancelledError:

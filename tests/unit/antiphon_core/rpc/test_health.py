@@ -109,8 +109,11 @@ async def test_a_client_that_does_not_read_stops_no_other_watch() -> None:
     await asyncio.wait(watching)
 
 
-async def test_the_watches_of_one_host_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health_module, "_WATCHES", IntakeLimits(caller_calls_max=1))
+@pytest.mark.parametrize("limits", ["_WATCHES", "_CONNECTION_WATCHES"])
+async def test_the_watches_of_one_host_and_of_one_connection_are_limited(
+    limits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health_module, limits, IntakeLimits(caller_calls_max=1))
     health, one_more, last = Health(unchanged), FakeCall(ASKED), FakeCall(ASKED)
     watching = asyncio.create_task(watch(health, FakeCall(ASKED)))
     await settled()

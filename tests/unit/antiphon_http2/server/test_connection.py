@@ -64,9 +64,10 @@ class Session:
         return frames
 
     def call(self, stream_id: int = 1, content: bytes | None = b"question") -> ServerStream:
-        """Begins a call, with its only message unless that is None."""
+        """Begins a call of a known caller, with its only message unless that is None."""
         body = [] if content is None else [self.client.data(stream_id, message(content), ends=True)]
         self.receive(self.client.request(stream_id), *body)
+        self.connection.authenticate(self.streams[stream_id])
         return self.streams[stream_id]
 
     def fields(self, frame: Frame) -> dict[str, str]:

@@ -9,35 +9,27 @@ import pytest
 from hpack import Encoder
 from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, SettingsFrame
 
+from antiphon_core.clock import ManualClock
 from antiphon_http2.limits import (
     CONTROL_ITEMS_MAX,
     REQUEST_BLOCK_BYTES_MAX,
     REQUEST_LIST_BYTES_MAX,
     STEP_ITEMS_MAX,
+    STRANGER_ITEMS_MAX,
     STREAMS_ITEMS_MAX,
 )
-from antiphon_http2.server.answers import SUCCESS
+from antiphon_http2.server.answers import SUCCESS, Status
 from antiphon_http2.server.events import Happening
 from antiphon_http2.server.options import ServerOptions
-from antiphon_http2.statuses import ErrorCode
+from antiphon_http2.server.strangers import AddressBudgets
+from antiphon_http2.statuses import INVALID_ARGUMENT, UNAUTHENTICATED, ErrorCode
 from tests.support.http2_peer import GRPC, REQUEST, Http2Peer, message
 from tests.unit.antiphon_http2.server.test_connection import Session, end_code
 
 LARGE = ServerOptions()
 
 
-def cancelled_call(client: Http2Peer, number: int) -> bytes:
-    stream_id = 2 * number + 3
-    return client.request(stream_id) + client.reset(stream_id, ErrorCode.CANCEL)
-
-
-def refused_call(client: Http2Peer, number: int) -> bytes:
-    return client.headers(2 * number + 3, [*REQUEST, *GRPC, ("te", "gzip")])
-
-
 FLOODS: dict[str, tuple[Callable[[Http2Peer, int], bytes], int]] = {
-    "rapid reset": (cancelled_call, CONTROL_ITEMS_MAX // 2),
-    "malformed calls": (refused_call, CONTROL_ITEMS_MAX),
     "pings": (lambda client, _: client.ping(), CONTROL_ITEMS_MAX),
     "answers to pings": (lambda client, _: client.ping(is_answer=True), CONTROL_ITEMS_MAX),
     "settings": (lambda client, _: client.settings(), CONTROL_ITEMS_MAX),
@@ -125,6 +117,75 @@ def test_step_handles_a_part_of_a_flood_and_leaves_the_rest(flood: str, most: in
         session.connection.receive(b"")
     session.sent()
     assert not session.connection.is_closed
+
+
+# ---- calls of strangers ----
+
+CALLS_MAX = STRANGER_ITEMS_MAX // 18
+STRANGERS: dict[str, tuple[Callable[[Http2Peer, int], bytes], int]] = {
+    "rejected by the owner": (lambda client, at: client.request(at), CALLS_MAX),
+    "rapid reset": (lambda client, at: client.request(at) + client.reset(at, ErrorCode.CANCEL), CALLS_MAX),
+    "malformed": (lambda client, at: client.headers(at, [*REQUEST, *GRPC, ("te", "gzip")]), CALLS_MAX),
+    "no gRPC": (lambda client, at: client.headers(at, REQUEST), CALLS_MAX),
+    "no base64": (lambda client, at: client.request(at, ("x-bin", "!")), CALLS_MAX),
+    "many fields": (lambda client, at: client.request(at, *[("x", "y")] * 400), CALLS_MAX // 15),
+    "joined values": (lambda client, at: client.request(at, ("x-bin", ",".join(["AAAA"] * 380))), CALLS_MAX // 15),
+    "long values": (lambda client, at: client.request(at, ("x", f"{at:010d}" * 1_000)), CALLS_MAX // 5),
+}
+
+
+def flood_of_strangers(session: Session, make: Callable[[Http2Peer, int], bytes], first_id: int = 3) -> int:
+    """Begins calls, which the owner rejects, until the server takes no more. Returns their number."""
+    for stream_id in range(first_id, 2**20, 2):
+        frames = session.receive(make(session.client, stream_id))
+        if (stream := session.streams.get(stream_id)) is not None:
+            session.connection.finish(stream, Status(UNAUTHENTICATED))
+            frames += session.sent()
+        if (code := end_code(frames)) is not None:
+            assert code == ErrorCode.ENHANCE_YOUR_CALM
+            return stream_id // 2
+    raise AssertionError("the flood has no end")
+
+
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_connection_with_too_many_calls_of_strangers_takes_no_more_and_ends_its_known_ones(kind: str) -> None:
+    make, most = STRANGERS[kind]
+    session = Session(options=LARGE)
+    running = session.call(1)
+    assert flood_of_strangers(session, make) <= most + 1
+    assert not session.connection.is_closed
+    assert session.receive(session.client.request(2**20 + 1)) == []
+    session.connection.finish(running, SUCCESS)
+    assert "END_STREAM" in session.sent()[-1].flags
+    assert session.connection.is_finished
+
+
+def test_connections_of_strangers_share_the_budget_of_their_address_and_known_ones_do_not() -> None:
+    clock = ManualClock()
+    address = AddressBudgets(clock.monotonic).of("10.0.0.1")
+    counts = []
+    for _ in range(10):
+        session = Session(options=LARGE)
+        session.connection.strangers.share(address)
+        counts.append(flood_of_strangers(session, STRANGERS["malformed"][0]))
+    assert sum(counts[:5]) <= 5 * CALLS_MAX
+    assert counts[5:] == [1] * 5
+    known = Session(options=LARGE)
+    known.connection.strangers.share(address)
+    known.call(1)
+    assert flood_of_strangers(known, STRANGERS["malformed"][0]) > CALLS_MAX // 2
+    clock.advance(10.0)
+    later = Session(options=LARGE)
+    later.connection.strangers.share(address)
+    assert flood_of_strangers(later, STRANGERS["malformed"][0]) > CALLS_MAX // 2
+
+
+def test_calls_of_known_callers_are_not_counted() -> None:
+    session = Session(options=LARGE)
+    for stream_id in range(1, 3 * 2 * CALLS_MAX, 2):
+        stream = session.call(stream_id)
+        session.connection.finish(stream, Status(INVALID_ARGUMENT))
+        assert end_code(session.sent()) is None
 
 
 # ---- header blocks ----
