@@ -67,9 +67,11 @@ class Connection:
         `on_empty` is passed to the Sender."""
         self.is_ready = False  # the peer's settings have arrived
         self.has_unread = False  # the step ended before the bytes; the owner calls `receive` again, perhaps with none
+        self.unfinished_since_s: float | None = None  # the begin of a frame or header block that has not ended
         self.is_closed = False
         self.reason = ""  # of the close
         self._out: list[bytes] = []
+        self._now_s = now_s
         self._control = ControlBudget(now_s)
         self._codec = HeaderCodec(header_list_bytes_max)
         self._sender = Sender(on_empty)
@@ -97,7 +99,9 @@ class Connection:
             return
         data = self._rest + data if self._rest else data
         try:
-            self._rest = data[self._read_frames(data) :]
+            size = self._read_frames(data)
+            self._rest = data[size:]
+            self._note_unfinished(has_progress=size > 0)
             self._credit_connection()
         except ConnectionFault as fault:
             self._out.append(frames.goaway_frame(fault.code, fault.message, last_id=self._last_id))
@@ -207,6 +211,14 @@ class Connection:
                 self._read_frame(kind, flags, stream_id & frames.STREAM_ID_MAX, data, start, stop)
             start = stop
         return start
+
+    def _note_unfinished(self, *, has_progress: bool) -> None:
+        """Notes when the frame began whose end has not come. The frames of one header block are one: they could
+        otherwise be continued for ever, also without bytes."""
+        if self.has_unread or not (self._rest or self._block is not None):
+            self.unfinished_since_s = None
+        elif self.unfinished_since_s is None or (has_progress and self._block is None):
+            self.unfinished_since_s = self._now_s()
 
     def _owe(self, stream: Receiver, size: int) -> None:
         self._owed_bytes += size

@@ -69,6 +69,7 @@ class ServerLink(SocketLink[ServerConnection]):
         self._tls: TlsSession | None = None
         self._flush_handle: asyncio.Handle | None = None
         self._farewell: asyncio.TimerHandle | None = None  # of the wait for calls on their way, after a shut-down
+        self._frame_timer: asyncio.TimerHandle | None = None
         self._age_timers: tuple[asyncio.TimerHandle, ...] = ()
         self._on: Mapping[Happening, Callable[[ServerStream], None]] = {
             Happening.BEGUN: self._begin,
@@ -186,10 +187,27 @@ class ServerLink(SocketLink[ServerConnection]):
         connection.receive(data)
         if connection.is_ready and not was_ready:
             self._arm(self._keepalive.due_s, self._check_alive)
+        self._watch_frame()
         self._handle_events()
         self.flush_soon()
         self._pace_reading()
         return connection.work_items
+
+    def _watch_frame(self) -> None:
+        """Ends the connection if a frame is not finished in time. The timer is not moved for each frame: it looks again
+        when a later one began."""
+        since_s = self.connection.unfinished_since_s
+        if since_s is not None and self._frame_timer is None:
+            self._frame_timer = self._loop.call_at(since_s + self._options.frame_timeout_s, self._check_frame)
+
+    def _check_frame(self) -> None:
+        self._frame_timer = None
+        since_s, timeout_s = self.connection.unfinished_since_s, self._options.frame_timeout_s
+        if since_s is not None and self._loop.time() >= since_s + timeout_s:
+            self.connection.close(f"A frame or header block was not finished within {timeout_s:g} s.")
+            self.flush()
+        else:
+            self._watch_frame()
 
     def _decrypt(self, tls: TlsSession, data: bytes) -> bytes:
         """Decrypts what was read, and continues the handshake. A fault of TLS is the client's: it ends the connection,
@@ -211,7 +229,7 @@ class ServerLink(SocketLink[ServerConnection]):
         return plain
 
     def connection_lost(self, error: Exception | None) -> None:
-        for timer in (self._timer, self._flush_handle, self._farewell, *self._age_timers):
+        for timer in (self._timer, self._frame_timer, self._flush_handle, self._farewell, *self._age_timers):
             if timer is not None:
                 timer.cancel()
         self.connection.lose(f"The connection was lost: {error}" if error else "The client closed the connection.")

@@ -16,6 +16,7 @@ class ServerOptions:
     streams_max: int = STREAMS_ITEMS_MAX
     connections_max: int = CONNECTIONS_ITEMS_MAX
     handshake_timeout_s: float = 10.0  # TLS and the client's settings
+    frame_timeout_s: float = 10.0  # a frame or a header block of 16 to 20 KiB, from its first byte
     keepalive_interval_s: float = 30.0
     keepalive_timeout_s: float = 10.0
     age_s: float = 600.0

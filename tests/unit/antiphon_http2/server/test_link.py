@@ -1,0 +1,126 @@
+"""A server's link with a fake transport and a manual clock. tests/contract/http2 uses real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from hyperframe.frame import ContinuationFrame, HeadersFrame
+
+from antiphon_http2.server.events import Happening
+from antiphon_http2.server.link import ServerLink
+from antiphon_http2.server.options import ServerOptions
+from antiphon_http2.server.read_turns import ReadTurns
+from antiphon_http2.server.stream import ServerStream
+from tests.support.http2_peer import Http2Peer, message
+from tests.unit.antiphon_http2.client.test_link import ManualLoop, Wire
+
+OPTIONS = ServerOptions(handshake_timeout_s=5.0, frame_timeout_s=7.0)
+PAUSE_S = 1.0
+
+
+class Served:
+    """A connected link and its client. Its calls stay open."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.loop = ManualLoop()
+        self.link = ServerLink(
+            cast(asyncio.AbstractEventLoop, self.loop),
+            OPTIONS,
+            lambda _path: None,
+            read_tls=None,
+            turns=ReadTurns(self.loop.time),
+            tasks=set(),
+            admit=lambda _link: True,
+            on_closed=lambda _link: None,
+        )
+        self.wire = Wire(cast(Any, self.link), connected)
+        self.client = Http2Peer(is_client=True)
+        self.streams: list[ServerStream] = []
+        self.link._on = {Happening.BEGUN: self.streams.append, Happening.CANCELLED: self.streams.remove}
+        self.link.connection_made(self.wire)
+
+    def receive(self, data: bytes) -> None:
+        self.loop.advance(0.01)  # the rest behind the bytes before
+        self.link.data_received(data)
+        self.loop.advance(0)
+
+    def trickle(self, data: bytes, seconds: float) -> None:
+        """Sends bytes one by one, each a pause behind the one before."""
+        for at in range(int(seconds / PAUSE_S)):
+            if self.wire.end:
+                return
+            self.receive(data[at : at + 1])
+            self.loop.advance(PAUSE_S)
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with socket.socket() as connected:
+        yield Served(connected)
+
+
+@pytest.mark.parametrize("size", [0, 1, 24, 30], ids=["silent", "preface", "no settings", "part of settings"])
+def test_connection_whose_settings_do_not_come_in_time_ends(served: Served, size: int) -> None:
+    """Bytes one by one do not extend the time."""
+    hello = served.client.hello()
+    if size:
+        served.receive(hello[: size - 1])
+    served.loop.advance(0.5)
+    served.trickle(hello[size - 1 : size] if size else b"", 4 * PAUSE_S)
+    assert not served.wire.end
+    served.loop.advance(PAUSE_S)
+    assert served.wire.end == "aborted"
+
+
+def unfinished(client: Http2Peer) -> dict[str, bytes]:
+    headers = client.request(1)
+    return {
+        "frame header": headers[:1],
+        "headers": headers[:12],
+        "header block": HeadersFrame(1, b"\x82", flags=[]).serialize(),
+        "data": headers + client.data(1, message(bytes(1_000)))[:500],
+        "ping": client.ping()[:10],
+        "unknown frame": bytes([0, 1, 0, 0xFF, 0, 0, 0, 0, 0]),
+    }
+
+
+@pytest.mark.parametrize("kind", unfinished(Http2Peer(is_client=True)))
+def test_connection_whose_frame_is_not_finished_in_time_ends_also_if_bytes_come(served: Served, kind: str) -> None:
+    served.receive(served.client.hello())
+    served.loop.advance(PAUSE_S)
+    served.receive(unfinished(served.client)[kind])
+    if kind == "header block":
+        for _ in range(6):
+            served.loop.advance(PAUSE_S)
+            served.receive(ContinuationFrame(1, b"").serialize())
+    else:
+        served.loop.advance(PAUSE_S)
+        served.trickle(bytes(5) if kind != "frame header" else b"\0\0", 5 * PAUSE_S)
+    assert not served.wire.end
+    served.loop.advance(PAUSE_S)
+    assert served.wire.end == "closed"
+    assert served.link.connection.reason == "A frame or header block was not finished within 7 s."
+
+
+def test_long_upload_in_pieces_that_end_inside_frames_goes_on(served: Served) -> None:
+    served.receive(served.client.hello() + served.client.request(1))
+    upload = b"".join(served.client.data(1, bytes(1_000)) for _ in range(40))
+    for at in range(0, len(upload), 1_500):
+        served.loop.advance(2 * PAUSE_S)
+        served.receive(upload[at : at + 1_500])
+    assert not served.wire.end
+    assert served.streams[0].owed_bytes == 40_000
+
+
+def test_idle_connection_between_two_frames_stays(served: Served) -> None:
+    served.receive(served.client.hello())
+    request = served.client.request(1)
+    served.receive(request[:20])
+    served.loop.advance(PAUSE_S)
+    served.receive(request[20:])
+    served.loop.advance(20 * PAUSE_S)
+    assert not served.wire.end
