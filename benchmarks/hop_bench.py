@@ -62,11 +62,13 @@ def paced(send: Callable[[bytes], None]) -> asyncio.Future[None]:
 
 async def serve_lean(pair: Certificate | None) -> None:
     async def tokens(call: ServerCall) -> None:
+        call.authenticate()
         await call.next_size()
         await call.receive()
         await paced(call.send)
 
     async def echo(call: ServerCall) -> None:
+        call.authenticate()
         await call.next_size()
         call.send(await call.receive())
 

@@ -20,7 +20,7 @@ REQUEST_METADATA_BYTES_MAX = 16 * 2**10  # of one call, decoded; a call with mor
 REQUEST_BLOCK_BYTES_MAX = 20 * 2**10  # compressed: metadata that do not compress, and frame headers
 REQUEST_LIST_BYTES_MAX = 64 * 2**10  # decoded: 2,048 fields, 6 ms. Beyond, the connection ends
 SMALL_DATA_BYTES = 128  # a frame with less counts as one without content: honest clients send a message in one frame
-STEP_ITEMS_MAX = 32  # frames of one connection in one step: 0.25 ms; the headers of a call count as 25
+STEP_ITEMS_MAX = 64  # frames of one connection in one step: half a millisecond; the headers of a call count as 25
 # Calls without authentication, in items of work of 8 us; a call has 25, and more with many or long headers.
 STRANGER_ITEMS_MAX = 25_000  # at once on one connection: 1,000 calls
 STRANGER_ITEMS_PER_S = 2_500  # later ones: 100 calls, of which 2 % of an event loop are busy

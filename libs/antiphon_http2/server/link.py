@@ -64,8 +64,7 @@ class ServerLink(SocketLink[ServerConnection]):
         self._read_tls = read_tls
         self._turn = ReadTurn(self, turns)
         self._tasks = tasks
-        self._admit = admit
-        self._on_closed = on_closed
+        self._admit, self._on_closed = admit, on_closed
         self._tls: TlsSession | None = None
         self._flush_handle: asyncio.Handle | None = None
         self._farewell: asyncio.TimerHandle | None = None  # of the wait for calls on their way, after a shut-down

@@ -87,7 +87,7 @@ def test_as_many_calls_as_are_allowed_may_begin_and_be_cancelled_at_once() -> No
 @pytest.mark.parametrize(
     ("flood", "most"),
     [
-        ("calls", 2),
+        ("calls", 3),
         ("calls of many fields", 1),
         ("calls of many joined values", 1),
         ("pings", STEP_ITEMS_MAX),
