@@ -27,6 +27,7 @@ STRANGER_ITEMS_PER_S = 2_500  # later ones: 100 calls, of which 2 % of an event 
 ADDRESS_ITEMS_MAX = 100_000  # at once from one address: 200 clients that connect again, with their checks and watches
 ADDRESS_ITEMS_PER_S = 10_000  # later ones: 400 calls
 CONNECTION_ITEMS = 25  # for a new connection, until a caller is authenticated on it
+HANDSHAKE_ITEMS = 128  # for its TLS handshake: a signature with RSA of 2,048 bits takes a millisecond
 ADDRESSES_ITEMS_MAX = 4_096  # whose budgets are kept
 STREAMS_ITEMS_MAX = 1_024  # calls at once on one connection
 CONNECTIONS_ITEMS_MAX = 1_024  # at once, with those in the handshake

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
-from antiphon_http2.limits import CONNECTION_ITEMS
+from antiphon_http2.limits import HANDSHAKE_ITEMS
 from antiphon_http2.server.answers import Status
 from antiphon_http2.server.call import Serve, ServerCall
 from antiphon_http2.server.connection import ServerConnection
@@ -161,7 +161,7 @@ class ServerLink(SocketLink[ServerConnection]):
         if self._read_tls is not None:
             self._tls = TlsSession(self._read_tls())
         if self.connection.strangers.is_spent:
-            self._turn.rest(CONNECTION_ITEMS)
+            self._turn.begin_in_line()
         self._use_transport(transport)
         now_s, options = self._loop.time(), self._options
         self._arm(now_s + options.handshake_timeout_s, self.abort)  # until the client's settings have arrived
@@ -172,8 +172,6 @@ class ServerLink(SocketLink[ServerConnection]):
 
     def data_received(self, data: bytes) -> None:
         self._keepalive.note_received(self._loop.time())
-        if self._tls is not None:
-            data = self._decrypt(self._tls, data)
         self._turn.read(data)
         self._pace_reading()
 
@@ -183,14 +181,15 @@ class ServerLink(SocketLink[ServerConnection]):
 
     def step(self, data: bytes) -> int:
         connection, was_ready = self.connection, self.connection.is_ready
-        connection.receive(data)
+        tls_items = HANDSHAKE_ITEMS if self._tls is not None and not self._tls.is_secured else 0
+        connection.receive(data if self._tls is None else self._decrypt(self._tls, data))
         if connection.is_ready and not was_ready:
             self._arm(self._keepalive.due_s, self._check_alive)
         self._watch_frame()
         self._handle_events()
         self.flush_soon()
         self._pace_reading()
-        return connection.work_items
+        return connection.work_items + tls_items
 
     def _watch_frame(self) -> None:
         """Ends the connection if a frame is not finished in time. The timer is not moved for each frame: it looks again

@@ -18,6 +18,7 @@ active. Work is counted in items, because its time would be stretched by other p
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -97,9 +98,9 @@ class ReadTurn:
             self.note()
             self.take()
 
-    def rest(self, items: int) -> None:
-        """Makes the connection wait in the line with what comes within the time of `items` of work."""
-        self._rests_until_s = self._turns.now_s() + items * ITEM_S
+    def begin_in_line(self) -> None:
+        """Makes the first bytes wait in the line."""
+        self._rests_until_s = math.inf
 
     def note(self) -> None:
         """Notes that the connection is active, such as by an answer that it sends."""
@@ -111,7 +112,7 @@ class ReadTurn:
         self.waits = False
         data, self._data = self._data, b""
         items = self._reader.step(data)
-        self.rest(items)
+        self._rests_until_s = self._turns.now_s() + items * ITEM_S
         if self._reader.has_unread:
             self._wait()
         return self._rests_until_s

@@ -17,6 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 
+from antiphon_http2.limits import CONNECTION_ITEMS, HANDSHAKE_ITEMS
 from antiphon_http2.server.answers import Status
 from antiphon_http2.server.link import Route, ServerLink, Worth
 from antiphon_http2.server.options import ServerOptions
@@ -98,7 +99,8 @@ class GrpcServer:
         has_room = len(self._links) < self._options.connections_max or self._make_room()
         if has_room:
             self._links[link] = None
-            link.connection.strangers.share(self._addresses.of(link.address))
+            items = CONNECTION_ITEMS if self._read_tls is None else CONNECTION_ITEMS + HANDSHAKE_ITEMS
+            link.connection.strangers.share(self._addresses.of(link.address), items)
         return has_room
 
     def _make_room(self) -> bool:

@@ -28,12 +28,13 @@ class StrangerBudget:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._own = TokenBucket(STRANGER_ITEMS_MAX, STRANGER_ITEMS_PER_S, now_s)
         self._address: TokenBucket | None = None
+        self._opening_items = 0
         self.is_known = False  # a caller was authenticated on this connection
 
-    def share(self, address: TokenBucket) -> None:
-        """Makes the connection one of those that share the budget of their address, and charges it for itself."""
-        self._address = address
-        address.take(CONNECTION_ITEMS)
+    def share(self, address: TokenBucket, items: int = CONNECTION_ITEMS) -> None:
+        """Makes the connection one of those that share the budget of their address. `items` are charged for itself."""
+        self._address, self._opening_items = address, items
+        address.take(items)
 
     def charge(self, items: int) -> None:
         """Counts the work for a call whose caller is not known yet."""
@@ -45,7 +46,7 @@ class StrangerBudget:
         """Gives back what a call was charged, because its caller was authenticated."""
         self._own.give(items)
         if not self.is_known and self._address is not None:
-            self._address.give(CONNECTION_ITEMS + items)
+            self._address.give(self._opening_items + items)
         self.is_known = True
 
     @property

@@ -119,6 +119,14 @@ def test_step_handles_a_part_of_a_flood_and_leaves_the_rest(flood: str, most: in
     assert not session.connection.is_closed
 
 
+def test_step_handles_a_part_of_many_short_pieces_of_a_message() -> None:
+    session = Session(options=LARGE)
+    stream = session.call(1, None)
+    session.connection.receive(b"".join(session.client.data(1, bytes(200)) for _ in range(200)))
+    assert session.connection.has_unread
+    assert len(stream.requests) == STEP_ITEMS_MAX * 200
+
+
 # ---- calls of strangers ----
 
 CALLS_MAX = STRANGER_ITEMS_MAX // 18

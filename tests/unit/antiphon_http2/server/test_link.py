@@ -15,6 +15,7 @@ from antiphon_http2.server.link import ServerLink
 from antiphon_http2.server.options import ServerOptions
 from antiphon_http2.server.read_turns import ReadTurns
 from antiphon_http2.server.stream import ServerStream
+from antiphon_http2.token_bucket import TokenBucket
 from tests.support.http2_peer import Http2Peer, message
 from tests.unit.antiphon_http2.client.test_link import ManualLoop, Wire
 
@@ -114,6 +115,17 @@ def test_long_upload_in_pieces_that_end_inside_frames_goes_on(served: Served) ->
         served.receive(upload[at : at + 1_500])
     assert not served.wire.end
     assert served.streams[0].owed_bytes == 40_000
+
+
+async def test_first_bytes_from_an_address_that_spent_its_budget_wait_in_the_line(served: Served) -> None:
+    served.link.connection.strangers.share(TokenBucket(0, 0, served.loop.time))
+    served.link.connection_made(served.wire)
+    served.receive(served.client.hello())
+    assert served.link.has_unread
+    assert not served.wire.has_reader
+    await asyncio.sleep(0)
+    assert served.link.connection.is_ready
+    assert served.wire.has_reader
 
 
 def test_idle_connection_between_two_frames_stays(served: Served) -> None:

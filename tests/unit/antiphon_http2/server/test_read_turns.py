@@ -102,6 +102,18 @@ async def test_bytes_before_the_end_of_a_connections_rest_wait_in_the_line(turns
     assert not flooding.turn.waits
 
 
+async def test_connection_that_begins_in_the_line_takes_no_step_at_once(turns: Turns) -> None:
+    late, calling = turns.connection(), turns.connection()
+    late.turn.begin_in_line()
+    turns.now_s += 1_000 * REST_S
+    late.turn.read(b"a")
+    calling.turn.read(b"x")
+    assert await turns.iterate() == "xa"
+    turns.now_s += REST_S
+    late.turn.read(b"b")
+    assert "".join(turns.taken) == "xab"
+
+
 async def test_a_step_that_fails_stops_no_other(turns: Turns, caplog: pytest.LogCaptureFixture) -> None:
     failing, other = turns.connection(), turns.connection()
     failing.turn.read(b"a!")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon_core.clock import ManualClock
-from antiphon_http2.limits import ADDRESS_ITEMS_MAX, ADDRESSES_ITEMS_MAX, STRANGER_ITEMS_MAX
+from antiphon_http2.limits import ADDRESS_ITEMS_MAX, ADDRESSES_ITEMS_MAX, HANDSHAKE_ITEMS, STRANGER_ITEMS_MAX
 from antiphon_http2.server.strangers import AddressBudgets, StrangerBudget
 
 CLOCK = ManualClock()
@@ -28,6 +28,17 @@ def test_authentication_gives_back_what_the_call_and_its_connection_were_charged
         budget.charge(STRANGER_ITEMS_MAX)
         budget.refund(STRANGER_ITEMS_MAX)
         assert not budget.is_spent
+    assert not address.is_empty
+
+
+def test_connections_are_charged_for_their_handshakes_until_a_caller_is_known() -> None:
+    address = AddressBudgets(CLOCK.monotonic).of("10.0.0.1")
+    budgets = [StrangerBudget(CLOCK.monotonic) for _ in range(ADDRESS_ITEMS_MAX // HANDSHAKE_ITEMS + 1)]
+    for budget in budgets:
+        assert not budget.is_spent
+        budget.share(address, HANDSHAKE_ITEMS)
+    assert address.is_empty
+    budgets[0].refund(0)
     assert not address.is_empty
 
 
