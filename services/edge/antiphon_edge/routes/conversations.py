@@ -114,8 +114,12 @@ class ConversationRoutes:
     async def retrieve_item(self, request: web.Request) -> web.Response:
         conversation_id, item_id = _id(request), request.match_info["item_id"]
         queries.include(request)
-        with _reading_limits():
-            return answers.json(await self._store.get_conversation_item(tenant_of(request), conversation_id, item_id))
+        tenant = tenant_of(request)
+        async with long_work_of(request).reading(tenant) as note_bytes:
+            with _reading_limits():
+                item = await self._store.get_conversation_item(tenant, conversation_id, item_id)
+            note_bytes(len(item))
+        return answers.json(item)
 
     @serves("deleteItem")
     async def delete_item(self, request: web.Request) -> web.Response:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from antiphon_core import damage, limits
+from antiphon_core import limits
 from antiphon_core.errors import (
     AlreadyExists,
     ConversationNotFound,
@@ -25,10 +25,10 @@ from antiphon_core.errors import (
     VersionMismatch,
 )
 from antiphon_core.ids import UNIQUE_DIGITS, tree_tag
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Fence, Record, Status
-from antiphon_store.decisions import forks, leases, nodes, turns
+from antiphon_store.decisions import forks, leases, lineage, nodes, turns
 from antiphon_store.rows.model import Add, Condition, Grow, Index, Kind, Now, Payload, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
 from antiphon_store.rules.contents import parse_metadata
@@ -147,12 +147,23 @@ def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[by
 
 def read_items(view: View, conversation_id: str) -> Finish[Items]:
     """Reads all items of a conversation. ConversationNotFound, ChainTooLong."""
+    _require_unexpired(view, conversation_id)
+    return read_context(view, conversation_id)
+
+
+def read_outline(view: View, conversation_id: str) -> Finish[tuple[frozenset[str], frozenset[str]]]:
+    """Reads the ids of the nodes that have a conversation's items, and those of its removed items.
+    ConversationNotFound."""
+    _require_unexpired(view, conversation_id)
+    return lineage.context_ids(view, conversation_id)
+
+
+def _require_unexpired(view: View, conversation_id: str) -> None:
     if not (
         view.test(Kind.CONVERSATION, conversation_id, Condition.PRESENT)
         and view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires")
     ):
         raise ConversationNotFound.of(conversation_id)
-    return read_context(view, conversation_id)
 
 
 def read_context(view: View, session_id: str) -> Finish[Items]:
@@ -196,12 +207,6 @@ def require(view: View, conversation_id: str) -> Row:
     if row is None or not view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires"):
         raise ConversationNotFound.of(conversation_id)
     return row
-
-
-def find(conversation_id: str, items: bytes, item_id: str) -> Object | None:
-    """The item of that id in a JSON array of stored items. DataDamaged: it is none."""
-    with damage.reading(f"the items of '{conversation_id}'"):
-        return next((item for item in loads(items) if item["id"] == item_id), None)
 
 
 def _found_conversation(view: View, conversation_id: str, fields: Mapping[str, Any], session: Row | None) -> None:

@@ -14,17 +14,18 @@ from antiphon_core.ports.conversations import Conversation, ConversationStore
 from antiphon_core.ports.store import Fence, ItemPage, Order
 from antiphon_store.calls import implements
 from antiphon_store.decisions import conversations
-from antiphon_store.decisions.conversations import Addition, Items, find
+from antiphon_store.decisions.conversations import Addition, Items
 from antiphon_store.rules import contents
+from antiphon_store.topics.item_lookups import ItemLookups
 from antiphon_store.topics.records import item_page
-from antiphon_store.topics.topic import Topic, of_id, one_step
+from antiphon_store.topics.topic import of_id, one_step
 from antiphon_store.topics.writes import lifetime_ms
 
 OF_CONVERSATION = of_id("conversation_id")
 _FIRST = "first"  # the salt of the items that a conversation is created with
 
 
-class ConversationOperations(Topic):
+class ConversationOperations(ItemLookups):
     """The operations of `antiphon_core.ports.conversations.ConversationStore`."""
 
     get_conversation = one_step(ConversationStore.get_conversation, conversations.get, OF_CONVERSATION, only_reads=True)
@@ -81,7 +82,7 @@ class ConversationOperations(Topic):
         item = await self._find(tenant, conversation_id, item_id)
         if item is None:
             raise ItemNotFound.of(item_id)
-        return dumps(item)
+        return item
 
     @implements(ConversationStore.delete_conversation_item)
     async def delete_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
@@ -93,11 +94,11 @@ class ConversationOperations(Topic):
         read = partial(conversations.read_items, conversation_id=conversation_id)
         return await self._trees.of_response(tenant, conversation_id, read, only_reads=True)
 
-    async def _find(self, tenant: str, conversation_id: str, item_id: str) -> Object | None:
-        items, removed = await self._items(tenant, conversation_id)
-        if item_id in removed:
-            return None
-        return await offload.run(partial(find, conversation_id, items, item_id), size_bytes=len(items))
+    async def _find(self, tenant: str, conversation_id: str, item_id: str) -> bytes | None:
+        """Reads one item of a conversation, and only the response that has it. ConversationNotFound."""
+        read = partial(conversations.read_outline, conversation_id=conversation_id)
+        standing, removed = await self._trees.of_response(tenant, conversation_id, read, only_reads=True)
+        return None if item_id in removed else await self._item_in(tenant, standing, item_id)
 
     def _addition(
         self,

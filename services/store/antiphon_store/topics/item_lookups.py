@@ -42,6 +42,17 @@ class ItemLookups(RecordOperations):
         items = [found[each] for each in wanted if each in found]
         return ResolvedItems(items, tuple(each for each in wanted if each not in found))
 
+    async def _item_in(self, tenant: str, response_ids: AbstractSet[str], item_id: str) -> bytes | None:
+        """Reads an item of these responses, from the oldest one that has it; other responses are not read."""
+        async for response_id in self._holders(tenant, item_id):
+            if response_id in response_ids:
+                _, row = await self._trees.look_up(tenant, response_id)
+                if row is not None:
+                    read = partial(_read_items, response_id, row, [item_id])
+                    for each in await offload.run(read, size_bytes=len(row.items) + len(row.body)):
+                        return each.item
+        return None
+
     async def _holders(self, tenant: str, item_id: str) -> AsyncIterator[str]:
         """The responses with an item: those of the tree that its id names, then those of other trees, each in the order
         of their creation."""
