@@ -107,9 +107,7 @@ class TurnWatch:
         phases.note(phases.FIRST_TOKEN, duration_s)
 
     def _count_pauses(self) -> None:
-        inter_token = metrics.INTER_TOKEN.of(self._model)
-        for pause_s in self._pauses_s:
-            inter_token.observe(pause_s)
+        metrics.INTER_TOKEN.of(self._model).observe_all(self._pauses_s)
         self._pauses_s.clear()
 
     def _count_end(self, status: str) -> None:

@@ -26,6 +26,8 @@ def test_a_histogram_counts_each_value_in_the_first_bucket_that_holds_it() -> No
     for value in (0.5, 1.0, 1.5, 9.0):
         child.observe(value)
     assert (child.counts, child.sum, child.count) == ([2, 1, 1], 12.0, 4)
+    child.observe_all([1.0, 3.0])
+    assert (child.counts, child.sum, child.count) == ([3, 1, 2], 16.0, 6)
 
 
 def test_a_bucket_keeps_the_last_sampled_trace() -> None:
