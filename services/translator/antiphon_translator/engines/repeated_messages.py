@@ -8,7 +8,7 @@ bytes are equal. Every other message has to be parsed, so what is read does not 
 
 from __future__ import annotations
 
-from array import array
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -26,10 +26,11 @@ ReadIds = Callable[[bytes], Sequence[int] | None]
 
 
 class _Form(NamedTuple):
-    """The bytes before and behind the ids, in messages of one length."""
+    """The bytes before and behind the ids in messages of one length, and the layout of the ids."""
 
     head: bytes
     tail: bytes
+    ids: struct.Struct
 
 
 class RepeatedMessages:
@@ -44,10 +45,9 @@ class RepeatedMessages:
         form = self._forms.get(len(message))
         if form is None:
             return None
-        head, tail = form
-        if not (message.startswith(head) and message.endswith(tail)):
+        if not (message.startswith(form.head) and message.endswith(form.tail)):
             return None
-        ids = array("i", message[len(head) : len(message) - len(tail)]).tolist()
+        ids = [*form.ids.unpack_from(message, len(form.head))]
         return ids if min(ids) >= 0 else None
 
     def learn(self, message: bytes, ids: Sequence[int], read_ids: ReadIds) -> None:
@@ -56,22 +56,18 @@ class RepeatedMessages:
             return
         self._learned += 1
         others = [token_id ^ _OTHER for token_id in ids]
-        for form in _forms(message, _pack(ids)):
-            if read_ids(form.head + _pack(others) + form.tail) == others:
+        for form in _forms(message, ids):
+            if read_ids(form.head + form.ids.pack(*others) + form.tail) == others:
                 self._forms[len(message)] = form
                 return
 
 
-def _forms(message: bytes, ids: bytes) -> Iterator[_Form]:
+def _forms(message: bytes, ids: Sequence[int]) -> Iterator[_Form]:
     """The forms that a message with these ids may have."""
-    start = -1
+    layout = struct.Struct(f"={len(ids)}i")  # as `triton_wire.Outputs` reads them
+    written, start = layout.pack(*ids), -1
     for _ in range(PLACES_MAX):
-        start = message.find(ids, start + 1)
+        start = message.find(written, start + 1)
         if start < 0:
             return
-        yield _Form(message[:start], message[start + len(ids) :])
-
-
-def _pack(ids: Sequence[int]) -> bytes:
-    """The bytes of ids as `triton_wire.Outputs` reads them."""
-    return array("i", ids).tobytes()
+        yield _Form(message[:start], message[start + len(written) :], layout)

@@ -177,8 +177,8 @@ class Detokenizer:
         return 0 < self._emitted == len(self._run)
 
     def skip(self, token_ids: Sequence[int]) -> None:
-        """Goes on behind ids whose text was returned elsewhere."""
-        self._begin_run([*self._run, *token_ids][-self._kept_ids :])
+        """Goes on behind ids whose text was returned elsewhere. The last one is whole characters."""
+        self._prime([*self._run, *token_ids][-self._kept_ids :])
 
     def finish(self, *, cut_off: bool) -> str:
         """Returns the rest of the text. With `cut_off` an incomplete last character is left out."""
@@ -209,10 +209,12 @@ class Detokenizer:
     def _begin_run(self, priming: Sequence[int]) -> None:
         """Opens a stream behind `priming`, ids whose text was returned or belongs to the prompt."""
         # A stream primed with an incomplete character would emit its priming together with the first text.
-        usable = list(priming) if not self._tokenizer.decode(priming).endswith(REPLACEMENT) else []
-        self._stream = DecodeStream(usable)
-        self._run: list[int] = usable
-        self._emitted = len(usable)
+        self._prime(list(priming) if not self._tokenizer.decode(priming).endswith(REPLACEMENT) else [])
+
+    def _prime(self, priming: list[int]) -> None:
+        self._stream = DecodeStream(priming)
+        self._run = priming
+        self._emitted = len(priming)
 
     def _ends_in_replacement(self) -> bool:
         meant = self._tokenizer.replacement_ids
