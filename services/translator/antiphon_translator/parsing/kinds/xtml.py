@@ -12,7 +12,7 @@ from functools import cached_property
 from html import unescape
 
 from antiphon_translator.parsing import values
-from antiphon_translator.parsing.cursor import Malformed, Reader
+from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.mention import follows_a_word, is_mentioned
 from antiphon_translator.parsing.reading import Reading
@@ -35,10 +35,10 @@ class Xtml:
         tag, ended, rest = prompt_tail.rpartition(self.opening)[2].partition(self.separator)
         if ended and not rest.strip():  # the prompt has opened this tag
             document.open(tag.partition(" ")[0], {})
-        while (bracket := (yield from reading.cursor.until(self._brackets, document.text))) is not None:
+        while (bracket := (yield from reading.cursor.until(self._brackets, document.emit))) is not None:
             is_text = yield from is_mentioned(reading.cursor, bracket)
             if is_text or not (yield from self._tag(document, bracket)):
-                document.text(bracket)
+                document.emit(bracket)
 
     def _tag(self, document: _Document, bracket: str) -> Reader[bool]:
         """Reads the tag behind a bracket. False: it is no tag, and the bracket is text."""
@@ -84,21 +84,25 @@ class _Document:
     noise: int = 0
     """How many characters besides white space the current call has between its arguments."""
 
-    def text(self, text: str) -> None:
+    @property
+    def emit(self) -> Emit:
+        """The function that gets the text up to the next tag."""
         out = self.reading.out
         match self.tags[-1] if self.tags else "":
             case "think":
-                out.reasoning(text)
+                return out.reasoning
             case "response":
-                out.text(text)
-            case "argument" if out.is_in_call and self.argument_type == "string":
-                out.arguments(values.string_part(text))
+                return out.text
             case "argument" if out.is_in_call:
-                self.held.append(text)
-            case _ if out.is_in_call:
-                self.noise += len("".join(text.split()))
+                return self._add_string if self.argument_type == "string" else self.held.append
             case _:
-                out.text(text)
+                return self._add_noise if out.is_in_call else out.text
+
+    def _add_string(self, text: str) -> None:
+        self.reading.out.arguments(values.string_part(text))
+
+    def _add_noise(self, text: str) -> None:
+        self.noise += len("".join(text.split()))
 
     def take(self, tag: str, rest: str, *, opens: bool) -> None:
         if opens:
