@@ -177,7 +177,7 @@ class ServerLink(SocketLink[ServerConnection]):
 
     @property
     def has_unread(self) -> bool:
-        return self._turn.waits or self.connection.has_unread
+        return self._turn.is_waiting or self.connection.has_unread
 
     def step(self, data: bytes) -> int:
         connection, was_ready = self.connection, self.connection.is_ready

@@ -80,14 +80,14 @@ class ReadTurns:
 class ReadTurn:
     """The place of one connection, at once or in the line."""
 
-    __slots__ = ("_data", "_reader", "_rests_until_s", "_turns", "waits")
+    __slots__ = ("_data", "_reader", "_rests_until_s", "_turns", "is_waiting")
 
     def __init__(self, reader: Reader, turns: ReadTurns) -> None:
         self._reader = reader
         self._turns = turns
         self._data = b""
         self._rests_until_s = 0.0
-        self.waits = False  # in the line; the connection must not be read
+        self.is_waiting = False  # in the line; the connection must not be read
 
     def read(self, data: bytes) -> None:
         """Handles bytes that were read: at once, or in the line if the connection rests."""
@@ -104,12 +104,12 @@ class ReadTurn:
 
     def note(self) -> None:
         """Notes that the connection is active, such as by an answer that it sends."""
-        if not self.waits:
+        if not self.is_waiting:
             self._turns.note(self)
 
     def take(self) -> float:
         """Handles one step, and returns the end of the rest behind it."""
-        self.waits = False
+        self.is_waiting = False
         data, self._data = self._data, b""
         items = self._reader.step(data)
         self._rests_until_s = self._turns.now_s() + items * ITEM_S
@@ -118,5 +118,5 @@ class ReadTurn:
         return self._rests_until_s
 
     def _wait(self) -> None:
-        self.waits = True
+        self.is_waiting = True
         self._turns.add(self)

@@ -44,6 +44,10 @@ class Served:
         self.link._on = {Happening.BEGUN: self.streams.append, Happening.CANCELLED: self.streams.remove}
         self.link.connection_made(self.wire)
 
+    def end(self) -> str:
+        """How the link ended the connection; empty while it is open."""
+        return self.wire.end
+
     def receive(self, data: bytes) -> None:
         self.loop.advance(0.01)  # the rest behind the bytes before
         self.link.data_received(data)
@@ -52,7 +56,7 @@ class Served:
     def trickle(self, data: bytes, seconds: float) -> None:
         """Sends bytes one by one, each a pause behind the one before."""
         for at in range(int(seconds / PAUSE_S)):
-            if self.wire.end:
+            if self.end():
                 return
             self.receive(data[at : at + 1])
             self.loop.advance(PAUSE_S)
@@ -72,9 +76,9 @@ def test_connection_whose_settings_do_not_come_in_time_ends(served: Served, size
         served.receive(hello[: size - 1])
     served.loop.advance(0.5)
     served.trickle(hello[size - 1 : size] if size else b"", 4 * PAUSE_S)
-    assert not served.wire.end
+    assert not served.end()
     served.loop.advance(PAUSE_S)
-    assert served.wire.end == "aborted"
+    assert served.end() == "aborted"
 
 
 def unfinished(client: Http2Peer) -> dict[str, bytes]:
@@ -101,9 +105,9 @@ def test_connection_whose_frame_is_not_finished_in_time_ends_also_if_bytes_come(
     else:
         served.loop.advance(PAUSE_S)
         served.trickle(bytes(5) if kind != "frame header" else b"\0\0", 5 * PAUSE_S)
-    assert not served.wire.end
+    assert not served.end()
     served.loop.advance(PAUSE_S)
-    assert served.wire.end == "closed"
+    assert served.end() == "closed"
     assert served.link.connection.reason == "A frame or header block was not finished within 7 s."
 
 
@@ -113,7 +117,7 @@ def test_long_upload_in_pieces_that_end_inside_frames_goes_on(served: Served) ->
     for at in range(0, len(upload), 1_500):
         served.loop.advance(2 * PAUSE_S)
         served.receive(upload[at : at + 1_500])
-    assert not served.wire.end
+    assert not served.end()
     assert served.streams[0].owed_bytes == 40_000
 
 
@@ -135,4 +139,4 @@ def test_idle_connection_between_two_frames_stays(served: Served) -> None:
     served.loop.advance(PAUSE_S)
     served.receive(request[20:])
     served.loop.advance(20 * PAUSE_S)
-    assert not served.wire.end
+    assert not served.end()

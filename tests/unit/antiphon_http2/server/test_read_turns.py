@@ -59,10 +59,10 @@ async def test_first_step_is_taken_at_once_and_the_others_one_in_each_iteration(
     first.turn.read(b"abcd")
     second.turn.read(b"xyz")
     assert "".join(turns.taken) == "ax"
-    assert (first.turn.waits, second.turn.waits) == (True, True)
+    assert (first.turn.is_waiting, second.turn.is_waiting) == (True, True)
     for taken in ("axb", "axby", "axbyc", "axbycz", "axbyczd", "axbyczd"):
         assert await turns.iterate() == taken
-    assert (first.turn.waits, second.turn.waits) == (False, False)
+    assert (first.turn.is_waiting, second.turn.is_waiting) == (False, False)
 
 
 async def test_line_rests_as_long_as_its_step_took_beside_an_active_connection(turns: Turns) -> None:
@@ -90,7 +90,7 @@ async def test_bytes_before_the_end_of_a_connections_rest_wait_in_the_line(turns
     flooding, calling = turns.connection(), turns.connection()
     flooding.turn.read(b"a")
     flooding.turn.read(b"b")
-    assert flooding.turn.waits
+    assert flooding.turn.is_waiting
     assert await turns.iterate() == "ab"
     flooding.turn.read(b"c")
     calling.turn.read(b"x")
@@ -99,7 +99,7 @@ async def test_bytes_before_the_end_of_a_connections_rest_wait_in_the_line(turns
     assert await turns.iterate() == "abxc"
     turns.now_s += REST_S
     flooding.turn.read(b"d")
-    assert not flooding.turn.waits
+    assert not flooding.turn.is_waiting
 
 
 async def test_connection_that_begins_in_the_line_takes_no_step_at_once(turns: Turns) -> None:
