@@ -10,10 +10,10 @@ and reading its history leaves them out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from antiphon_core import limits
 from antiphon_core.errors import (
@@ -28,10 +28,12 @@ from antiphon_core.ids import UNIQUE_DIGITS, tree_tag
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Fence, Record, Status
-from antiphon_store.decisions import forks, leases, lineage, nodes, turns
-from antiphon_store.rows.model import Add, Condition, Grow, Index, Kind, Now, Payload, Row
+from antiphon_store.decisions import forks, leases, nodes, turns
+from antiphon_store.rows.model import Add, ChainRows, Condition, Grow, Index, Kind, Now, Payload, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
 from antiphon_store.rules.contents import parse_metadata
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +155,14 @@ def read_items(view: View, conversation_id: str) -> Finish[Items]:
 
 def read_outline(view: View, conversation_id: str) -> Finish[tuple[frozenset[str], frozenset[str]]]:
     """Reads the ids of the nodes that have a conversation's items, and those of its removed items.
-    ConversationNotFound."""
+    ConversationNotFound, ChainTooLong."""
     _require_unexpired(view, conversation_id)
-    return lineage.context_ids(view, conversation_id)
+    return _read_context(
+        view,
+        conversation_id,
+        Payload.NONE,
+        lambda session, chain: (frozenset(chain.ids), frozenset(turns.removed_from(session))),
+    )
 
 
 def _require_unexpired(view: View, conversation_id: str) -> None:
@@ -168,13 +175,21 @@ def _require_unexpired(view: View, conversation_id: str) -> None:
 
 def read_context(view: View, session_id: str) -> Finish[Items]:
     """Reads the items in the history of a session. ChainTooLong."""
+    return _read_context(
+        view,
+        session_id,
+        Payload.ITEMS,
+        lambda session, chain: Items(nodes.joined_items(chain), turns.removed_from(session)),
+    )
+
+
+def _read_context(
+    view: View, session_id: str, payload: Payload, answer_of: Callable[[Row | None, ChainRows], _Answer]
+) -> Finish[_Answer]:
     max_depth, max_bytes = limits.CHAIN_DEPTH_MAX, limits.CHAIN_BYTES_MAX
     if view.too_long:
         raise turns.too_long(turns.head_of(view, session_id), view.too_long, max_depth, max_bytes)
-    return view.answer_from(
-        lambda session, chain: Items(nodes.joined_items(chain), turns.removed_from(session)),
-        *turns.context(session_id, Payload.ITEMS, max_depth, max_bytes),
-    )
+    return view.answer_from(answer_of, *turns.context(session_id, payload, max_depth, max_bytes))
 
 
 def delete_item(view: View, conversation_id: str, item_id: str, *, is_there: bool) -> Finish[Conversation]:
