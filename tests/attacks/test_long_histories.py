@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
 
+from antiphon_core import offload
 from antiphon_edge.callers.authentication import TENANT_HEADER
 from antiphon_edge.quotas import long_work
 from tests.support.edge import RunningEdge, running_edge
@@ -78,6 +79,50 @@ async def test_long_turns_of_a_tenant_are_prepared_one_by_one_and_block_nobody_e
         answers = await asyncio.gather(*attack)
     assert {answer.status for answer in answers} == {200}
     assert preparation.most["attacker"] == 1
+
+
+async def wrong_body(edge: RunningEdge) -> int:
+    body = {"model": "m", "input": TEXT, "temperature": "x"}
+    return (await edge.ask("POST", "/v1/responses", body, headers={TENANT_HEADER: "attacker"})).status
+
+
+async def wrong_message(edge: RunningEdge) -> int:
+    message = {"type": "response.create", "model": "m", "input": TEXT, "temperature": "x"}
+    async with edge.http.session.ws_connect(
+        edge.http.url + "/v1/responses", headers={TENANT_HEADER: "attacker"}
+    ) as socket:
+        await socket.send_json(message)
+        return int((await socket.receive_json())["status"])
+
+
+@pytest.mark.parametrize("ask", [wrong_body, wrong_message], ids=["bodies", "messages"])
+async def test_long_bodies_that_are_rejected_are_parsed_one_by_one_and_block_nobody_else(
+    ask: Callable[[RunningEdge], Coroutine[Any, Any, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They never became turns, so they had no budget: 200,000 values keep the GIL for 20 ms."""
+    parsing, most, begun, release = 0, 0, asyncio.Event(), asyncio.Event()
+    run = offload.run
+
+    async def held(work: Any, *, size_bytes: int, **options: Any) -> Any:
+        nonlocal parsing, most
+        if size_bytes < LONG:
+            return await run(work, size_bytes=size_bytes, **options)
+        parsing += 1
+        most = max(most, parsing)
+        begun.set()
+        await release.wait()
+        parsing -= 1
+        return await run(work, size_bytes=size_bytes, **options)
+
+    monkeypatch.setattr(offload, "run", held)
+    async with running_edge(tenants=True, long_bytes_per_tenant=LONG) as edge, asyncio.timeout(WAIT_MAX_S):
+        attack = [asyncio.create_task(ask(edge)) for _ in range(CALLS)]
+        await begun.wait()
+        assert (await create(edge, "victim")).status == 200
+        assert (await create(edge, "attacker")).status == 200
+        release.set()
+        assert set(await asyncio.gather(*attack)) == {400}
+    assert most == 1
 
 
 async def test_long_turns_beyond_the_line_are_rejected_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:

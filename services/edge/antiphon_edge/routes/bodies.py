@@ -18,6 +18,7 @@ from antiphon_core.jsons import work_bytes
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http.decoding import Decoding
 from antiphon_edge.http.encodings import decoder_of
+from antiphon_edge.quotas.admission import long_work_of
 from antiphon_edge.quotas.stream_slots import hold_bytes
 
 T = TypeVar("T")
@@ -36,12 +37,14 @@ def tally_of(request: web.Request) -> Tally:
 
 
 async def parse_body(request: web.Request, parse: Callable[[bytes], T]) -> T:
-    """Reads the body, and parses it with `parse`. RequestRateExceeded, Unavailable: over the budget."""
+    """Reads the body, and parses it with `parse`. Parsing a large one counts as long work of its tenant: it keeps the
+    GIL for 20 ms for 200,000 values. RequestRateExceeded, Unavailable: over a budget."""
     with tally_of(request) as tally:
         body = await _read(request, tally)
         size_bytes = work_bytes(body)
         hold_bytes(size_bytes)
-        return await offload.run(partial(parse, body), size_bytes=size_bytes)
+        async with long_work_of(request).reserve(tenant_of(request), size_bytes):
+            return await offload.run(partial(parse, body), size_bytes=size_bytes)
 
 
 async def _read(request: web.Request, tally: Tally) -> bytes:

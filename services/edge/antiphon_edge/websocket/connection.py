@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import TypeVar
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
@@ -34,7 +35,7 @@ from antiphon_edge.http import connections
 from antiphon_edge.http.allowance import Allowance, Rate
 from antiphon_edge.http.http_errors import FAILED
 from antiphon_edge.http.socket_frames import Violation
-from antiphon_edge.quotas.admission import limiter_of
+from antiphon_edge.quotas.admission import limiter_of, long_work_of
 from antiphon_edge.quotas.stream_slots import StreamSlot, hold_bytes
 from antiphon_edge.routes import bodies, turn_headers
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -56,6 +57,7 @@ TOO_MANY_USELESS = Violation(
     WSCloseCode.POLICY_VIOLATION,
     f"More messages failed than {USELESS_RATE.burst}, and {USELESS_RATE.per_s:g} a second.",
 )
+_Parsed = TypeVar("_Parsed")
 _DATA = (WSMsgType.TEXT, WSMsgType.BINARY)
 
 
@@ -184,7 +186,7 @@ class Connection:
 
     async def _handle_text(self, text: str) -> list[bytes]:
         try:
-            message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
+            message = await self._parse(partial(socket_messages.parse, text), len(text))
         except AntiphonError as error:
             return [socket_messages.error(error)]
         if isinstance(message, Cancel):
@@ -198,6 +200,12 @@ class Connection:
         answers = self._lanes.receive(message)
         self._begin_next()
         return answers
+
+    async def _parse(self, parse: Callable[[], _Parsed], size_bytes: int) -> _Parsed:
+        """Parses a message or a request, which counts as long work of the tenant if it is large. RequestRateExceeded:
+        too much of it waits."""
+        async with long_work_of(self._request).reserve(self._tenant, size_bytes):
+            return await offload.run(parse, size_bytes=size_bytes)
 
     def _cancel(self, message: Cancel) -> None:
         """Cancels the running response of a lane. Does nothing if it has ended: the client gets its terminal event."""
@@ -258,7 +266,7 @@ class Connection:
         carried = self._lanes.carried_by(turn)
         authentication.check_again(self._request)
         parse = partial(turn.create.request, drops_hosted=self._drops_hosted)
-        request = await offload.run(parse, size_bytes=turn.create.work_bytes)
+        request = await self._parse(parse, turn.create.work_bytes)
         if not turn.is_generating:
             await self._limiter.admit(self._tenant, generates=False)
             await self._warm_up(turn, queue, request, carried)
