@@ -173,7 +173,10 @@ class RetryingStore:
         return getattr(self._store, name)
 
     def _call(self, row: Row, tenant: str, *arguments: Any, **options: Any) -> Awaitable[Any]:
-        attempt = partial(getattr(self._store, row.port.__name__), tenant, *arguments, **options)
+        def attempt() -> Awaitable[Any]:  # looks the method up again: a wrapper may have lost its store since
+            answer: Awaitable[Any] = getattr(self._store, row.port.__name__)(tenant, *arguments, **options)
+            return answer
+
         return self._retrier.run(attempt, self._policies[row.retry] if row.is_sent_again(tenant) else ONCE)
 
     async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
