@@ -285,7 +285,7 @@ async def test_the_first_token_does_not_wait_for_a_full_packet(edges: Edges) -> 
     edges.sayer.pause_at = 5
     async with edges.http.stream(model="m", input="hi") as stream:
         await anext(stream)
-        (connection,) = edges.servers[0]._runner.server.connections  # type: ignore[union-attr]
+        (connection,) = edges.servers[0]._http.connections
         assert connection.transport is not None
         its_socket = connection.transport.get_extra_info("socket")
         assert its_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

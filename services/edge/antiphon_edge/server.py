@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import cast
 
 from aiohttp import web
 
@@ -30,7 +28,7 @@ from antiphon_edge.http.connection_table import ConnectionLimits, ConnectionTabl
 from antiphon_edge.http.connections import WriteBounds
 from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.http_server import HttpServer
-from antiphon_edge.http.listener import ListeningSite
+from antiphon_edge.http.listener import listen
 from antiphon_edge.http.requests_in_progress import RequestsInProgress
 from antiphon_edge.openapi.routes import DocumentRoutes
 from antiphon_edge.operations.routing import routes_of
@@ -202,28 +200,24 @@ class EdgeServer:
 
     async def start(self) -> None:
         # aiohttp cancels a handler when its client disconnects, and the cancellation stops the model.
-        self._runner = _Runner(
-            self.app,
-            partial(
-                HttpServer,
-                ids=self._ids,
-                cors=self._cors,
-                read_timeout_s=self._settings.read_timeout_s,
-                table=self._connections,
-                requests=self._requests,
-            ),
-            handler_cancellation=True,
-        )
+        self._runner = web.AppRunner(self.app, handler_cancellation=True)
         await self._runner.setup()
-        site = ListeningSite(
-            self._runner,
+        self._http = HttpServer(
+            cast(web.Server, self._runner.server),
+            ids=self._ids,
+            cors=self._cors,
+            read_timeout_s=self._settings.read_timeout_s,
+            table=self._connections,
+            requests=self._requests,
+        )
+        self._listener = await listen(
+            self._http,
             self._settings.host,
             self._settings.port,
             table=self._connections,
             shares_port=self._shares_port,
         )
-        await site.start()
-        host, port = self._runner.addresses[0][:2]
+        host, port = self._listener.address[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     @property
@@ -239,15 +233,16 @@ class EdgeServer:
         """Takes no more requests, and waits for running ones for what is left of the drain. Then responses without a
         key fail with an error that asks the client to repeat the request, and the others go on at another edge."""
         self._service.is_draining = True
-        for site in list(self._runner.sites):
-            await site.stop()
+        self._listener.close()
         self._connections.shed_all()
         self._sockets.leave()
         await self._requests.wait_end(self._drain_time.left_s(self._settings.drain_s))
         await self._turns.break_off(Unavailable.at_shutdown("Send the request again."))
         await self._requests.wait_end(ENDING_S)
         await self._sockets.abort()
-        await self._runner.cleanup()  # cancels what still runs, such as requests that follow a response
+        self._http.pre_shutdown()
+        await self._http.shutdown(_CUT_OFF_S)  # cancels what still runs, such as requests that follow a response
+        await self._runner.cleanup()
         await self._turns.settle()
         await self._limiter.close()
 
@@ -274,14 +269,3 @@ def _limiter(settings: EdgeSettings, store: Quotas, *, clock: Clock, ids: Ids) -
         slot_ttl_s=settings.stream_slot_ttl_s,
         shedder=shedder,
     )
-
-
-class _Runner(web.AppRunner):
-    """aiohttp's runner with an HttpServer."""
-
-    def __init__(self, app: web.Application, new_server: Callable[[web.Server], HttpServer], **options: Any) -> None:
-        super().__init__(app, shutdown_timeout=_CUT_OFF_S, **options)
-        self._new_server = new_server
-
-    async def _make_server(self) -> web.Server:
-        return self._new_server(await super()._make_server())

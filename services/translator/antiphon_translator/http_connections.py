@@ -49,7 +49,7 @@ class BoundedConnector(aiohttp.TCPConnector):
         super().__init__(**options)
         # aiohttp has no public place for the protocol of its connections. If a later release ignores this one,
         # tests/attacks/test_hostile_engines.py fails.
-        self._factory = partial(_protocol, self._loop, chunk_bytes)
+        self._factory = partial(_protocol, asyncio.get_running_loop(), chunk_bytes)
 
 
 def _protocol(loop: asyncio.AbstractEventLoop, chunk_bytes: int) -> ResponseHandler:
@@ -66,12 +66,22 @@ class BoundedProtocol(ResponseHandler):
     _is_answered = False
     _framing_bytes = 0
     """Bytes of the body in chunks that are not its content."""
+    _is_paused = False
+    """Whether reading is paused."""
     _chunks: aiohttp.StreamReader | None = None
     """The body, if it comes in chunks."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, chunk_bytes: int) -> None:
         super().__init__(loop)
         self._chunk_bytes = chunk_bytes
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        super().pause_reading()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        self._is_paused = False
+        super().resume_reading(resume_parser)
 
     def set_response_params(self, **options: Any) -> None:
         """Begins to read the answer to a request."""
@@ -115,7 +125,7 @@ class BoundedProtocol(ResponseHandler):
             self._framing_bytes += len(piece) - (body.total_bytes - before)
             most = HTTP_FRAMING_BYTES_MAX + body.total_bytes // self._chunk_bytes
             # While reading is paused, the parser keeps content that is not in `total_bytes` yet.
-            if self._framing_bytes > most and not self._reading_paused:
+            if self._framing_bytes > most and not self._is_paused:
                 self._give_up("sent its answer in chunks that are too small", body)
 
     def _give_up(self, reason: str, body: aiohttp.StreamReader | None = None) -> None:

@@ -53,17 +53,24 @@ class StreamConnection(web.RequestHandler):
         super().__init__(*args, read_bufsize=PLAIN_BYTES, **options)
         self.writing_listener: WritingListener | None = None
         self.options: dict[tuple[int, int], int | bytes] = {}
+        self._is_paused = False  # by the reader of a body
         self.frames: CheckedFrames | None = None  # once the connection is a WebSocket
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        super().pause_reading()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Resumes reading if it is paused. aiohttp calls this for every chunk that a handler reads of a body, and feeds
         the parser with nothing each time: with chunks of one byte, that was most of the work."""
-        if self._reading_paused:
+        if self._is_paused:
+            self._is_paused = False
             super().resume_reading(resume_parser)
 
     def read_on(self) -> None:
-        if not (self._reading_paused or self._buffer_paused):  # aiohttp's own flow control
-            self._resume_transport_reading()
+        """Resumes the transport that PacedReads has paused, unless aiohttp's own flow control holds it."""
+        if not self._is_paused:
+            super().resume_reading(resume_parser=False)
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -143,8 +143,11 @@ class _Connection(StreamConnection):
             max_field_size=HEADER_BYTES_MAX,
             auto_decompress=False,  # bodies: antiphon_edge/http/encodings.py
         )
+        self._event_loop = asyncio.get_running_loop()
         self._ids = ids
         self._cors = cors
+        self.current: web.BaseRequest | None = None
+        """The request that is handled; None between requests, and from the answer on."""
         self.serves_last = False
         """Whether the current request is the last one that is read from this connection."""
         self._is_over = False
@@ -164,7 +167,7 @@ class _Connection(StreamConnection):
         return None if is_busy else self._sender.heard_at_s
 
     def _is_answering(self) -> bool:
-        return self._current_request is not None or bool(self._messages)
+        return self.current is not None or bool(self._messages)
 
     @property
     def _is_dropping(self) -> bool:
@@ -196,6 +199,7 @@ class _Connection(StreamConnection):
         if exc is not None:  # of a write, whose frames refer to the request, as does what keeps the error
             release_frames(exc)
         super().connection_lost(exc)
+        self.current = None
 
     def data_received(self, data: bytes) -> None:
         """Parses data, and watches timeouts and sizes. When the parser fails within a body, it sets the error on the
@@ -245,8 +249,8 @@ class _Connection(StreamConnection):
     def _break_bodies(self) -> None:
         """Makes reading the incomplete bodies fail: the parser has failed, and gives them nothing more."""
         bodies = [body for _, body in self._messages]
-        if self._current_request is not None:
-            bodies.append(self._current_request.content)
+        if self.current is not None:
+            bodies.append(self.current.content)
         for body in bodies:
             if not body.is_eof():
                 body.set_exception(web.RequestPayloadError("the rest of the body cannot be read"))
@@ -262,7 +266,7 @@ class _Connection(StreamConnection):
         log.info("a head from %s is rejected: it is too large, or there are too many incomplete ones", self.peername)
         self.transport.write(HEAD_REJECTED)
         _end_sending(self.transport)
-        self._loop.call_later(LINGER_S, self.force_close)
+        self._event_loop.call_later(LINGER_S, self.force_close)
 
     def _hang_up(self) -> None:
         log.info("%s is disconnected: read timeout before the head of a request was complete", self.peername)
@@ -272,7 +276,7 @@ class _Connection(StreamConnection):
         """Makes the connection a WebSocket. It has no read timeout: a client is alive as long as it answers pings."""
         self._sender.stop()
         self.serves_last = False
-        self.frames = CheckedFrames(parser, self._loop.time)
+        self.frames = CheckedFrames(parser, self._event_loop.time)
         super().set_parser(self.frames, data_received_cb)  # type: ignore[arg-type]
 
     def handle_error(
@@ -306,6 +310,7 @@ class _Connection(StreamConnection):
     ) -> tuple[web.StreamResponse, bool]:
         """Lingers after the last answer: reads and drops for a while what the client still sends. Closing at once would
         reset the connection, and the client could lose the answer."""
+        self.current = None
         body = request.content
         if isinstance(body.exception(), web.RequestPayloadError):
             resp.force_close()
@@ -345,12 +350,13 @@ def _wrap_factory(make: Callable[..., web.BaseRequest]) -> Callable[..., web.Bas
 
     def make_request(message: RawRequestMessage, payload: Any, connection: _Connection, *rest: Any) -> web.BaseRequest:
         if message is ERROR:
-            return make(message._replace(version=HttpVersion11), payload, connection, *rest)
+            connection.current = make(message._replace(version=HttpVersion11), payload, connection, *rest)
+            return connection.current
         rejected = _rejection_of_head(message)
         if rejected is not None or ambiguity.is_last(message):
             message = message._replace(should_close=True)
             connection.serves_last = True
-        request = make(message, payload, connection, *rest)
+        request = connection.current = make(message, payload, connection, *rest)
         request[_REJECTION] = rejected
         return request
 

@@ -15,7 +15,7 @@ import os
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import cast
+from typing import Any
 
 from aiohttp import web
 
@@ -50,7 +50,7 @@ class Listener:
         """`server` makes the protocol of each connection. `sockets` are bound; the listener closes them.
         `table` limits the number of connections; None for no limit."""
         self._table = table
-        self.sockets = tuple(sockets)
+        self.sockets: Sequence[socket.socket] = tuple(sockets)
         self._server = server
         self._pause_s = pause_s
         self._loop = asyncio.get_running_loop()
@@ -61,11 +61,17 @@ class Listener:
             each.listen(BACKLOG_CONNECTIONS)
             self._watch(each)
 
+    @property
+    def address(self) -> Any:
+        """The address of the first socket, as the socket gives it."""
+        return self.sockets[0].getsockname()
+
     def close(self) -> None:
-        """Stops listening. Accepted connections stay open."""
+        """Stops listening. Accepted connections stay open. Further calls have no effect."""
         for pause in self._pauses.values():
             pause.cancel()
-        for each in self.sockets:
+        sockets, self.sockets = self.sockets, ()
+        for each in sockets:
             self._loop.remove_reader(each)
             each.close()
 
@@ -125,44 +131,19 @@ def _reject(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_WR)
 
 
-class ListeningSite(web.BaseSite):
-    """The listener of one address, in the form that aiohttp's runner expects."""
+async def listen(
+    server: web.Server, host: str, port: int, *, table: ConnectionTable | None = None, shares_port: bool = False
+) -> Listener:
+    """Listens on each address of the host. With `shares_port` other processes may listen on the same port. OSError: an
+    address cannot be bound."""
+    return Listener(server, await _bind(host, port, shares_port=shares_port), table=table)
 
-    def __init__(
-        self,
-        runner: web.BaseRunner,
-        host: str,
-        port: int,
-        *,
-        table: ConnectionTable | None = None,
-        shares_port: bool = False,
-    ) -> None:
-        """With `shares_port` other processes may listen on the same port."""
-        super().__init__(runner)
-        self._table = table
-        self._host = host
-        self._port = port
-        self._shares_port = shares_port
 
-    @property
-    def name(self) -> str:
-        return f"http://{self._host}:{self._port}"
-
-    async def start(self) -> None:
-        """Listens. OSError: the address cannot be bound."""
-        await super().start()
-        server = self._runner.server
-        if server is None:
-            raise RuntimeError("the runner was not set up")
-        listener = Listener(server, await self._bind(), table=self._table)
-        self._server = cast(asyncio.AbstractServer, listener)  # aiohttp reads its sockets and closes it
-
-    async def _bind(self) -> Sequence[socket.socket]:
-        """A bound socket for each address of the host. A server of asyncio binds them, and is closed without
-        serving."""
-        bound = await asyncio.get_running_loop().create_server(
-            asyncio.Protocol, self._host, self._port, reuse_port=self._shares_port or None, start_serving=False
-        )
-        sockets = [socket.socket(fileno=os.dup(each.fileno())) for each in bound.sockets]
-        bound.close()
-        return sockets
+async def _bind(host: str, port: int, *, shares_port: bool) -> Sequence[socket.socket]:
+    """A bound socket for each address of the host. A server of asyncio binds them, and is closed without serving."""
+    bound = await asyncio.get_running_loop().create_server(
+        asyncio.Protocol, host, port, reuse_port=shares_port or None, start_serving=False
+    )
+    sockets = [socket.socket(fileno=os.dup(each.fileno())) for each in bound.sockets]
+    bound.close()
+    return sockets

@@ -70,6 +70,7 @@ class SocketRoutes:
     async def connect(self, request: web.Request) -> web.StreamResponse:
         session_id = turn_headers.session_id_of(request)
         socket = _Socket(
+            request,
             heartbeat=self._keep_alive_s,
             max_msg_size=BODY_BYTES_MAX,
             compress=False,  # costs time and memory for each connection, and saves little on small events
@@ -138,8 +139,9 @@ class _Socket(web.WebSocketResponse):
     has sent more, and the client could lose the close frame.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, request: web.Request, **options: Any) -> None:
         super().__init__(timeout=0.0, **options)  # `close` waits for no answer
+        self._request = request
         self._reasons = dict(_REASONS)
         self._is_left_to_server = False
 
@@ -153,9 +155,9 @@ class _Socket(web.WebSocketResponse):
     async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
         """Sends a close frame, unless one was sent. From now on the client's bytes are dropped. The server ends the TCP
         connection: when the client does, or LINGER_S later (http_server.py)."""
-        if self._req is not None and not self._closed and not self._closing:  # the client has not closed first
+        if not self.closed and not self._closing:  # the client has not closed first
             self._is_left_to_server = True
-            connections.drop_messages(self._req)
+            connections.drop_messages(self._request)
         try:
             return await super().close(code=code, message=message or self._reasons.get(code, b""), drain=drain)
         finally:

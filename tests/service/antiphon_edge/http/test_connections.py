@@ -16,9 +16,7 @@ REQUEST = b'{"model": "m", "input": "hi", "stream": true}'
 
 def accepted(edge: RunningEdge) -> socket.socket:
     """The edge's end of its only connection."""
-    runner = edge.server._runner
-    assert runner.server is not None
-    (handler,) = runner.server.connections
+    (handler,) = edge.server._http.connections
     assert handler.transport is not None
     found: socket.socket = handler.transport.get_extra_info("socket")
     return found
@@ -61,9 +59,7 @@ async def test_connection_that_is_cut_off_is_closed_and_logged(caplog: pytest.Lo
         edge.translator.hang = True
         async with edge.http.session.post(edge.server.url + "/v1/responses", data=REQUEST) as answer:
             await answer.content.readany()
-            runner = edge.server._runner
-            assert runner.server is not None
-            (handler,) = runner.server.connections
+            (handler,) = edge.server._http.connections
             assert handler._current_request is not None
             connections.cut(handler._current_request)  # type: ignore[arg-type]
             await asyncio.wait_for(edge.translator.closed.wait(), 30)

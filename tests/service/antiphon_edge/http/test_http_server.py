@@ -119,7 +119,7 @@ async def test_malformed_body_behind_a_running_request_is_rejected_in_its_turn(e
     reader, writer = await asyncio.open_connection(address.host, address.port)
     writer.write(head(b"GET /v1/models"))
     await asked.wait()
-    (connection,) = edge.server._runner.server.connections  # type: ignore[union-attr]
+    (connection,) = edge.server._http.connections
     async with asyncio.timeout(30):
         for piece in (head(*CHUNKED), BODY + b"\r\n0\r\n\r\n"):
             waiting = len(connection._messages)
@@ -158,7 +158,7 @@ async def test_body_is_asked_for_with_100_continue(edge: RunningEdge) -> None:
 
 
 async def test_a_head_that_begins_in_the_read_of_a_request_is_counted_until_it_is_complete(edge: RunningEdge) -> None:
-    server: HttpServer = edge.server._runner.server  # type: ignore[assignment]
+    server: HttpServer = edge.server._http
     address = URL(edge.server.url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
     whole, begun = head(b"GET /v1/version"), b"GET /v1/ver"
@@ -173,7 +173,7 @@ async def test_a_head_that_begins_in_the_read_of_a_request_is_counted_until_it_i
 
 async def test_a_head_over_the_limit_in_the_read_of_a_request_ends_the_connection(edge: RunningEdge) -> None:
     """The client could take a rejection for the answer to the request before."""
-    server: HttpServer = edge.server._runner.server  # type: ignore[assignment]
+    server: HttpServer = edge.server._http
     assert server._heads.take("127.0.0.1", HEADS_BYTES_MAX // 8) is None
     address = URL(edge.server.url)
     reader, writer = await asyncio.open_connection(address.host, address.port)

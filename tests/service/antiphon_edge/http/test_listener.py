@@ -13,7 +13,7 @@ import uvloop
 from aiohttp import web
 
 from antiphon_edge.http.connection_table import ConnectionLimits, ConnectionTable
-from antiphon_edge.http.listener import ACCEPTED_AT_ONCE_MAX, TOO_MANY, Listener, ListeningSite
+from antiphon_edge.http.listener import ACCEPTED_AT_ONCE_MAX, TOO_MANY, Listener, listen
 
 HOST = "127.0.0.1"
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -48,13 +48,23 @@ async def answer(_request: web.BaseRequest) -> web.Response:
 
 
 @asynccontextmanager
-async def started_runner() -> AsyncIterator[web.ServerRunner]:
-    runner = web.ServerRunner(web.Server(answer))
-    await runner.setup()
+async def new_server() -> AsyncIterator[web.Server]:
+    server = web.Server(answer)
     try:
-        yield runner
+        yield server
     finally:
-        await runner.cleanup()
+        await server.shutdown()
+
+
+@asynccontextmanager
+async def listening(port: int = 0, **options: Any) -> AsyncIterator[tuple[web.Server, Any]]:
+    """A server, and the address at which it listens."""
+    async with new_server() as server:
+        listener = await listen(server, HOST, port, **options)
+        try:
+            yield server, listener.address
+        finally:
+            listener.close()
 
 
 def connected(address: Any, count: int) -> list[socket.socket]:
@@ -87,11 +97,9 @@ def test_connections_that_wait_are_accepted_together(run: Run) -> None:
     count = ACCEPTED_AT_ONCE_MAX + 20
 
     async def main() -> None:
-        async with started_runner() as runner:
-            await ListeningSite(runner, HOST, 0).start()
-            clients = connected(runner.addresses[0], count)
-            assert runner.server is not None
-            assert await steps_to_accept(runner.server, count) < count / 4
+        async with listening() as (server, address):
+            clients = connected(address, count)
+            assert await steps_to_accept(server, count) < count / 4
             for client in clients:
                 client.close()
 
@@ -100,12 +108,10 @@ def test_connections_that_wait_are_accepted_together(run: Run) -> None:
 
 def test_an_accepted_connection_is_served_without_delay(run: Run) -> None:
     async def main() -> None:
-        async with started_runner() as runner:
-            await ListeningSite(runner, HOST, 0).start()
-            (client,) = connected(runner.addresses[0], 1)
-            assert runner.server is not None
-            await steps_to_accept(runner.server, 1)
-            (protocol,) = runner.server.connections
+        async with listening() as (server, address):
+            (client,) = connected(address, 1)
+            await steps_to_accept(server, 1)
+            (protocol,) = server.connections
             assert protocol.transport is not None
             accepted = protocol.transport.get_extra_info("socket")
             # Without TCP_NODELAY a small event waits for the reader's delayed acknowledgement: 40 ms and more.
@@ -117,32 +123,31 @@ def test_an_accepted_connection_is_served_without_delay(run: Run) -> None:
 
 def test_port_of_another_process_raises_an_error(run: Run) -> None:
     async def main() -> None:
-        async with started_runner() as runner, started_runner() as other:
-            await ListeningSite(runner, HOST, 0).start()
+        async with listening() as (server, address):
             with pytest.raises(OSError, match="in use"):
-                await ListeningSite(other, HOST, runner.addresses[0][1]).start()
+                await listen(server, HOST, address[1])
 
     run(main())
 
 
 def test_processes_with_shares_port_share_a_port(run: Run) -> None:
     async def main() -> None:
-        async with started_runner() as runner, started_runner() as other:
-            await ListeningSite(runner, HOST, 0, shares_port=True).start()
-            await ListeningSite(other, HOST, runner.addresses[0][1], shares_port=True).start()
-            assert runner.addresses == other.addresses
+        async with (
+            listening(shares_port=True) as (_, address),
+            listening(address[1], shares_port=True) as (_, other_address),
+        ):
+            assert address == other_address
 
     run(main())
 
 
 def test_connections_wait_while_no_file_descriptor_is_left(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with started_runner() as runner:
-            assert runner.server is not None
-            listening = FullTable()
-            listening.bind((HOST, 0))
-            listener = Listener(runner.server, [listening], pause_s=0)
-            (client,) = connected(listening.getsockname(), 1)
+        async with new_server() as server:
+            full = FullTable()
+            full.bind((HOST, 0))
+            listener = Listener(server, [full], pause_s=0)
+            (client,) = connected(listener.address, 1)
             assert (await text_of(client)).endswith(b"here")
             listener.close()
 
@@ -153,17 +158,16 @@ def test_connections_wait_while_no_file_descriptor_is_left(run: Run, caplog: pyt
 
 def test_a_listener_that_pauses_can_be_closed(run: Run) -> None:
     async def main() -> None:
-        async with started_runner() as runner:
-            assert runner.server is not None
-            listening = FullTable()
-            listening.bind((HOST, 0))
-            listener = Listener(runner.server, [listening], pause_s=0)
-            (client,) = connected(listening.getsockname(), 1)
-            while listening.is_full:
+        async with new_server() as server:
+            full = FullTable()
+            full.bind((HOST, 0))
+            listener = Listener(server, [full], pause_s=0)
+            (client,) = connected(listener.address, 1)
+            while full.is_full:
                 await asyncio.sleep(0)
             listener.close()
             await asyncio.sleep(0.01)  # its timer would watch the closed socket
-            assert not runner.server.connections
+            assert not server.connections
             client.close()
 
     run(main())
@@ -181,9 +185,8 @@ class Full(ConnectionTable):
 
 def test_connection_without_room_is_rejected_and_closed(run: Run) -> None:
     async def main() -> None:
-        async with started_runner() as runner:
-            await ListeningSite(runner, HOST, 0, table=Full()).start()
-            reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
+        async with listening(table=Full()) as (_, address):
+            reader, writer = await asyncio.open_connection(*address[:2])
             assert await reader.read() == TOO_MANY
             writer.close()
 
@@ -193,11 +196,9 @@ def test_connection_without_room_is_rejected_and_closed(run: Run) -> None:
 def test_a_burst_of_one_peer_is_held_to_its_limit(run: Run) -> None:
     async def main() -> None:
         table = ConnectionTable(ConnectionLimits(total=20, per_peer=2), now_s=lambda: 0.0)
-        async with started_runner() as runner:
-            assert runner.server is not None
-            await ListeningSite(runner, HOST, 0, table=table).start()
-            clients = connected(runner.addresses[0], 5)
-            await steps_to_accept(runner.server, 2)
+        async with listening(table=table) as (server, address):
+            clients = connected(address, 5)
+            await steps_to_accept(server, 2)
             texts = [await text_of(client) for client in clients]
             assert [text.endswith(b"here") for text in texts] == [True, True, False, False, False]
             assert texts[2:] == [TOO_MANY] * 3

@@ -137,6 +137,6 @@ async def test_client_that_stops_reading_at_the_end_is_cut_off() -> None:
         async with lazy_reader(edge):
             record = await only_record(edge)
             async with asyncio.timeout(30):
-                while edge.server._runner.server.connections:  # type: ignore[union-attr]
+                while edge.server._http.connections:
                     await asyncio.sleep(0.01)
         assert record.status in ("cancelled", "completed")
