@@ -15,12 +15,8 @@ FONTS = ("fonts-inter", "fonts-jetbrains-mono")
 
 
 def chromium() -> str:
-    """Returns the path of Chromium, after installing it if necessary. RuntimeError: Chromium cannot be installed.
-
-    The headless shell draws no window of its own, which took a quarter of the CPU time of the console's tests."""
-    return found_or_installed(
-        lambda: shutil.which("chromium-headless-shell") or shutil.which("chromium"), "chromium-headless-shell", *FONTS
-    )
+    """Returns the path of Chromium, after installing it if necessary. RuntimeError: Chromium cannot be installed."""
+    return found_or_installed(lambda: shutil.which("chromium"), "chromium", *FONTS)
 
 
 @asynccontextmanager
