@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -40,10 +41,10 @@ LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
 STAGES = ("packages", "edge-packages", "translator-packages", "store-packages", "all-packages")
 """The stages without code of Antiphon, each after the stages that it needs."""
 INPUTS = (
-    "Containerfile", "requirements.txt", "pyproject.toml", "containers/assemble.py", "containers/sbom.py",
+    "Containerfile", "requirements.txt", "containers/assemble.py", "containers/sbom.py",
     "tests/support/container_bases.py",
 )  # fmt: skip
-"""The files that determine these stages."""
+"""The files that determine these stages, besides the packages that pyproject.toml names."""
 UNUSED_S_MAX = 3 * 24 * 3600
 """Stages that no run has used for this time are deleted, because they take more than a gigabyte."""
 MEMORY_BYTES = 6 * 2**30
@@ -141,14 +142,20 @@ def built_images() -> Iterator[Images]:
 def _kept_stages() -> Iterator[Path]:
     """A storage with the base images and the stages without code of Antiphon. A shared lock protects it from deletion
     while it is used."""
-    digest = hashlib.sha256(b"".join((ROOT / name).read_bytes() for name in INPUTS)).hexdigest()[:12]
-    folder = CACHE / f"stages-{digest}"
+    folder = CACHE / f"stages-{_digest_of_inputs()}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with _lock_of(folder).open("w") as lock:
         _lock_built(lock, folder)
         folder.touch()
         _delete_unused()
         yield folder
+
+
+def _digest_of_inputs() -> str:
+    """Settings of tools in pyproject.toml do not count: building the stages takes more than a minute of CPU."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    contents = [(ROOT / name).read_bytes() for name in INPUTS]
+    return hashlib.sha256(b"".join([*contents, json.dumps(project).encode()])).hexdigest()[:12]
 
 
 def _lock_of(folder: Path) -> Path:
