@@ -17,10 +17,10 @@ help:            ## list the targets
 
 install: $(VENV)/.installed  ## make .venv with what running needs, every package pinned by hash
 
-$(VENV)/.installed: requirements.txt pyproject.toml
+$(VENV)/.installed: requirements.txt pyproject.toml triton_models/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes --requirement requirements.txt
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable . --editable triton_models
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
@@ -133,7 +133,7 @@ protos-release: node_modules/.installed  ## take the .proto files as they are fo
 
 dist: $(VENV)/.installed-dev node_modules/.installed  ## build the wheels, and the clients of the store for Python and npm
 	$(BIN)/python -m hatchling build -t wheel -d dist
-	cd services/allinone/distribution && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(abspath dist)
+	for each in triton_models services/allinone/distribution; do (cd $$each && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(abspath dist)) || exit 1; done
 	$(BIN)/python -m clients.package dist
 
 clients: $(VENV)/.installed-dev node_modules/.installed  ## try other people's clients, and the store's in three languages, and write their table

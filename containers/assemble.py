@@ -67,7 +67,7 @@ def install_packages() -> None:
 
 def install_code() -> None:
     """The bills have the time of the SOURCE_DATE_EPOCH, so that the same packages give the same text."""
-    install(["."], CODE)
+    install([".", "./triton_models"], CODE)
     created_s = int(os.environ.get("SOURCE_DATE_EPOCH") or 0)
     for name in LAYERS:
         bill = BILLS / name / BILL

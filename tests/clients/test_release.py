@@ -28,7 +28,7 @@ TARGETS = {
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    for source in (ROOT, ROOT / "services/allinone/distribution"):
+    for source in (ROOT, ROOT / "triton_models", ROOT / "services/allinone/distribution"):
         command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
         subprocess.run(command, cwd=source, check=True, stdout=subprocess.DEVNULL)
     make_wheel(folder)

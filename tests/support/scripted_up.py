@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from antiphon_core.jsons import dumps
-from antiphon_local_triton.repository import CONFIG_FILE, MODEL_NAME
+from antiphon_local_triton.repository import MODEL_NAME
+from antiphon_tokens.repository import CONFIG_FILE
 from tests.support import scripted_answers
 from tests.support.scripted_answers import END, IMAGE, TEMPLATE
 from tests.support.scripted_system import MODEL, SEER, TOKENIZER

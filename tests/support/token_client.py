@@ -12,7 +12,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 Input = bool | int | float | str | Sequence[Sequence[int]]
 """A scalar input, or the words of a word list."""
 
-_INT32, _FP32 = "i", "f"
+_CODES = {"INT32": "i", "INT64": "q", "FP32": "f"}
+_64_BITS = ("seed", "lora_task_id")
 
 
 class TritonFault(Exception):
@@ -27,14 +28,18 @@ class Answer:
     per_response: list[list[int]] = field(default_factory=list)
     outputs: dict[str, list[list[float]]] = field(default_factory=dict)
     """The other outputs by name, one list of numbers per response."""
+    finish_reason: str = ""
     final_flag: bool = False
 
     def add(self, response: object) -> None:
         """Adds the outputs of one response."""
         outputs = response.outputs  # type: ignore[attr-defined]
         for tensor, data in zip(outputs, response.raw_output_contents, strict=True):  # type: ignore[attr-defined]
-            code = _FP32 if tensor.datatype == "FP32" else _INT32
-            numbers = list(struct.unpack(f"<{len(data) // 4}{code}", data))
+            if tensor.name == "finish_reason":
+                self.finish_reason = data[4:].decode()
+                continue
+            code = _CODES[tensor.datatype]
+            numbers = list(struct.unpack(f"<{len(data) // struct.calcsize(code)}{code}", data))
             if tensor.name == "output_ids":
                 self.per_response.append(numbers)
                 self.ids.extend(numbers)
@@ -101,7 +106,7 @@ def _add_value(request: object, name: str, value: Input) -> None:
     if isinstance(value, bool):
         _add_input(request, name, "BOOL", (1, 1), struct.pack("<?", value))
     elif isinstance(value, int):
-        kind, code = ("UINT64", "Q") if name == "seed" else ("INT32", "i")
+        kind, code = ("UINT64", "Q") if name in _64_BITS else ("INT32", "i")
         _add_input(request, name, kind, (1, 1), struct.pack(f"<{code}", value))
     elif isinstance(value, float):
         _add_input(request, name, "FP32", (1, 1), struct.pack("<f", value))

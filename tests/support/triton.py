@@ -22,16 +22,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from antiphon_local_triton.repository import (
-    CONFIG_FILE,
-    MODEL_NAME,
-    TEMPLATE_REPOSITORY,
-    TEXT_MODELS,
-    write_model_repository,
-)
+from antiphon_local_triton.repository import ENGINE, MODEL_NAME, write_model_repository
 from antiphon_local_triton.server_venv import ensure_server_venv, read_layout
 from antiphon_local_triton.supervisor import LocalTriton, Supervision, TritonState
-from tests.support import triton_ensemble
+from antiphon_tokens import engine, signature
+from antiphon_tokens.repository import BATCH_MAX, CONFIG_FILE
+from tests.support import text_models, triton_ensemble
+from tests.support.text_models import TEXT_MODELS
 
 SCRIPT = Path(__file__).with_name("triton_models") / "scripted.py"
 READY_TIMEOUT_S = 120.0
@@ -166,11 +163,19 @@ async def smollm2_server(*names: str) -> AsyncIterator[RunningTriton]:
     stops it at the end."""
     gguf = read_layout(server_venv()).packaged_gguf
     with tempfile.TemporaryDirectory(prefix="triton-") as folder:
-        repository = write_model_repository(
-            Path(folder) / "models", gguf=gguf, context_length=CONTEXT_LENGTH, slots=4, models=names
-        )
+        repository = smollm2_repository(Path(folder) / "models", gguf, *names, slots=4)
         async with triton_repository(repository, *names) as server:
             yield server
+
+
+def smollm2_repository(out: Path, gguf: Path, *names: str, slots: int, context_length: int = CONTEXT_LENGTH) -> Path:
+    """Writes a repository with the packaged language model, or a file like it, under these signatures."""
+    out.mkdir()
+    if MODEL_NAME in names:
+        write_model_repository(out, gguf=gguf, context_length=context_length, slots=slots)
+    for name in set(names) - {MODEL_NAME}:
+        text_models.write(out, name, gguf=gguf, context_length=context_length, slots=slots)
+    return out
 
 
 @asynccontextmanager
@@ -195,11 +200,14 @@ async def _running(repository: Path, data_dir: Path, models: tuple[str, ...]) ->
         await local.stop()
 
 
-def signature_config(signature: str, name: str, *more_inputs: str) -> str:
-    """Returns the configuration of the packaged model with this signature for a model of another name, without
+def signature_config(name: str, model: str, *more_inputs: str) -> str:
+    """Returns the configuration of the packaged model with the signature `name`, for a model of another name, without
     parameters."""
-    packaged = (TEMPLATE_REPOSITORY / signature / CONFIG_FILE).read_text("utf-8")
-    config = packaged.partition("\nparameters ")[0].replace(f'name: "{signature}"', f'name: "{name}"', 1)
+    if name == MODEL_NAME:
+        config = signature.config(model, ENGINE, engine.module(ENGINE).FEATURES, batch_max=BATCH_MAX, is_on_gpu=False)
+    else:
+        config = text_models.config_of(name).replace(f'name: "{name}"', f'name: "{model}"', 1)
+    config = config.partition("\nparameters ")[0]
     return config.replace("input [", " ".join(["input [", *(f"{tensor}," for tensor in more_inputs)]), 1)
 
 
@@ -211,7 +219,7 @@ def write_scripted_model(repository: Path, model: ScriptedModel) -> None:
     if model.in_ensemble:
         step = triton_ensemble.write(repository, model.name)
         model = replace(model, name=step, signature=MODEL_NAME, in_ensemble=False)
-    signature = signature_config(model.signature, model.name, *[_LORA_INPUT] if model.takes_lora else [])
+    config = signature_config(model.signature, model.name, *[_LORA_INPUT] if model.takes_lora else [])
     settings = {
         "behaviour": model.behaviour,
         "delay_ms": model.delay_ms,
@@ -226,4 +234,4 @@ def write_scripted_model(repository: Path, model: ScriptedModel) -> None:
     version = repository / model.name / "1"
     version.mkdir(parents=True)
     (version / "model.py").write_bytes(SCRIPT.read_bytes())
-    (repository / model.name / CONFIG_FILE).write_text("\n".join([signature, *lines, ""]), "utf-8")
+    (repository / model.name / CONFIG_FILE).write_text("\n".join([config, *lines, ""]), "utf-8")

@@ -9,7 +9,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from antiphon_local_triton.repository import CONFIG_FILE, MODEL_NAME, TEMPLATE_REPOSITORY
+from antiphon_local_triton.repository import MODEL_NAME
+from antiphon_tokens.repository import CONFIG_FILE
+from tests.support import text_models
 
 CODE = Path(__file__).with_name("triton_models") / "words.py"
 SIGNATURE = "ensemble"
@@ -53,7 +55,7 @@ def write(repository: Path, name: str) -> str:
     for step, config in ((before, _BEFORE), (behind, _BEHIND)):
         _folder(repository, step, config.format(name=step))
         (repository / step / "1" / "model.py").write_bytes(CODE.read_bytes())
-    packaged = (TEMPLATE_REPOSITORY / SIGNATURE / CONFIG_FILE).read_text("utf-8")
+    packaged = text_models.config_of(SIGNATURE)
     signature = packaged[packaged.index("max_batch_size") : packaged.index("instance_group")]
     signature = re.sub(r"model_transaction_policy.*\n", "", signature)  # an ensemble has the policy of its steps
     steps = ",\n".join(

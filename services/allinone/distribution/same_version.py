@@ -1,4 +1,4 @@
-"""A hook of hatchling: the distribution needs `antiphon-server` of its own version."""
+"""A hook of hatchling: the distribution needs the others of its own version."""
 
 from __future__ import annotations
 
@@ -9,4 +9,5 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 class SameVersion(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
-        metadata["dependencies"] = [f"antiphon-server[all]=={metadata['version']}"]
+        names = ("antiphon-server[all]", "antiphon-triton-models")
+        metadata["dependencies"] = [f"{name}=={metadata['version']}" for name in names]

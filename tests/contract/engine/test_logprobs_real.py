@@ -17,7 +17,7 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from antiphon_core.request.body import OUTPUT_LOGPROBS
-from antiphon_local_triton.repository import MODEL_NAME, write_model_repository
+from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_local_triton.server_venv import read_layout
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -27,7 +27,7 @@ from antiphon_translator.settings import TranslatorSettings
 from tests.support import pushed
 from tests.support.schema import validate_event, validate_response
 from tests.support.served_models import model, turn
-from tests.support.triton import server_venv, triton_repository
+from tests.support.triton import server_venv, smollm2_repository, triton_repository
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,7 +45,7 @@ async def translator(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
     gguf = read_layout(server_venv()).packaged_gguf
     folder = tmp_path_factory.mktemp("repository") / "models"
     names = (MODEL_NAME, VLLM)
-    repository = write_model_repository(folder, gguf=gguf, context_length=CONTEXT_LENGTH, slots=2, models=names)
+    repository = smollm2_repository(folder, gguf, *names, slots=2, context_length=CONTEXT_LENGTH)
     async with triton_repository(repository, *names) as server:
         service = TranslatorService(TranslatorSettings(), clock=SystemClock())
         for name in names:

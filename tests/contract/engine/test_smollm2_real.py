@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import loads
-from antiphon_local_triton.repository import MODEL_NAME, TEXT_MODELS
+from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.generation import (
     EngineChunk,
@@ -36,6 +36,7 @@ from tests.support import pushed
 from tests.support.chunks import only, usage_in
 from tests.support.prompts import prompt_at, text_in
 from tests.support.served_models import END_ID, FILES
+from tests.support.text_models import TEXT_MODELS
 from tests.support.triton import SIGNATURES, RunningTriton, smollm2_server
 from tests.support.turns import engine_on
 

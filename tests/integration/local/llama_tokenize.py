@@ -6,7 +6,7 @@ Reads {"gguf": path, "texts": [...]} from standard input, writes a list of lists
 import json
 import sys
 
-from cyllama.llama import llama_cpp  # type: ignore[import-not-found]
+from cyllama.llama import llama_cpp
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+import antiphon_tokens
 from antiphon_core.jsons import Object, dumps
-from antiphon_local_triton.repository import MODEL_NAME, TEMPLATE_REPOSITORY
 from antiphon_local_triton.server_venv import read_layout
 from antiphon_translator.schemas import normal_form, schemas
 from antiphon_translator.schemas.schema_outline import InvalidSchema
@@ -74,7 +74,7 @@ async def test_bans_do_not_drive_a_guided_answer_into_a_dead_end(
 
 def test_grammars_of_random_schemas_never_end_the_engine() -> None:
     layout = read_layout(server_venv())
-    code = TEMPLATE_REPOSITORY / MODEL_NAME / "1"
+    code = Path(antiphon_tokens.__file__).parents[1]
     guides = [dumps(["json_schema", dumps(normal).decode()]) for normal in islice(_guidable(), SCHEMAS)]
     ran = subprocess.run(
         [layout.venv / "bin" / "python3", DRIVER, code, layout.packaged_gguf],

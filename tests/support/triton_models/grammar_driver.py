@@ -1,6 +1,6 @@
 """Tries guides as the packaged model does, and then lets llama.cpp write under each accepted grammar in this process.
 
-    PYTHON_OF_TRITON grammar_driver.py MODEL_FOLDER GGUF < guides > results
+    PYTHON_OF_TRITON grammar_driver.py CODE_FOLDER GGUF < guides > results
 
 Each line of the input is `[type, guide]`, each line of the output `{"grammar": ...}` or `{"error": ...}`. A grammar
 that ends llama.cpp ends this process, too, and its line is missing.
@@ -12,9 +12,10 @@ import sys
 sys.path.insert(0, sys.argv[1])
 
 from cyllama.llama import llama_cpp
-from grammar_trial import LAST, Trial
-from grammars import Grammars
-from sequences import RequestError
+
+from antiphon_tokens.gbnf.grammars import Grammars
+from antiphon_tokens.gbnf.trial import LAST, Trial
+from antiphon_tokens.generation import RequestError
 
 TOKENS = 40
 SEEDS = (7, 8)

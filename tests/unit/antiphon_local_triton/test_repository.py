@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from antiphon_local_triton.errors import LocalModelError
-from antiphon_local_triton.repository import MODEL_NAME, TEXT_MODELS, write_model_repository
+from antiphon_local_triton.repository import write_model_repository
+from antiphon_tokens import arguments
 
 
 @pytest.fixture
@@ -14,24 +15,11 @@ def gguf(tmp_path: Path) -> Path:
     return path
 
 
-def test_settings_are_written_into_the_model_config(tmp_path: Path, gguf: Path) -> None:
+def test_settings_become_arguments_of_the_engine(tmp_path: Path, gguf: Path) -> None:
     out = write_model_repository(tmp_path / "models", gguf=gguf, context_length=2048, slots=3)
-    config = (out / "tensorrt_llm" / "config.pbtxt").read_text("utf-8")
-    assert 'key: "context_length"   value: { string_value: "2048" }' in config
-    assert 'key: "slots"            value: { string_value: "3" }' in config
-    assert f'string_value: "{tmp_path}/a \\"quoted\\" ü.gguf"' in config
-    assert sorted(path.name for path in (out / "tensorrt_llm" / "1").iterdir()) == [
-        *(
-            "dead_ends.py",
-            "grammar_trial.py",
-            "grammars.py",
-            "guides.py",
-            "llama_engine.py",
-            "model.py",
-            "sequences.py",
-        ),
-        "tensors.py",
-    ]
+    written = arguments.read(out / "tensorrt_llm/1/model.yaml")
+    assert written == {"model": str(gguf), "context_length": 2048, "slots": 3, "threads": 1, "prefill_threads": 1}
+    assert "KIND_CPU" in (out / "tensorrt_llm/config.pbtxt").read_text("utf-8")
 
 
 def test_an_existing_repository_is_replaced(tmp_path: Path, gguf: Path) -> None:
@@ -39,20 +27,8 @@ def test_an_existing_repository_is_replaced(tmp_path: Path, gguf: Path) -> None:
     (out / "another_model").mkdir()
     write_model_repository(out, gguf=gguf, context_length=1024, slots=1)
     assert [path.name for path in out.iterdir()] == ["tensorrt_llm"]
-    assert '"1024"' in (out / "tensorrt_llm" / "config.pbtxt").read_text("utf-8")
+    assert arguments.read(out / "tensorrt_llm/1/model.yaml")["context_length"] == 1024
     assert sorted(tmp_path.iterdir()) == sorted([gguf, out])
-
-
-def test_the_model_is_written_under_every_requested_name(tmp_path: Path, gguf: Path) -> None:
-    names = (MODEL_NAME, *TEXT_MODELS)
-    out = write_model_repository(tmp_path / "models", gguf=gguf, context_length=2048, slots=3, models=names)
-    assert sorted(path.name for path in out.iterdir()) == sorted(names)
-    for name in names:
-        config = (out / name / "config.pbtxt").read_text("utf-8")
-        assert f'name: "{name}"' in config
-        assert '"2048"' in config
-        assert (out / name / "1" / "llama_engine.py").exists()
-        assert (out / name / "1" / "wording.py").exists() == (name in TEXT_MODELS)
 
 
 def test_a_missing_model_file_is_refused(tmp_path: Path) -> None:

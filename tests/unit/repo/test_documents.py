@@ -10,10 +10,11 @@ from pathlib import Path
 from tests.support.cases import in_one_test
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("benchmarks", "changes", "clients", "docs", "examples", "k8s", "libs", "protos", "services", "tests")
+PRODUCT = ("libs", "services", "triton_models")
+FOLDERS = ("benchmarks", "changes", "clients", "docs", "examples", "k8s", "protos", "tests", *PRODUCT)
 DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
 RECORDS = ROOT / "docs/adr"  # decision records keep the file names of their time
-SOURCES = [path for folder in ("libs", "services") for path in (ROOT / folder).rglob("*.py")]
+SOURCES = [path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")]
 GUARANTEES = ROOT / "docs/guarantees.md"
 ADD_A_BACKEND = ROOT / "docs/howto/add-a-backend.md"
 
@@ -26,7 +27,9 @@ CODE = {".go", ".js", ".lua", ".proto", ".py", ".sh", ".sql", ".toml", ".ts", ".
 # Files of users, of examples and of other projects.
 FOREIGN = {
     "librechat.yaml",
+    "config.pbtxt",
     "model.toml",
+    "model.yaml",
     "notes.md",
     "own.jinja",
     "triton_python_backend_utils.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 LINES_MAX = 40
-FOLDERS = ("libs", "services", "protos", "clients", "examples", "k8s", "containers", "docs")
+FOLDERS = ("libs", "services", "triton_models", "protos", "clients", "examples", "k8s", "containers", "docs")
 GENERATED = (
     "protos/python/antiphon_protos/antiphon/",
     "protos/python/antiphon_protos/message_pool.py",

@@ -17,6 +17,7 @@ SOURCES = {
     "antiphon_edge": ROOT / "services/edge",
     "antiphon": ROOT / "services/allinone",
     "antiphon_local_triton": ROOT / "services/allinone",
+    "antiphon_tokens": ROOT / "triton_models",
     "antiphon_store_client": ROOT / "clients/python",
 }
 MIRRORS = [ROOT / "tests/unit", ROOT / "tests/service"]
@@ -117,13 +118,13 @@ ELSEWHERE = {
     ),
     "antiphon_http2/client/client.py": ("tests/contract/http2/test_grpc_servers.py", "its other end is a server"),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
+    "antiphon_tokens/gbnf/guides.py": ("tests/integration/local/test_grammars.py", "converts with llama.cpp"),
+    "antiphon_tokens/gbnf/trial.py": ("tests/integration/local/test_grammars.py", "a process that llama.cpp may end"),
+    "antiphon_tokens/tensors.py": ("tests/unit/antiphon_tokens/test_requests.py", "a thin layer over Triton's module"),
     "antiphon_local_triton/errors.py": ("tests/unit/antiphon_local_triton", "one class without behaviour"),
 }
 # test module -> its subject, which is no module of a package
 FOREIGN = {
-    "antiphon_local_triton/test_sequences.py": "model_repository/tensorrt_llm/1/sequences.py, loaded by Triton alone",
-    "antiphon_local_triton/test_dead_ends.py": "model_repository/tensorrt_llm/1/dead_ends.py, loaded by Triton alone",
-    "antiphon_local_triton/test_grammars.py": "model_repository/tensorrt_llm/1/grammars.py, loaded by Triton alone",
     "antiphon_local_triton/test_chatml.py": "chatml.jinja",
     "antiphon_http2/server/test_rfc_9113.py": "connection.py, case by case of the RFC",
     "antiphon_http2/server/test_floods.py": "connection.py, and what one client may make it do",
@@ -147,9 +148,8 @@ def source_modules() -> list[str]:
     for package, root in SOURCES.items():
         for path in (root / package).rglob("*.py"):
             relative = path.relative_to(root).as_posix()
-            inside_triton = "model_repository" in path.parts
             kit = "testing" in path.parts  # the conformance kit consists of tests
-            if path.name != "__init__.py" and not path.stem.endswith("_pb2") and not inside_triton and not kit:
+            if path.name != "__init__.py" and not path.stem.endswith("_pb2") and not kit:
                 found.append(relative)
     return sorted(found)
 

@@ -1,0 +1,127 @@
+"""Turns what an engine generates into Triton's responses, one `Reply` for each request."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import triton_python_backend_utils as pb_utils
+
+from antiphon_tokens import tensors
+from antiphon_tokens.generation import Facts, FinishReason, Generation, Output, Token
+from antiphon_tokens.requests import Answer
+
+
+class Reply:
+    """The listener of one request. Its last response has the finish reason; where the client is gone, it may have none.
+
+    Streamed responses have the NEW ids only. Without streaming the one response has the prompt, too, unless
+    `exclude_input_in_output`, as in TensorRT-LLM. Facts are sent with the first ids and again at the end.
+    """
+
+    def __init__(
+        self,
+        sender: Any,
+        request_id: str,
+        generation: Generation,
+        answer: Answer,
+        on_done: "Callable[[Reply], None]",
+    ) -> None:
+        self.request_id = request_id
+        self.is_idle = True
+        """Whether no token has come since the last look at the client."""
+        self.is_stopped = False
+        """Whether a stop request asked for the end."""
+        self._sender = sender
+        self._generation = generation
+        self._answer = answer
+        self._on_done = on_done
+        self._output = Output(generation)
+        self._unsent: list[Token] = []
+        self._cumulated_log_prob = 0.0
+        self._facts = Facts()
+        self._has_sent_facts = False
+        self._is_over = False
+
+    def is_unwanted(self) -> bool:
+        """Whether the client has cancelled. Asks Triton, which takes tens of microseconds."""
+        return not self._is_over and (self.is_stopped or bool(self._sender.is_cancelled()))
+
+    def on_tokens(self, tokens: Sequence[Token], facts: Facts) -> bool:
+        self.is_idle, self._facts = False, facts
+        self._unsent += self._output.take(tokens)
+        if self._output.finish is not None:
+            self._finish(self._output.finish)
+            return False
+        if self.is_unwanted():
+            return False
+        if self._answer.streams:
+            self._respond(is_final=False)
+        return True
+
+    def on_end(self, finish: FinishReason) -> None:
+        self._on_done(self)
+        if finish is FinishReason.CANCELLED and self._output.finish is None:
+            count = len(self._output.ids)
+            pb_utils.Logger.log_info(f"cancelled after {count} tokens request_id={self.request_id}")
+        self._finish(finish)
+
+    def on_error(self, message: str, *, is_request: bool) -> None:
+        self._on_done(self)
+        if not self._is_over:
+            self._is_over = True
+            tensors.respond_error(self._sender, message, is_request=is_request)
+
+    def _finish(self, finish: FinishReason) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._respond(is_final=True, finish=finish)
+
+    def _respond(self, *, is_final: bool, finish: FinishReason | None = None) -> None:
+        """Sends the ids that were not sent yet, possibly none."""
+        outputs = [*self._ids(), *self._log_probs(), *self._counts()]
+        if finish is not None:
+            outputs.append(tensors.words("finish_reason", [[finish.value]]))
+        if self._answer.perf_metrics and (is_final or not self._has_sent_facts):
+            outputs += self._perf_metrics()
+            self._has_sent_facts = True
+        tensors.respond(self._sender, outputs, is_final=is_final)
+        self._unsent = []
+
+    def _ids(self) -> list[Any]:
+        ids = [token.id for token in self._unsent]
+        if not self._answer.streams and self._answer.echoes_prompt:
+            ids = [*self._generation.prompt, *ids]
+        return [
+            tensors.numbers("output_ids", [[ids]], "int32"),
+            tensors.numbers("sequence_length", [[len(ids)]], "int32"),
+        ]
+
+    def _log_probs(self) -> list[Any]:
+        if not self._generation.log_probs:
+            return []
+        chosen = [token.log_prob for token in self._unsent]
+        self._cumulated_log_prob += sum(chosen)
+        outputs = [
+            tensors.numbers("cum_log_probs", [[self._cumulated_log_prob]], "float32"),
+            tensors.numbers("output_log_probs", [[chosen]], "float32"),
+        ]
+        if self._generation.top_log_probs:
+            likeliest = [each for token in self._unsent for each in token.likeliest]
+            outputs.append(tensors.numbers("top_log_prob_ids", [[[token for token, _ in likeliest]]], "int32"))
+            outputs.append(tensors.numbers("top_log_prob_values", [[[value for _, value in likeliest]]], "float32"))
+        return outputs
+
+    def _counts(self) -> list[Any]:
+        outputs = []
+        if self._answer.input_count:
+            outputs.append(tensors.numbers("num_input_tokens", [[len(self._generation.prompt)]], "int32"))
+        if self._answer.output_count:
+            outputs.append(tensors.numbers("num_output_tokens", [[len(self._unsent)]], "int32"))
+        return outputs
+
+    def _perf_metrics(self) -> list[Any]:
+        known = {
+            "cached_tokens": (self._facts.cached_tokens, "int32"),
+            "queue_ns": (self._facts.queue_ns, "int64"),
+            "prefill_ns": (self._facts.prefill_ns, "int64"),
+        }
+        return [tensors.numbers(name, [[value]], dtype) for name, (value, dtype) in known.items() if value is not None]
