@@ -204,7 +204,7 @@ def signature_config(name: str, model: str, *more_inputs: str) -> str:
     """Returns the configuration of the packaged model with the signature `name`, for a model of another name, without
     parameters."""
     if name == MODEL_NAME:
-        config = signature.config(model, ENGINE, engine.module(ENGINE).FEATURES, batch_max=BATCH_MAX, is_on_gpu=False)
+        config = signature.config(model, ENGINE, engine.module(ENGINE).FEATURES, batch_max=BATCH_MAX)
     else:
         config = text_models.config_of(name).replace(f'name: "{name}"', f'name: "{model}"', 1)
     config = config.partition("\nparameters ")[0]

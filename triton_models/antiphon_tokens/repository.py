@@ -35,7 +35,6 @@ class Model:
     engine: str
     arguments: Mapping[str, Any]
     without: Set[str] = field(default_factory=frozenset)
-    is_on_gpu: bool = True
 
     @property
     def features(self) -> frozenset[str]:
@@ -60,7 +59,7 @@ def write(repository: Path, model: Model) -> Path:
         write_code(fresh / VERSION)
         comment = f"The arguments of {model.engine}: one a line, the value in JSON."
         (fresh / VERSION / arguments.FILE).write_text(arguments.written(model.arguments, comment), "utf-8")
-        config = signature.config(model.name, model.engine, features, batch_max=BATCH_MAX, is_on_gpu=model.is_on_gpu)
+        config = signature.config(model.name, model.engine, features, batch_max=BATCH_MAX)
         (fresh / CONFIG_FILE).write_text(config, "utf-8")
         if folder.exists():
             folder.replace(Path(scratch) / "old")

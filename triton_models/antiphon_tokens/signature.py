@@ -111,9 +111,8 @@ def wanted(inputs: Set[str]) -> frozenset[str]:
     return frozenset(tensor.feature for tensor in INPUTS if tensor.name in inputs) - {ALWAYS}
 
 
-def config(name: str, engine: str, features: Set[str], *, batch_max: int, is_on_gpu: bool) -> str:
+def config(name: str, engine: str, features: Set[str], *, batch_max: int) -> str:
     """The text of config.pbtxt for a model with these features."""
-    kind = "KIND_GPU" if is_on_gpu else "KIND_CPU"
     return "\n".join(
         [
             f"# A token-level model of antiphon-triton-models, on {engine}: its arguments are in model.yaml.",
@@ -129,7 +128,8 @@ def config(name: str, engine: str, features: Set[str], *, batch_max: int, is_on_
             "",
             *_block("output", OUTPUTS, features),
             "",
-            f"instance_group [ {{ count: 1  kind: {kind} }} ]",
+            "# The engine chooses its devices itself.",
+            "instance_group [ { count: 1  kind: KIND_MODEL } ]",
             "",
             f'parameters {{ key: "engine"  value: {{ string_value: {_string(engine)} }} }}',
             "",

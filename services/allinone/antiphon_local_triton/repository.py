@@ -32,7 +32,7 @@ def write_model_repository(
             raise ValueError(f"{name} must be positive, got {number}")
     if not gguf.is_file():
         raise LocalModelError(f"There is no GGUF file {gguf}. Pass the path of an existing one with --gguf.")
-    model = Model(MODEL_NAME, ENGINE, {"model": str(gguf.resolve()), **numbers}, is_on_gpu=False)
+    model = Model(MODEL_NAME, ENGINE, {"model": str(gguf.resolve()), **numbers})
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
         fresh = Path(scratch) / "fresh"

@@ -3,17 +3,13 @@
 import asyncio
 import json
 import re
-from contextlib import aclosing
-from itertools import count
 
 import pytest
 
 from antiphon_core.request.tools import GrammarInput
 from antiphon_translator.schemas import custom_formats
 from tests.integration.local.conftest import CONTEXT_LENGTH, END_ID, Chat
-from tests.support.token_client import Answer, TokenClient, TritonFault
-from tests.support.triton import RunningTriton
-from tests.support.waiting import least
+from tests.support.token_client import TokenClient, TritonFault
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -42,28 +38,6 @@ async def test_each_new_id_is_streamed_in_its_own_response(client: TokenClient, 
     assert answer.outputs["num_input_tokens"] == [[len(prompt)]] * len(answer.per_response)
     assert answer.outputs["num_output_tokens"] == answer.outputs["sequence_length"]
     assert sum(count for [count] in answer.outputs["num_output_tokens"]) == len(answer.ids)
-
-
-async def test_without_streaming_there_is_one_response(client: TokenClient, chat: Chat) -> None:
-    prompt = chat.prompt(FRANCE)
-    with_prompt = await client.generate(prompt, 50, end_id=END_ID, streaming=False)
-    without = await client.generate(prompt, 50, end_id=END_ID, streaming=False, exclude_input_in_output=True)
-    assert chat.decode(without.ids) == PARIS
-    assert with_prompt.per_response == [[*prompt, *without.ids]]
-
-
-async def test_without_an_end_id_generation_goes_on_to_the_length(client: TokenClient, chat: Chat) -> None:
-    answer = await client.generate(chat.prompt(FRANCE), 12)
-    assert len(answer.ids) == 12
-    assert END_ID in answer.ids
-    assert answer.final_flag
-    assert answer.per_response[-1] != []
-
-
-async def test_a_stop_word_ends_the_output_and_stays_in_it(client: TokenClient, chat: Chat) -> None:
-    capital_of, unused = chat.encode(" capital of"), chat.encode("xyz")
-    answer = await client.generate(chat.prompt(FRANCE), 50, end_id=END_ID, stop_words_list=[unused, capital_of])
-    assert chat.decode(answer.ids) == "The capital of"
 
 
 async def test_a_bad_word_is_never_written(client: TokenClient, chat: Chat) -> None:
@@ -95,14 +69,6 @@ async def test_penalties_change_the_choice(client: TokenClient, chat: Chat) -> N
     plain = await client.generate(prompt, 40)
     penalised = await client.generate(prompt, 40, repetition_penalty=1.8, presence_penalty=1.0, frequency_penalty=1.0)
     assert len(set(penalised.ids)) > len(set(plain.ids))
-
-
-async def test_log_probabilities_belong_to_the_ids(client: TokenClient, chat: Chat) -> None:
-    answer = await client.generate(chat.prompt(FRANCE), 5, return_log_probs=True)
-    each = [value for [value] in answer.outputs["output_log_probs"]]
-    assert len(each) == len(answer.ids)
-    assert all(-5 < value <= 0 for value in each)
-    assert answer.outputs["cum_log_probs"][-1][0] == pytest.approx(sum(each), abs=1e-4)
 
 
 async def test_ids_are_exact_inside_characters_of_several_tokens(client: TokenClient, chat: Chat) -> None:
@@ -175,12 +141,6 @@ async def test_an_invalid_request_is_answered_with_a_triton_error(
         await client.generate(prompt, tokens_max, **inputs)
 
 
-async def test_more_tokens_than_the_context_holds_are_cut(client: TokenClient) -> None:
-    prompt = [504] * (CONTEXT_LENGTH - 6)
-    answer = await client.generate(prompt, 500)
-    assert len(answer.ids) == 6
-
-
 async def test_concurrent_streams_do_not_disturb_each_other(client: TokenClient, chat: Chat) -> None:
     questions = [FRANCE, "What is the capital of Italy?", "What is the capital of Spain?"] * 3
     alone = [await client.generate(chat.prompt(question), 20, end_id=END_ID) for question in questions[:3]]
@@ -188,28 +148,3 @@ async def test_concurrent_streams_do_not_disturb_each_other(client: TokenClient,
         *(client.generate(chat.prompt(question), 20, end_id=END_ID) for question in questions)
     )
     assert [answer.ids for answer in together] == [answer.ids for answer in alone * 3]
-
-
-async def test_cancelling_stops_the_generation_within_a_token(
-    client: TokenClient, server: RunningTriton, chat: Chat
-) -> None:
-    numbers = count()
-
-    async def tokens_too_many() -> int:
-        request_id = f"cancel-me-{next(numbers)}"
-        answer = await client.cancelled_after(5, chat.prompt("Tell me a story."), 800, id=request_id)
-        return await server.tokens_when_cancelled(request_id) - len(answer.ids)
-
-    # One token may be in flight to the client, one in progress, and one sampled while the cancellation travels.
-    assert 0 <= await least(tokens_too_many, most=3) <= 3
-
-
-async def test_a_stop_request_ends_the_request_of_that_id(client: TokenClient, chat: Chat) -> None:
-    answer = Answer()
-    async with aclosing(client.responses(chat.prompt("Tell me a story."), 800, id="stop-me")) as responses:
-        answer.add(await anext(responses))
-        await client.generate([1], 1, id="stop-me", stop=True)
-        async for response in responses:
-            answer.add(response)
-    assert 0 < len(answer.ids) < 800
-    assert answer.final_flag

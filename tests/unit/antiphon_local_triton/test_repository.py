@@ -19,7 +19,6 @@ def test_settings_become_arguments_of_the_engine(tmp_path: Path, gguf: Path) -> 
     out = write_model_repository(tmp_path / "models", gguf=gguf, context_length=2048, slots=3)
     written = arguments.read(out / "tensorrt_llm/1/model.yaml")
     assert written == {"model": str(gguf), "context_length": 2048, "slots": 3, "threads": 1, "prefill_threads": 1}
-    assert "KIND_CPU" in (out / "tensorrt_llm/config.pbtxt").read_text("utf-8")
 
 
 def test_an_existing_repository_is_replaced(tmp_path: Path, gguf: Path) -> None:

@@ -8,7 +8,7 @@ from antiphon_translator.generation import Level
 
 
 def parsed(features: set[str]) -> model_config_pb2.ModelConfig:
-    text = signature.config('a "b"', "llama_cpp", features, batch_max=8, is_on_gpu=True)
+    text = signature.config('a "b"', "llama_cpp", features, batch_max=8)
     return text_format.Parse(text, model_config_pb2.ModelConfig())
 
 

@@ -4,9 +4,10 @@ The engine has the llama.cpp context and makes all calls on it. It works on toke
 network.
 
 `submit` queues a generation. One thread runs steps in a loop. A step admits waiting generations to free slots, each to
-the slot whose cache shares the longest prefix. Then it decodes one token of each running generation, or one bounded
-piece of its prompt. A sampled id is sent at once, so a character of several tokens gives all of its ids. llama.cpp's
-own server is not used because it holds text back until a character is complete, and then reports only the last id.
+the slot whose cache shares the longest prefix, else to the one that has been idle for longest. Then it decodes one
+token of each running generation, or one bounded piece of its prompt. A sampled id is sent at once, so a character of
+several tokens gives all of its ids. llama.cpp's own server is not used because it holds text back until a character is
+complete, and then reports only the last id.
 
 Generations are decoded one after the other, and not in one batch as on a GPU. On one CPU thread a batch of two tokens
 takes more than twice as long as one token (measured: 86 ms against 22 ms for a 0.5B model with 4-bit weights). It also
@@ -104,6 +105,7 @@ class Slot:
     number: int
     cached: list[int] = field(default_factory=list)
     salt: str | None = None
+    released_ns: int = 0
     run: Run | None = None
     sampler: Any = None
     banned: frozenset[int] = frozenset()
@@ -216,7 +218,7 @@ class LlamaEngine:
     def _admit(self) -> None:
         while self._waiting and (free := [slot for slot in self._slots if slot.run is None]):
             run = self._waiting.popleft()
-            slot = max(free, key=lambda slot: slot.shared(run.generation))
+            slot = max(free, key=lambda slot: (slot.shared(run.generation), -slot.released_ns))
             slot.run, slot.banned = run, run.banned_ids()
             slot.sampler = self._sampler(run, slot.banned)
             self._truncate(slot, slot.shared(run.generation))
@@ -267,6 +269,7 @@ class LlamaEngine:
 
     def _release(self, slot: Slot, finish: FinishReason) -> None:
         run, slot.run, slot.sampler = slot.run, None, None
+        slot.released_ns = time.monotonic_ns()
         if run is not None:
             run.listener.on_end(finish)
 

@@ -1,0 +1,3 @@
+from llm_on_llama import LoRARequest
+
+__all__ = ["LoRARequest"]
