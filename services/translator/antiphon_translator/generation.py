@@ -148,8 +148,9 @@ class GenerationRequest:
     that takes one id only.
     `top_logprobs` is the number of alternatives of each token; None for no log probabilities at all.
     `parallel_calls` says whether the model may write several calls; None leaves it to the server of a CHAT engine.
-    Requests with the same `cache_key` are likely to share the beginning of their prompt. With `asks_cached` the server
-    is asked how much of the prompt was in its cache. With `ignore_eos` the end-of-turn id is a token like any other,
+    Requests with the same `cache_key` are likely to share the beginning of their prompt. `block_tokens` is the number
+    of tokens in a block of the server's KV cache, for servers that count cached blocks; 0 if it is not known. With
+    `ignore_eos` the end-of-turn id is a token like any other,
     and there are no `stop_ids` and `stop_tokens`.
     """
 
@@ -167,7 +168,7 @@ class GenerationRequest:
     top_logprobs: int | None = None
     lora: str | None = None
     cache_key: str | None = None
-    asks_cached: bool = False
+    block_tokens: int = 0
 
     @property
     def answer_stops(self) -> tuple[str, ...]:
@@ -229,13 +230,14 @@ class TokenChunk:
     """One message of a TOKENS engine.
 
     `finish` is set when the engine itself reports why the generation ended. `logprobs` has one entry for each id, if
-    the request asks for them. `cached_blocks` is the number of blocks of the prompt that the server had in its cache.
+    the request asks for them. `cached_tokens` is the part of the prompt that the server had in its cache; None if the
+    server does not say.
     """
 
     ids: Sequence[int] = ()
     finish: FinishReason | None = None
     logprobs: Sequence[TokenLogprob] = ()
-    cached_blocks: int = 0
+    cached_tokens: int | None = None
 
 
 def are_token_ids(ids: Sequence[int]) -> bool:

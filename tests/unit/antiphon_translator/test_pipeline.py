@@ -139,14 +139,14 @@ def test_answer_limit_of_the_profile_applies_to_requests_without_one(asked: dict
     assert (request.max_tokens, told["max_output_tokens"]) == (limit, limit)
 
 
-@pytest.mark.parametrize(("block_tokens", "blocks", "cached"), [(4, 2, 8), (4, 1_000, None), (0, 2, 0)])
-def test_cached_tokens_of_the_engine_are_in_the_usage(block_tokens: int, blocks: int, cached: int | None) -> None:
-    made = pipeline(turn("Hi"), model(kv_block_tokens=block_tokens))
+@pytest.mark.parametrize(("said", "cached"), [(8, 8), (1_000, None), (None, 0), (0, 0)])
+def test_cached_tokens_of_the_engine_are_in_the_usage(said: int | None, cached: int | None) -> None:
+    made = pipeline(turn("Hi"), model(kv_block_tokens=4))
     _, request = made.start()
-    made.receive([TokenChunk(encoded("one"), cached_blocks=blocks), TokenChunk([END_ID])])
+    made.receive([TokenChunk(encoded("one"), cached_tokens=said), TokenChunk([END_ID])])
     usage = ended(made.finish(completed_at=COMPLETED_AT))["usage"]
     wanted = usage["input_tokens"] if cached is None else cached  # at most all input tokens
-    assert (request.asks_cached, usage["input_tokens_details"]["cached_tokens"]) == (block_tokens > 0, wanted)
+    assert (request.block_tokens, usage["input_tokens_details"]["cached_tokens"]) == (4, wanted)
 
 
 def test_end_id_as_the_last_permitted_token_completes_the_response() -> None:

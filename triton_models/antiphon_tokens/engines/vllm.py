@@ -5,6 +5,7 @@ Arguments of model.yaml other than `lora_adapters` go to `AsyncEngineArgs`. Stop
 """
 
 import inspect
+import locale
 import multiprocessing
 import sys
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,7 @@ FINISH_REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "abo
 
 
 def load(arguments: Mapping[str, Any], wanted: frozenset[str]) -> "VllmEngine":
+    locale.setlocale(locale.LC_CTYPE, "C.UTF-8")  # the Python that Triton embeds reads files as ASCII, vLLM's in UTF-8
     import vllm
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
@@ -163,7 +165,7 @@ def _sampling(generation: Generation) -> dict[str, Any]:
     return {
         "max_tokens": generation.tokens_max,
         "min_tokens": min(sampling.min_tokens, generation.tokens_max),
-        "temperature": 0.0 if sampling.greedy else sampling.temperature,
+        "temperature": 0.0 if sampling.is_greedy else sampling.temperature,
         "top_k": sampling.top_k,
         "top_p": sampling.top_p if 0 < sampling.top_p < 1 else 1.0,
         "min_p": sampling.min_p,

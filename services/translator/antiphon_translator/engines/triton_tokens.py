@@ -12,6 +12,7 @@ from typing import Any
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_translator.engines import triton_wire
+from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.repeated_messages import RepeatedMessages
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
@@ -29,6 +30,7 @@ from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import (
     Alternative,
     EngineChunk,
+    FinishReason,
     GenerationRequest,
     Level,
     TokenChunk,
@@ -52,7 +54,8 @@ CONTROL_INPUTS: Mapping[str, tuple[str, ...]] = {
 REQUIRED_INPUTS = ("input_ids", "input_lengths", "request_output_len")
 _REQUIRED_OUTPUTS = ("output_ids", "sequence_length")
 _METRICS_IN, _REUSED_OUT = "return_perf_metrics", "kv_cache_reused_blocks"
-# Not TensorRT-LLM's own: the model that is bundled with Antiphon has them.
+# Not TensorRT-LLM's own: the models of antiphon_tokens have them.
+_CACHED_OUT, _FINISH_OUT = "cached_tokens", "finish_reason"
 _TOP_IN, _TOP_OUT = "top_log_probs", ("top_log_prob_ids", "top_log_prob_values")
 _LOGPROBS_IN, _LOGPROBS_OUT = "return_log_probs", "output_log_probs"
 
@@ -119,9 +122,15 @@ class TokensSignature:
             tensors.append(one(_LOGPROBS_IN, True))
             if request.top_logprobs:
                 tensors.append(one(_TOP_IN, request.top_logprobs))
-        if request.asks_cached and _METRICS_IN in self.model.inputs and _REUSED_OUT in self.model.outputs:
+        if self._can_say_cached(request):
             tensors.append(one(_METRICS_IN, True))
         return tensors
+
+    def _can_say_cached(self, request: GenerationRequest) -> bool:
+        """Whether the model can say how much of the prompt it had cached: in tokens, or in blocks of a known size."""
+        outputs = self.model.outputs
+        counts = _CACHED_OUT in outputs or (_REUSED_OUT in outputs and request.block_tokens > 0)
+        return counts and _METRICS_IN in self.model.inputs
 
 
 def _stop_tensors(stop_ids: Sequence[int]) -> list[Tensor]:
@@ -136,7 +145,7 @@ def _stop_tensors(stop_ids: Sequence[int]) -> list[Tensor]:
 
 
 class TokensReader(Reader):
-    """Reads token ids and log probabilities from responses."""
+    """Reads token ids, log probabilities, and what a model says of the request, from responses."""
 
     def __init__(self, request: GenerationRequest) -> None:
         self.is_complete = False
@@ -145,7 +154,7 @@ class TokensReader(Reader):
         self._stop_ids = frozenset(request.stop_ids)
         self._wants_logprobs = request.top_logprobs is not None
         self._top = request.top_logprobs or 0
-        self._asks_cached = request.asks_cached
+        self._block_tokens = request.block_tokens
         self._repeated = RepeatedMessages()
 
     def read_repeated(self, message: bytes) -> TokenChunk | None:
@@ -153,20 +162,20 @@ class TokensReader(Reader):
         return self._chunk(ids) if ids is not None else None
 
     def learn(self, message: bytes, chunk: EngineChunk) -> None:
-        if isinstance(chunk, TokenChunk) and not chunk.logprobs and not chunk.cached_blocks:
+        if isinstance(chunk, TokenChunk) and not (chunk.logprobs or chunk.cached_tokens or chunk.finish):
             self._repeated.learn(message, chunk.ids, self._read_ids)
 
     def read(self, response: Any) -> TokenChunk | None:
         if not response.outputs:  # an empty final response
             return None
         ids = self._new_ids(response)
-        if not ids:
+        finish = self._finish_reason(response)
+        if not ids and finish is None:
             return None
         if not are_token_ids(ids):
             raise triton_wire.unreadable()
         logprobs = self._logprobs(response, ids) if self._wants_logprobs else ()
-        reused = self._outputs.numbers(response, _REUSED_OUT) if self._asks_cached else None
-        return self._chunk(ids, logprobs, reused[0] if reused else 0)
+        return self._chunk(ids, finish, logprobs, self._cached_tokens(response))
 
     def _new_ids(self, response: Any) -> list[int]:
         """The new ids of a response. EngineFault: it cannot be read."""
@@ -185,11 +194,30 @@ class TokensReader(Reader):
         except EngineFault:
             return None
 
-    def _chunk(self, ids: list[int], logprobs: Sequence[TokenLogprob] = (), cached_blocks: int = 0) -> TokenChunk:
+    def _chunk(
+        self,
+        ids: list[int],
+        finish: FinishReason | None = None,
+        logprobs: Sequence[TokenLogprob] = (),
+        cached_tokens: int | None = None,
+    ) -> TokenChunk:
         """Counts new ids, and makes a chunk of them."""
         self._left -= len(ids)
-        self.is_complete = self._left <= 0 or not self._stop_ids.isdisjoint(ids)
-        return TokenChunk(ids, logprobs=logprobs, cached_blocks=cached_blocks)
+        self.is_complete = finish is not None or self._left <= 0 or not self._stop_ids.isdisjoint(ids)
+        return TokenChunk(ids, finish, logprobs, cached_tokens)
+
+    def _finish_reason(self, response: Any) -> FinishReason | None:
+        """The finish reason in a last response. Classic models have none: the ids say why a generation ended."""
+        reason = self._outputs.text(response, _FINISH_OUT)
+        return finish_reason_or_stop(reason.decode("utf-8", "replace")) if reason else None
+
+    def _cached_tokens(self, response: Any) -> int | None:
+        """The cached tokens of the prompt: exact, or in blocks of a known size. None: this response does not say."""
+        tokens = self._outputs.numbers(response, _CACHED_OUT)
+        if tokens:
+            return max(0, tokens[0])
+        blocks = self._outputs.numbers(response, _REUSED_OUT) if self._block_tokens else None
+        return max(0, blocks[0]) * self._block_tokens if blocks else None
 
     def finish(self) -> None:
         return None

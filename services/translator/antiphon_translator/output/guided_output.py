@@ -168,7 +168,7 @@ def _pieces(chunk: TokenChunk | TextChunk) -> Iterator[TokenChunk | TextChunk]:
 def _without_content(chunk: TokenChunk | TextChunk) -> TokenChunk | TextChunk:
     """The finish reason and the usage of a chunk, without its ids or text."""
     if isinstance(chunk, TokenChunk):
-        return TokenChunk(finish=chunk.finish, cached_blocks=chunk.cached_blocks)
+        return TokenChunk(finish=chunk.finish, cached_tokens=chunk.cached_tokens)
     return TextChunk(finish=chunk.finish, usage=chunk.usage)
 
 

@@ -79,7 +79,7 @@ def _read_output(
             continues_last=prompt.conversation.continues_last,
             watch=watch,
         )
-        return TokenOutput(parser, request, model.kv_block_tokens)
+        return TokenOutput(parser, request)
     tail = request.prompt_as(TextPrompt).text.removesuffix(prompt.forced.beginning)
     literal = OutputParser(
         model.syntax.literal, schemas=schemas, prompt_tail=tail, stops=request.answer_stops, watch=watch

@@ -174,4 +174,4 @@ def _pieces(chunk: TokenChunk | TextChunk) -> Iterator[TokenChunk | TextChunk]:
     for index, token_id in enumerate(chunk.ids):
         finish = chunk.finish if index == last else None
         logprobs = chunk.logprobs[index : index + 1]
-        yield TokenChunk((token_id,), finish=finish, logprobs=logprobs, cached_blocks=chunk.cached_blocks)
+        yield TokenChunk((token_id,), finish=finish, logprobs=logprobs, cached_tokens=chunk.cached_tokens)

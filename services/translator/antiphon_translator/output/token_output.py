@@ -33,10 +33,8 @@ class TokenOutput:
     """The output of an engine of ids. It ends at a stop id, at a stop sequence or at the token limit; ids behind that
     are ignored."""
 
-    def __init__(self, parser: TokenParser, request: GenerationRequest, block_tokens: int = 0) -> None:
-        """`block_tokens` is the number of tokens in a block of the engine's KV cache; 0 if it is not known."""
-        self._block_tokens = block_tokens
-        self._cached_blocks = 0
+    def __init__(self, parser: TokenParser, request: GenerationRequest) -> None:
+        self._cached_tokens: int | None = None
         self.finish: FinishReason | None = None
         self._parser = parser
         self._prompt_tokens = len(request.prompt_as(TokenPrompt).ids)
@@ -59,7 +57,8 @@ class TokenOutput:
     def take(self, chunk: EngineChunk) -> list[Segment]:
         if not isinstance(chunk, TokenChunk):
             raise wrong_level(chunk)
-        self._cached_blocks = max(self._cached_blocks, chunk.cached_blocks)
+        if chunk.cached_tokens is not None:
+            self._cached_tokens = chunk.cached_tokens
         if self._has_stop_texts:
             segments = self._take_one_by_one(chunk.ids)
         else:
@@ -75,7 +74,7 @@ class TokenOutput:
         return self._parser.finish(cut_off=cut_off)
 
     def usage(self) -> Usage:
-        cached = min(self._cached_blocks * self._block_tokens, self._prompt_tokens)
+        cached = min(self._cached_tokens or 0, self._prompt_tokens)
         return Usage(self._prompt_tokens, self._tokens, self._parser.reasoning_tokens, cached)
 
     @property

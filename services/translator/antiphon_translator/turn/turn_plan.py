@@ -169,7 +169,7 @@ def _generation(
         top_logprobs=given.top_logprobs,
         lora=model.lora,
         cache_key=parameters.prompt_cache_key,
-        asks_cached=model.kv_block_tokens > 0,
+        block_tokens=model.kv_block_tokens,
     )
 
 

@@ -238,9 +238,10 @@ class CountingReader(TokensReader):
     ("changes", "outputs"),
     [
         ({"top_logprobs": 0}, {"output_log_probs": [-0.5]}),
-        ({"asks_cached": True}, {"kv_cache_reused_blocks": [3]}),
+        ({"block_tokens": 32}, {"kv_cache_reused_blocks": [3]}),
+        ({}, {"cached_tokens": [70]}),
     ],
-    ids=["log probabilities", "cached blocks"],
+    ids=["log probabilities", "cached blocks", "cached tokens"],
 )
 def test_messages_with_more_than_ids_are_parsed(changes: dict[str, Any], outputs: dict[str, Any]) -> None:
     reader = CountingReader(replace(REQUEST, **changes))

@@ -11,6 +11,7 @@ from antiphon_translator.engines.triton_model import TritonModel, read_config
 from antiphon_translator.engines.triton_tokens import TokensReader, TokensSignature, describe
 from antiphon_translator.generation import (
     Alternative,
+    FinishReason,
     GenerationRequest,
     Guide,
     GuideKind,
@@ -212,20 +213,53 @@ def test_older_model_has_older_input_names_and_fewer_controls() -> None:
     assert isinstance(signature, TokensSignature)
 
 
-def test_reused_blocks_are_requested_only_from_a_model_that_reports_them() -> None:
+def test_cached_tokens_are_requested_only_from_a_model_that_can_say_them() -> None:
     inputs = {**MODEL.inputs, "return_perf_metrics": "BOOL"}
-    able = replace(MODEL, inputs=inputs, outputs=MODEL.outputs | {"kv_cache_reused_blocks"})
-    asking = replace(REQUEST, asks_cached=True)
-    assert sent(asking, able)["return_perf_metrics"] == ([1, 1], [True])
-    assert "return_perf_metrics" not in sent(asking, replace(able, outputs=MODEL.outputs))
-    assert "return_perf_metrics" not in sent(REQUEST, able)
+    classic = replace(MODEL, inputs=inputs, outputs=MODEL.outputs | {"kv_cache_reused_blocks"})
+    ours = replace(MODEL, inputs=inputs, outputs=MODEL.outputs | {"cached_tokens"})
+    asking = replace(REQUEST, block_tokens=32)
+    assert sent(asking, classic)["return_perf_metrics"] == ([1, 1], [True])
+    assert sent(REQUEST, ours)["return_perf_metrics"] == ([1, 1], [True])
+    assert "return_perf_metrics" not in sent(asking, replace(classic, outputs=MODEL.outputs))
+    assert "return_perf_metrics" not in sent(REQUEST, classic)
 
 
-def test_reused_blocks_are_read_with_the_ids_if_requested() -> None:
-    told = response({"sequence_length": [1], "output_ids": [7], "kv_cache_reused_blocks": [3]})
-    reader = TokensReader(replace(REQUEST, asks_cached=True))
-    assert reader.read(told.infer_response) == TokenChunk([7], cached_blocks=3)
-    assert TokensReader(REQUEST).read(told.infer_response) == TokenChunk([7])
+@pytest.mark.parametrize(
+    ("outputs", "block_tokens", "cached"),
+    [
+        ({"kv_cache_reused_blocks": [3]}, 32, 96),
+        ({"kv_cache_reused_blocks": [3]}, 0, None),
+        ({"cached_tokens": [70]}, 0, 70),
+        ({"cached_tokens": [0], "kv_cache_reused_blocks": [3]}, 32, 0),
+        ({"cached_tokens": [-1]}, 0, 0),
+        ({}, 32, None),
+    ],
+)
+def test_cached_tokens_are_exact_or_counted_in_blocks(
+    outputs: dict[str, list[int]], block_tokens: int, cached: int | None
+) -> None:
+    told = response({"sequence_length": [1], "output_ids": [7], **outputs})
+    reader = TokensReader(replace(REQUEST, block_tokens=block_tokens))
+    assert reader.read(told.infer_response) == TokenChunk([7], cached_tokens=cached)
+    later = response({"sequence_length": [1], "output_ids": [8]})
+    assert reader.read(later.infer_response) == TokenChunk([8]), "a model may say it once"
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"), [("stop", FinishReason.STOP), ("length", FinishReason.LENGTH), ("?", FinishReason.STOP)]
+)
+@pytest.mark.parametrize("ids", [[], [7]])
+def test_finish_reason_of_the_model_ends_the_generation(reason: str, finish: FinishReason, ids: list[int]) -> None:
+    reader = TokensReader(REQUEST)
+    told = response({"sequence_length": [len(ids)], "output_ids": ids, "finish_reason": reason})
+    assert reader.read(told.infer_response) == TokenChunk(ids, finish)
+    assert reader.is_complete
+
+
+def test_generation_that_the_model_broke_off_is_an_error() -> None:
+    told = response({"sequence_length": [0], "output_ids": [], "finish_reason": "cancelled"})
+    with pytest.raises(EngineFault, match="broke off the generation: cancelled"):
+        TokensReader(REQUEST).read(told.infer_response)
 
 
 def test_alternatives_are_requested_only_from_a_model_that_has_them() -> None:
