@@ -1,6 +1,7 @@
 """The interface of an engine: four methods, whatever runs the model.
 
-A file of the folder `engines` has one engine: `FEATURES`, the names of what it can do (`signature.FEATURES`); and
+A file of the folder `engines` has one engine: `FEATURES`, the names of what it can do (`signature.FEATURES`);
+`ARGUMENTS`, what a new model.yaml has beside the model; and
 `load(arguments, wanted)`, which loads the model and returns the `Engine`. `arguments` are those of model.yaml, `wanted`
 the features whose tensors config.pbtxt declares. `load` raises `LoadError` where the installed library lacks one of
 them, or an argument is wrong: a mistake shows when Triton loads the model, and not with the first request.
@@ -62,6 +63,7 @@ class EngineModule(Protocol):
     """A file of the folder `engines`."""
 
     FEATURES: frozenset[str]
+    ARGUMENTS: Mapping[str, Any]
 
     def load(self, arguments: Mapping[str, Any], wanted: frozenset[str]) -> Engine: ...
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "parse": Command("parse_command", "parse a model's raw output, and show the items or events"),
     "profile": Command("profile_command", "check a model profile, and the server that it names"),
     "template": Command("template_command", "try a model's chat template, and find its family"),
+    "triton-models": Command("triton_models_command", "write a token-level model for Triton, and try it on a Triton"),
     "config": Command("config_command", "print the values of all settings"),
     "version": Command("version_command", "print the version"),
 }

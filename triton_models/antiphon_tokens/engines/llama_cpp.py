@@ -58,7 +58,8 @@ FEATURES = frozenset(
         signature.PERF_METRICS,
     }
 )
-DEFAULTS = {"context_length": 4096, "slots": 4, "threads": 1, "prefill_threads": 1}
+ARGUMENTS = {"context_length": 4096, "slots": 4, "threads": 1, "prefill_threads": 1}
+"""What a new model.yaml has beside the model, and the values of those that one lacks."""
 PREFILL_TOKENS_PER_STEP = 64
 """The most prompt tokens decoded in one step. It bounds how long the prompt of a request delays other streams."""
 LEAST_BIAS_IN_GRAMMAR = -1e9
@@ -71,7 +72,7 @@ LAST = -1
 def load(arguments: Mapping[str, Any], wanted: frozenset[str]) -> "LlamaEngine":
     """Loads a GGUF file. Every release of cyllama has all features."""
     taken = Arguments(arguments)
-    model, numbers = taken.text("model"), {name: taken.number(name, most) for name, most in DEFAULTS.items()}
+    model, numbers = taken.text("model"), {name: taken.number(name, most) for name, most in ARGUMENTS.items()}
     taken.require_none_left("llama_cpp")
     return LlamaEngine(model, **numbers)
 

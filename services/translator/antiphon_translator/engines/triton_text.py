@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from antiphon_core.errors import EngineUnavailable
-from antiphon_translator.engines import images, triton_wire
+from antiphon_translator.engines import images, triton_hints, triton_wire
 from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -103,6 +103,8 @@ def describe(model: TritonModel) -> TextSignature:
         raise EngineUnavailable(
             f"The Triton model '{model.name}' is no text-level model of TensorRT-LLM: it has no {missing}."
         )
+    if names is LLM_API:
+        triton_hints.note_text_model(model.name, "TensorRT-LLM's LLM API")
     return TextSignature(model, names, _growth_of(model, names))
 
 

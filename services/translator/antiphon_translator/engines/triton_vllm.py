@@ -14,7 +14,7 @@ from typing import Any
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.jsons import Object, dumps
-from antiphon_translator.engines import images, triton_wire
+from antiphon_translator.engines import images, triton_hints, triton_wire
 from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -54,6 +54,7 @@ def describe(model: TritonModel) -> VllmSignature:
     missing = model.lacks((PROMPT, SAMPLING), (TEXT,))
     if missing is not None:
         raise EngineUnavailable(f"The Triton model '{model.name}' is not of the vLLM backend: it has no {missing}.")
+    triton_hints.note_text_model(model.name, "Triton's vLLM backend")
     return VllmSignature(model)
 
 
