@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from antiphon import settings
+from antiphon import cli, settings
 from antiphon_translator.models import profiles
 from tests.support import nim_operator, pod_security
 from tests.support.cases import in_one_test
@@ -64,6 +64,19 @@ def test_model_profiles_can_be_loaded(objects: list[Manifest], tmp_path: Path) -
             for name, text in config.get("data", {}).items():
                 (folder / name).write_text(text, encoding="utf-8")
     assert len(profiles.load_directory(folder)) == len(list(folder.iterdir()))
+
+
+@EACH_VARIANT
+def test_init_container_of_triton_writes_the_model_that_the_profile_names(
+    objects: list[Manifest], tmp_path: Path
+) -> None:
+    out, engines = Path(mkdtemp(dir=tmp_path)), [pod for name, pod in _pods(objects) if name == "triton"]
+    made = [each for pod in engines for each in pod["spec"].get("initContainers", [])]
+    for container in made:
+        arguments = [str(out) if each == "/repository" else each for each in container["args"]]
+        assert cli.main(arguments) == 0
+        texts = [text for config in of_kind(objects, "ConfigMap") for text in config.get("data", {}).values()]
+        assert [model for model in out.iterdir() if f'triton_model = "{model.name}"' in "".join(texts)]
 
 
 @EACH_VARIANT

@@ -54,7 +54,7 @@ def write(repository: Path, model: Model) -> Path:
     features = model.features
     folder = repository / model.name
     repository.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=repository.parent, prefix=f".{model.name}-") as scratch:
+    with tempfile.TemporaryDirectory(dir=repository, prefix=f".{model.name}-") as scratch:
         fresh = Path(scratch) / "fresh"
         write_code(fresh / VERSION)
         comment = f"The arguments of {model.engine}: one a line, the value in JSON."
