@@ -21,6 +21,7 @@ FOLDERS = (
     "containers",
     "examples",
     "libs",
+    "triton_models",
     "services/allinone",
     "services/edge",
     "services/store",
@@ -28,7 +29,7 @@ FOLDERS = (
     "benchmarks",
     "tests",
 )
-_PRODUCT = ("libs/", "services/")  # whose names of functions and booleans are checked
+_PRODUCT = ("libs/", "services/", "triton_models/")  # whose names of functions and booleans are checked
 _NOT_YET = "services/edge/antiphon_edge/turns/"  # names of the way of a turn change with the states of durable turns
 TITLE_CHARS_MAX = 72
 

@@ -28,5 +28,5 @@ def write(out: Path, name: str, *, gguf: Path, context_length: int, slots: int) 
     for path in FOLDER.glob("*.py"):
         shutil.copy(path, version)
     given = {"model": str(gguf), "context_length": context_length, "slots": slots}
-    (version / arguments.FILE).write_text(arguments.written(given, ""), "utf-8")
+    (version / arguments.FILE).write_text(arguments.to_text(given, ""), "utf-8")
     (out / name / CONFIG_FILE).write_text(config_of(name), "utf-8")

@@ -13,7 +13,7 @@ from antiphon_tokens.engine import LoadError
 FILE = "model.yaml"
 
 
-def written(arguments: Mapping[str, Any], comment: str) -> str:
+def to_text(arguments: Mapping[str, Any], comment: str) -> str:
     """The text of model.yaml, with a comment above the arguments."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     lines += [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
@@ -29,14 +29,14 @@ def read(path: Path) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
-            name, value = parsed(line, f"{path}:{number}")
+            name, value = parse_line(line, f"{path}:{number}")
             if name in arguments:
                 _refuse(f"{path}:{number}", f"{name} is set twice")
             arguments[name] = value
     return arguments
 
 
-def parsed(line: str, place: str) -> tuple[str, Any]:
+def parse_line(line: str, place: str) -> tuple[str, Any]:
     """One `name: value`. LoadError: it has another form; `place` says where."""
     name, colon, value = line.partition(":")
     if not colon or not name.strip().isidentifier():
@@ -78,7 +78,7 @@ class Arguments:
             raise LoadError(f'{FILE}: {name} must be like {{"7": "/adapters/seven"}}, and is {found!r}.')
         return {int(key): path for key, path in found.items()}
 
-    def left(self) -> dict[str, Any]:
+    def rest(self) -> dict[str, Any]:
         return self._left
 
     def require_none_left(self, engine: str) -> None:

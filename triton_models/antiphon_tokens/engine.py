@@ -36,7 +36,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a loaded engine can do. `title` has its name and version, for the log."""
+    """The abilities of a loaded engine. `title` has its name and version, for the log."""
 
     title: str
     features: frozenset[str]
@@ -47,7 +47,7 @@ class Engine(Protocol):
     """A loaded model. All methods can be called from any thread."""
 
     def submit(self, generation: Generation, listener: Listener) -> None:
-        """Queues a generation that `generation.fitted` has passed. May take as long as its guide takes to compile.
+        """Queues a generation that `generation.fit` has passed. May take as long as its guide takes to compile.
         RequestError: it can never run."""
 
     def cancel(self, listener: Listener) -> None:

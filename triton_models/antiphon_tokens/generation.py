@@ -38,7 +38,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Guide:
-    """What the output must match: `kind` is json, json_schema, regex or ebnf_grammar, as TensorRT-LLM names them."""
+    """A rule that the output must match. `kind`: json, json_schema, regex or ebnf_grammar, as in TensorRT-LLM."""
 
     kind: str
     text: str
@@ -99,7 +99,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the engine knows of a request. None: the engine does not say."""
+    """Figures of the engine about a request. None: the engine does not say."""
 
     cached_tokens: int | None = None
     queue_ns: int | None = None
@@ -116,14 +116,14 @@ class FinishReason(str, Enum):
 
 @dataclass(frozen=True)
 class Limits:
-    """What an engine can take: tokens of prompt and output together, and ids. None: the engine does not say, and checks
+    """The most that an engine takes: tokens of prompt and output together, and ids. None: it does not say, and checks
     them itself."""
 
     context_length: int | None = None
     vocabulary: int | None = None
 
 
-def fitted(generation: Generation, limits: Limits) -> Generation:
+def fit(generation: Generation, limits: Limits) -> Generation:
     """The generation with its number of tokens cut to the rest of the context, as in TensorRT-LLM.
 
     Raises:

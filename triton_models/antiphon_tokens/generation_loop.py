@@ -16,7 +16,7 @@ UNLOADED = "the model is being unloaded"
 
 @dataclass(frozen=True)
 class Step:
-    """What an engine reports at once. `finish`: the generation has ended with these tokens."""
+    """The report of an engine at one time. `finish`: the generation has ended with these tokens."""
 
     tokens: Sequence[Token]
     facts: Facts

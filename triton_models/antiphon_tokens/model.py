@@ -21,7 +21,7 @@ from typing import Any
 import triton_python_backend_utils as pb_utils
 
 from antiphon_tokens import arguments, engine, requests, signature, tensors
-from antiphon_tokens.generation import RequestError, fitted
+from antiphon_tokens.generation import RequestError, fit
 from antiphon_tokens.replies import Reply
 
 PREPARING_THREADS = 2
@@ -30,13 +30,13 @@ WATCH_S = 0.1
 
 
 class TritonPythonModel:
-    """What Triton makes one of, and calls."""
+    """The class that Triton makes an instance of, and calls."""
 
     def initialize(self, args: dict[str, str]) -> None:
         config = json.loads(args["model_config"])
         name = config["parameters"]["engine"]["string_value"]
         given = arguments.read(Path(args["model_repository"]) / args["model_version"] / arguments.FILE)
-        wanted = signature.wanted({each["name"] for each in config["input"]})
+        wanted = signature.features_of({each["name"] for each in config["input"]})
         self.engine = engine.module(name).load(given, wanted)
         self.running = Running()
         self.preparing = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
@@ -71,7 +71,7 @@ class TritonPythonModel:
 
     def generate(self, request: Any, sender: Any) -> None:
         limits = self.engine.capabilities().limits
-        generation = fitted(requests.read_generation(request), limits)
+        generation = fit(requests.read_generation(request), limits)
         answer = requests.read_answer(request)
         reply = Reply(sender, request.request_id(), generation, answer, self.running.remove)
         self.running.add(reply)
@@ -84,7 +84,7 @@ class TritonPythonModel:
     def stop(self, request_id: str) -> None:
         if not request_id:
             raise RequestError("a stop request needs the request id of the request to stop")
-        for reply in self.running.called(request_id):
+        for reply in self.running.find(request_id):
             reply.is_stopped = True
             self.engine.cancel(reply)
 
@@ -111,7 +111,7 @@ class Running:
         with self._lock:
             self._replies.discard(reply)
 
-    def called(self, request_id: str) -> list[Reply]:
+    def find(self, request_id: str) -> list[Reply]:
         with self._lock:
             return [reply for reply in self._replies if reply.request_id == request_id]
 

@@ -53,7 +53,7 @@ class Reply:
             return False
         if self.is_unwanted():
             return False
-        if self._answer.streams:
+        if self._answer.is_streamed:
             self._respond(is_final=False)
         return True
 
@@ -88,7 +88,7 @@ class Reply:
 
     def _ids(self) -> list[Any]:
         ids = [token.id for token in self._unsent]
-        if not self._answer.streams and self._answer.echoes_prompt:
+        if not self._answer.is_streamed and self._answer.echoes_prompt:
             ids = [*self._generation.prompt, *ids]
         return [
             tensors.numbers("output_ids", [[ids]], "int32"),

@@ -58,7 +58,7 @@ def write(repository: Path, model: Model) -> Path:
         fresh = Path(scratch) / "fresh"
         write_code(fresh / VERSION)
         comment = f"The arguments of {model.engine}: one a line, the value in JSON."
-        (fresh / VERSION / arguments.FILE).write_text(arguments.written(model.arguments, comment), "utf-8")
+        (fresh / VERSION / arguments.FILE).write_text(arguments.to_text(model.arguments, comment), "utf-8")
         config = signature.config(model.name, model.engine, features, batch_max=BATCH_MAX)
         (fresh / CONFIG_FILE).write_text(config, "utf-8")
         if folder.exists():

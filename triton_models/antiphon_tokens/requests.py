@@ -24,9 +24,9 @@ _RANGES = "retention_token_range_"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request wants in its responses."""
+    """The wishes of a request for its responses."""
 
-    streams: bool
+    is_streamed: bool
     echoes_prompt: bool
     input_count: bool
     output_count: bool
@@ -41,7 +41,7 @@ def is_stop(request: Any) -> bool:
 def read_answer(request: Any) -> Answer:
     wants = partial(scalar, request)
     return Answer(
-        streams=bool(wants("streaming", False)),
+        is_streamed=bool(wants("streaming", False)),
         echoes_prompt=not wants("exclude_input_in_output", False),
         input_count=bool(wants("return_num_input_tokens", False)),
         output_count=bool(wants("return_num_output_tokens", False)),

@@ -29,7 +29,7 @@ FEATURES = {
     RETENTION: "how long the parts of a prompt stay in the KV cache",
     PERF_METRICS: "cached tokens, time in the queue and time of the prefill of each request",
 }
-"""What an engine may have or lack, in the words of the documentation."""
+"""The abilities that an engine may have or lack, in the words of the documentation."""
 
 SCALAR, ROW, WORDS = (1,), (-1,), (2, -1)
 """The dimensions of an input, the batch left out."""
@@ -106,7 +106,7 @@ OUTPUTS = (
 )
 
 
-def wanted(inputs: Set[str]) -> frozenset[str]:
+def features_of(inputs: Set[str]) -> frozenset[str]:
     """The features that a configuration with these inputs offers."""
     return frozenset(tensor.feature for tensor in INPUTS if tensor.name in inputs) - {ALWAYS}
 

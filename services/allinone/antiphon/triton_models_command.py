@@ -48,7 +48,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def _write(options: argparse.Namespace) -> int:
     """Writes a model. SettingsError: an argument or a feature is not what it must be."""
     try:
-        given = dict(arguments.parsed(each, "--set") for each in options.set)
+        given = dict(arguments.parse_line(each, "--set") for each in options.set)
         defaults = engine.module(options.engine).ARGUMENTS
         without = frozenset(name for name in options.without.split(",") if name)
         model = Model(options.name, options.engine, {"model": options.model, **defaults, **given}, without)

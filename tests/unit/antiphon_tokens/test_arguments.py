@@ -11,7 +11,7 @@ from antiphon_tokens.engine import LoadError
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     given = {"model": '/a "b"/ü.gguf', "slots": 4, "more": {"a": [1.5, None, True]}}
     path = tmp_path / arguments.FILE
-    path.write_text(arguments.written(given, "What this is:\n\n  and more"), "utf-8")
+    path.write_text(arguments.to_text(given, "What this is:\n\n  and more"), "utf-8")
     assert arguments.read(path) == given
     assert path.read_text("utf-8").startswith("# What this is:\n#\n#   and more\n")
 
@@ -53,6 +53,6 @@ def test_adapters_are_paths_by_number(found: Any) -> None:
 
 def test_arguments_that_nothing_takes_are_left() -> None:
     taken = Arguments({"slots": 2, "other": 1})
-    assert (taken.number("slots", 4), taken.left()) == (2, {"other": 1})
+    assert (taken.number("slots", 4), taken.rest()) == (2, {"other": 1})
     with pytest.raises(LoadError, match="the engine e has no argument 'other'"):
         taken.require_none_left("e")

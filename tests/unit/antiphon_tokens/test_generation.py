@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_tokens.generation import FinishReason, Generation, Limits, Output, RequestError, Sampling, Token, fitted
+from antiphon_tokens.generation import FinishReason, Generation, Limits, Output, RequestError, Sampling, Token, fit
 
 ASKED = Generation(prompt=[1, 2], tokens_max=4, end_id=9, stop_words=((6, 7), (5,)))
 LIMITS = Limits(context_length=5, vocabulary=10)
@@ -34,8 +34,8 @@ def test_output_ends_before_the_end_id_and_behind_a_stop_word_or_the_last_token(
 
 
 def test_number_of_tokens_is_cut_to_the_rest_of_the_context() -> None:
-    assert fitted(ASKED, LIMITS) == replace(ASKED, tokens_max=3)
-    assert fitted(replace(ASKED, tokens_max=2), LIMITS).tokens_max == 2
+    assert fit(ASKED, LIMITS) == replace(ASKED, tokens_max=3)
+    assert fit(replace(ASKED, tokens_max=2), LIMITS).tokens_max == 2
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_number_of_tokens_is_cut_to_the_rest_of_the_context() -> None:
 )
 def test_generation_that_can_never_run_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        fitted(replace(ASKED, **changes), LIMITS)
+        fit(replace(ASKED, **changes), LIMITS)
 
 
 def test_what_the_engine_does_not_say_is_not_checked() -> None:
-    assert fitted(replace(ASKED, prompt=[10]), Limits()).prompt == [10]
+    assert fit(replace(ASKED, prompt=[10]), Limits()).prompt == [10]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from antiphon_tokens.requests import Answer
 from tests.support.triton_backend import LOGGED, Sender, TritonError
 
 NOTHING = Facts()
-STREAMED = Answer(streams=True, echoes_prompt=True, input_count=False, output_count=False, perf_metrics=False)
+STREAMED = Answer(is_streamed=True, echoes_prompt=True, input_count=False, output_count=False, perf_metrics=False)
 IDS = ("output_ids", "sequence_length")
 
 

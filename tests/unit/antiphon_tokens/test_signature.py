@@ -23,7 +23,7 @@ def test_configuration_has_the_tensors_of_all_features_and_no_others() -> None:
 
 def test_each_feature_is_known_again_by_its_inputs() -> None:
     for feature in signature.FEATURES:
-        assert signature.wanted({each.name for each in parsed({feature}).input}) == {feature}
+        assert signature.features_of({each.name for each in parsed({feature}).input}) == {feature}
 
 
 def test_translator_takes_the_model_for_one_of_tokens() -> None:

@@ -59,7 +59,7 @@ FEATURES = frozenset(
     }
 )
 ARGUMENTS = {"context_length": 4096, "slots": 4, "threads": 1, "prefill_threads": 1}
-"""What a new model.yaml has beside the model, and the values of those that one lacks."""
+"""The arguments that a new model.yaml has beside the model, and the values of those that one lacks."""
 PREFILL_TOKENS_PER_STEP = 64
 """The most prompt tokens decoded in one step. It bounds how long the prompt of a request delays other streams."""
 LEAST_BIAS_IN_GRAMMAR = -1e9
@@ -116,7 +116,7 @@ class Slot:
         done, prompt = len(self.cached), run.generation.prompt
         return [*prompt[done:], *run.generated[max(0, done - len(prompt)) :]]
 
-    def shared(self, generation: Generation) -> int:
+    def shared_tokens(self, generation: Generation) -> int:
         """How many ids of a prompt the cache holds. The last one is always decoded again: its logits choose the first
         new id."""
         if generation.cache_salt != self.salt:
@@ -219,10 +219,10 @@ class LlamaEngine:
     def _admit(self) -> None:
         while self._waiting and (free := [slot for slot in self._slots if slot.run is None]):
             run = self._waiting.popleft()
-            slot = max(free, key=lambda slot: (slot.shared(run.generation), -slot.released_ns))
+            slot = max(free, key=lambda slot: (slot.shared_tokens(run.generation), -slot.released_ns))
             slot.run, slot.banned = run, run.banned_ids()
             slot.sampler = self._sampler(run, slot.banned)
-            self._truncate(slot, slot.shared(run.generation))
+            self._truncate(slot, slot.shared_tokens(run.generation))
             slot.salt, run.admitted_ns = run.generation.cache_salt, time.monotonic_ns()
             run.facts = Facts(cached_tokens=len(slot.cached), queue_ns=run.admitted_ns - run.submitted_ns)
 

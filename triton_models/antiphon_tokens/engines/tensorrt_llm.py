@@ -47,7 +47,7 @@ PARAMETERS = {
 """The parameter that each feature needs."""
 FEATURES = frozenset(PARAMETERS)
 ARGUMENTS = {"guided_decoding_backend": "xgrammar", "kv_cache_config": {"enable_block_reuse": True}}
-"""What a new model.yaml has beside the model: guides and cached tokens need it."""
+"""The arguments that a new model.yaml has beside the model: guides and cached tokens need it."""
 GREEDY_TOP_K = 1
 NO_END_ID = -1
 FINISH_REASONS = {
@@ -64,10 +64,10 @@ def load(arguments: Mapping[str, Any], wanted: frozenset[str]) -> "TensorrtLlmEn
     engine.require(title, {feature: what for feature, what in _missing(tensorrt_llm).items() if feature in wanted})
     taken = Arguments(arguments)
     model, adapters = taken.text("model"), taken.adapters("lora_adapters")
-    if signature.GUIDE in wanted and not taken.left().get("guided_decoding_backend"):
+    if signature.GUIDE in wanted and not taken.rest().get("guided_decoding_backend"):
         raise LoadError('model.yaml: guided decoding needs guided_decoding_backend: "xgrammar", or --without guide.')
-    llm = tensorrt_llm.LLM(model=model, **taken.left())
-    return TensorrtLlmEngine(llm, title, adapters, Limits(taken.left().get("max_seq_len")))
+    llm = tensorrt_llm.LLM(model=model, **taken.rest())
+    return TensorrtLlmEngine(llm, title, adapters, Limits(taken.rest().get("max_seq_len")))
 
 
 def _missing(library: Any) -> dict[str, str]:
@@ -164,7 +164,7 @@ def _sampling(generation: Generation) -> dict[str, Any]:
         "bad_token_ids": _bad_ids(sampling.bad_words) or None,
         "logprobs": max(1, generation.top_log_probs) if generation.log_probs else None,
         "guided_decoding": None if generation.guide is None else _guide(generation.guide),
-        **(_drawn(generation) if not sampling.is_greedy else {"top_k": GREEDY_TOP_K}),
+        **(_random_choice(generation) if not sampling.is_greedy else {"top_k": GREEDY_TOP_K}),
     }
     return {
         "max_tokens": generation.tokens_max,
@@ -176,7 +176,7 @@ def _sampling(generation: Generation) -> dict[str, Any]:
     }
 
 
-def _drawn(generation: Generation) -> dict[str, Any]:
+def _random_choice(generation: Generation) -> dict[str, Any]:
     """The parameters of an id that is drawn. Without a seed TensorRT-LLM draws alike for every request."""
     sampling = generation.sampling
     seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
@@ -243,7 +243,7 @@ def _token(number: int, at: Mapping[int, Any], top: int) -> Token:
 
 
 def _facts(result: Any, output: Any) -> Facts:
-    """What a result says of its request: the cached tokens with each response, the times with the last one."""
+    """The facts that a result has of its request: the cached tokens with each response, the times with the last one."""
     cached = getattr(result, "cached_tokens", None)
     metrics = getattr(output, "request_perf_metrics", None)
     if metrics is None:

@@ -34,7 +34,7 @@ FEATURES = frozenset(
     }
 )
 ARGUMENTS = {"enable_prefix_caching": True, "scheduling_policy": "priority"}
-"""What a new model.yaml has beside the model: cached tokens and priorities need it."""
+"""The arguments that a new model.yaml has beside the model: cached tokens and priorities need it."""
 OPTIONS = {signature.CONVERSATION: "session_id", signature.PRIORITY: "priority", signature.LORA: "lora_request"}
 """The parameter of `generate` that a feature needs."""
 PRIORITY_DEFAULT = 50
@@ -55,7 +55,7 @@ def load(arguments: Mapping[str, Any], wanted: frozenset[str]) -> "VllmEngine":
     # Triton's stub embeds Python, so `sys.executable`, which starts the processes of the engine, is not a Python.
     multiprocessing.set_executable(str(Path(sys.prefix) / "bin" / "python3"))
     try:
-        options = AsyncEngineArgs(**taken.left())
+        options = AsyncEngineArgs(**taken.rest())
     except TypeError as error:
         raise LoadError(f"model.yaml: {title} rejects an argument: {error}") from error
     loop = GenerationLoop()

@@ -16,7 +16,7 @@ from wording import Vocabulary, Wording
 
 from antiphon_tokens import arguments, tensors
 from antiphon_tokens.engines import llama_cpp
-from antiphon_tokens.generation import Generation, Output, RequestError, fitted
+from antiphon_tokens.generation import Generation, Output, RequestError, fit
 
 PREPARING_THREADS = 2
 
@@ -44,7 +44,7 @@ class TritonPythonModel:
     def start(self, request, sender):
         try:
             asked = self.dialect(request)
-            generation = fitted(self.generation(asked), self.engine.capabilities().limits)
+            generation = fit(self.generation(asked), self.engine.capabilities().limits)
             self.engine.submit(generation, Reply(self, sender, request.request_id(), asked, generation))
         except (RequestError, ValueError) as error:
             tensors.respond_error(sender, f"Error generating request: {error}", is_request=True)

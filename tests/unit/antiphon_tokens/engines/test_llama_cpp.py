@@ -43,7 +43,7 @@ def test_without_an_end_id_nothing_is_banned_for_min_tokens() -> None:
 def test_slot_shares_the_prompt_before_its_last_id_with_requests_of_its_salt(
     cached: list[int], salt: str | None, shared: int
 ) -> None:
-    assert Slot(0, cached=cached, salt=salt).shared(run_of([], cache_salt="a").generation) == shared
+    assert Slot(0, cached=cached, salt=salt).shared_tokens(run_of([], cache_salt="a").generation) == shared
 
 
 def test_ids_left_to_decode_are_those_behind_the_cache() -> None:
