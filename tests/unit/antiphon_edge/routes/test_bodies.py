@@ -14,6 +14,8 @@ from antiphon_core.errors import InvalidRequest, RequestRateExceeded
 from antiphon_core.jsons import parse_object
 from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_edge.callers.tenancy import set_tenant
+from antiphon_edge.quotas.admission import set_long_work
+from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.routes import bodies
 
 SHARE = 2**20
@@ -31,6 +33,7 @@ def request_with(body: bytes, encoding: str = "identity") -> web.Request:
     payload.feed_eof()
     app = web.Application()
     bodies.set_budget(app, BUDGET)
+    set_long_work(app, LongWork())
     request = make_mocked_request(
         "POST",
         "/",
