@@ -20,6 +20,8 @@ class Sweeping:
 
 
 class Retention(Protocol):
+    """Reclaims space, one tenant and a limited number of rows at a time."""
+
     async def sweep(
         self, tenant: Tenant, *, limit: Annotated[int, within(1, limits.SWEEP_ITEMS_MAX)] = limits.SWEEP_ITEMS_DEFAULT
     ) -> Sweeping:

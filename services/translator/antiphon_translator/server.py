@@ -65,6 +65,6 @@ def _require_silence(silence_ms: int) -> None:
 
 
 async def _stop(running: asyncio.Future[None]) -> None:
-    """Cancels a turn whose client is gone. An error of the turn is dropped."""
+    """Ends a turn. Its error is dropped: the caller has it already, or is gone."""
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

@@ -51,7 +51,7 @@ from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.sliced_delivery import SlicedDelivery, through
 from antiphon_translator.turn import turn_prompt
 from antiphon_translator.turn.turn_plan import TurnPlan
-from antiphon_translator.turn_bytes import HeldTurn, TurnBytes
+from antiphon_translator.turn_bytes import TurnBytes, TurnTally
 
 if TYPE_CHECKING:
     from antiphon_translator.media.fetching import Fetcher
@@ -143,7 +143,7 @@ class TranslatorService:
     async def _generate(
         self,
         turn: Turn,
-        held: HeldTurn,
+        held: TurnTally,
         route: _Route,
         watch: GenerationWatch,
         receive: Receive,
@@ -186,7 +186,7 @@ class TranslatorService:
         with self._turn_bytes.count_turn(turn) as held:
             await self._check(turn, held)
 
-    async def _check(self, turn: Turn, held: HeldTurn) -> None:
+    async def _check(self, turn: Turn, held: TurnTally) -> None:
         route = await self._route_of(turn)
         controls = await _controls_if_up(route.engine)
         sight = route.model.sight if controls is None else route.model.sight.with_controls(controls)
@@ -223,7 +223,7 @@ class TranslatorService:
             reasons = [f"{model.id}: {model.reason}" for model in models] or ["No model is configured."]
             raise TranslatorUnavailable(" ".join(reasons))
 
-    async def _downloads(self, turn: Turn, held: HeldTurn, sight: Sight) -> Downloads:
+    async def _downloads(self, turn: Turn, held: TurnTally, sight: Sight) -> Downloads:
         """Fetches the URLs of a turn's images and files. Their content counts in `held`."""
         if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
             return NOTHING

@@ -14,17 +14,17 @@ from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.media.downloads import Download, Downloads
 
-_NO_ROOM = "This translator runs as many bytes of turns as it has room for (turns_bytes_max). Try again."
+_NO_ROOM = "The turns of this translator hold as many bytes as it has room for (turns_bytes_max). Try again."
 
 
-class HeldTurn:
+class TurnTally:
     """The bytes of one turn."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
 
     def add(self, size: int) -> None:
-        """Counts more bytes. TranslatorUnavailable: there is no room for them. Another translator may have it."""
+        """Counts more bytes. TranslatorUnavailable: there is no room for them. Another translator may have room."""
         if self._tally.try_add(size) is not None:
             raise TranslatorUnavailable(_NO_ROOM)
 
@@ -39,9 +39,9 @@ class TurnBytes:
         self._budget = ByteBudget("turns", total=bytes_max)
 
     @contextmanager
-    def count_turn(self, turn: Turn) -> Iterator[HeldTurn]:
-        """Counts a turn while the context is open. TranslatorUnavailable: as in `HeldTurn.add`."""
+    def count_turn(self, turn: Turn) -> Iterator[TurnTally]:
+        """Counts a turn while the context is open. TranslatorUnavailable: as in `TurnTally.add`."""
         with Tally(self._budget, turn.tenant) as tally:
-            held = HeldTurn(tally)
-            held.add(turn.size_bytes)
-            yield held
+            counted = TurnTally(tally)
+            counted.add(turn.size_bytes)
+            yield counted

@@ -76,7 +76,7 @@ class BucketLevels:
         """Subtracts `amount` from the known level, until the counter reports the new one."""
         level = self._levels.get(bucket)
         if level is not None:
-            now, full_in_ms = self._now(level)
+            now, full_in_ms = self._extrapolate(level)
             full_in_ms += math.ceil(amount * MINUTE_MS / level.capacity)  # the capacity is a minute's refill
             self.update([Level(bucket, now - amount, level.capacity, round(full_in_ms))])
 
@@ -84,10 +84,10 @@ class BucketLevels:
         return [self._quota(self._levels[name]) for name in sorted(self._levels)]
 
     def _quota(self, level: Level) -> Quota:
-        now, full_in_ms = self._now(level)
+        now, full_in_ms = self._extrapolate(level)
         return Quota(level.name, math.floor(level.capacity), max(0, math.floor(now + TINY)), full_in_ms / 1000)
 
-    def _now(self, level: Level) -> tuple[float, float]:
+    def _extrapolate(self, level: Level) -> tuple[float, float]:
         """The present level, and the milliseconds until the bucket is full."""
         elapsed_ms = self._now_ms() - self._updated_ms[level.name]
         if elapsed_ms >= level.full_in_ms:

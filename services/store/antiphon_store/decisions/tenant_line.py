@@ -18,8 +18,8 @@ from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 def join(view: View, tenant: str, *, places: int, only_missing: bool = False) -> Finish[None]:
-    """Puts a tenant with a due job into the line; one that is in it keeps its places. `only_missing`: does nothing for
-    a tenant that is in the line."""
+    """Puts a tenant with a due job into the line. A tenant that is in the line keeps its places, and its row notes that
+    it joined again, unless `only_missing`."""
     row = view.need(Kind.LINE, tenant)
     if row is None:
         view.put(Kind.LINE, tenant, {"at": Now(), "joins": 1, "places": places})

@@ -55,10 +55,10 @@ def _guidable(schema: Object) -> Outline:
 
 
 def _one_of(texts: Sequence[str]) -> str:
-    return f"({'|'.join(map(_literally, texts))})"
+    return f"({'|'.join(map(_escape, texts))})"
 
 
-def _literally(text: str) -> str:
+def _escape(text: str) -> str:
     """A regular expression that matches exactly this text. Only special characters are escaped: engines differ in which
-    others may be."""
+    other characters a backslash may precede."""
     return "".join("\\" + character if character in _SPECIAL else character for character in text)
