@@ -3,7 +3,7 @@
     GrpcError              the call ended with a status other than OK; `status` is the number of a gRPC status
     └── ConnectionLost     UNAVAILABLE: there is no connection, it ended before the call, or the call was given up
 
-An exception that the caller's own `receive` raised is raised unchanged by `GrpcCall.ended`.
+An exception that the caller's own `receive` raised is raised unchanged by `GrpcCall.wait_end`.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ class SilenceWatch:
     """The inactivity timeout of one stream. For one event loop."""
 
     def __init__(self, limit_s: float, on_silence: Callable[[], object]) -> None:
-        """`on_silence` is called once, between 1 and 1.25 times `limit_s` after the last `heard`; never if `limit_s` is
-        0. Before the first `heard` the limit is FIRST_SIGN_S, if that is shorter."""
+        """`on_silence` is called once, between 1 and 1.25 times `limit_s` after the last `note_message`; never if
+        `limit_s` is 0. Before the first `note_message` the limit is FIRST_SIGN_S, if that is shorter."""
         self.has_heard = False
         self._limit_s = limit_s
         self._on_silence = on_silence

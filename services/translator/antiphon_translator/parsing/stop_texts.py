@@ -28,7 +28,7 @@ class StopTexts:
         return len(self._held) + self._dropped
 
     def feed(self, text: str) -> str:
-        """Returns the text that cannot be part of a stop sequence; nothing more once `matched`."""
+        """Returns the text that cannot be part of a stop sequence; nothing more once `is_matched`."""
         if not self._texts:
             return text
         if self.is_matched:

@@ -104,7 +104,7 @@ class TurnPrompt:
 
     def for_engine(self, model: ServedModel, level: Level, beginning: Sequence[int]) -> Prompt:
         """The prompt in the form of the engine's level. `beginning` are the ids of the answer's beginning, which go
-        behind the prompt. InvalidRequest: see `PromptEncoder.text` and `PromptEncoder.defused`."""
+        behind the prompt. InvalidRequest: see `PromptEncoder.text` and `PromptEncoder.defuse`."""
         match level:
             case Level.TOKENS:
                 return TokenPrompt([*self.ids, *beginning] if beginning else self.ids)
