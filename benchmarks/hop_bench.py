@@ -1,8 +1,9 @@
-"""Measures the hop between two processes: the lean server (antiphon_http2) beside grpc.aio's, in turns.
+"""Measures the hop between two processes: antiphon_http2 beside grpc.aio, in turns.
 
-Streams send a message of 260 bytes each 20 ms, as tokens come, and the lean client reads them. A unary call goes from
-one client of grpc.aio, 16 at a time. Figures are processor time of a message or call in the server's process and in the
-client's, the least of some runs; the ratio is that of their sums.
+Streams send a message of 260 bytes each 20 ms, as tokens come, and the lean client reads them of either server. Unary
+calls, 16 at a time, go from one client: first of grpc.aio to both servers, then of each kind to its own server. Figures
+are processor time of a message or call in the server's process and in the client's, the least of some runs; the ratio
+is that of their sums.
 
     python -m benchmarks.hop_bench
 """
@@ -149,7 +150,30 @@ async def cost_of_calls(port: int, pid: int) -> Cost:
         return await measured(pid, call_all, CALLS)
 
 
+async def cost_of_lean_calls(port: int, pid: int) -> Cost:
+    client = GrpcStreams(f"{HOST}:{port}")
+    metadata = (("antiphon-tenant", "acme"), ("x-request-id", "req_1"))
+
+    async def caller() -> None:
+        for _ in range(CALLS // CALLS_AT_ONCE):
+            answers: list[bytes] = []
+            call = await client.start("/bench.Hop/echo", MESSAGE, answers.extend, metadata=metadata, timeout_s=60)
+            await call.wait_end()
+
+    async def call_all() -> None:
+        await asyncio.gather(*(caller() for _ in range(CALLS_AT_ONCE)))
+
+    try:
+        return await measured(pid, call_all, CALLS)
+    finally:
+        await client.close()
+
+
 Measure = Callable[[int, int], Awaitable[Cost]]
+
+
+def tokens(streams: int, tls: ssl.SSLContext | None) -> Measure:
+    return lambda port, pid: cost_of_tokens(port, pid, streams, tls)
 
 
 async def on_server(kind: str, folder: str, measure: Measure) -> Cost:
@@ -165,20 +189,23 @@ async def on_server(kind: str, folder: str, measure: Measure) -> Cost:
 
 
 async def main() -> None:
-    print(f"{'':<28}{'grpc.aio server':>22}{'lean server':>22}{'ratio':>8}")
+    print(f"{'':<28}{'grpc.aio':>22}{'lean':>22}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
         ca = authority(Path(folder), "ca")
         signed_by(ca, Path(folder), "server")
         tls = ssl.create_default_context(cafile=str(ca.cert))
-        rows: list[tuple[str, str, Measure]] = [
-            ("64 streams, 20 ms", "", lambda port, pid: cost_of_tokens(port, pid, 64, None)),
-            ("256 streams, 20 ms", "", lambda port, pid: cost_of_tokens(port, pid, 256, None)),
-            ("64 streams, 20 ms, TLS", folder, lambda port, pid: cost_of_tokens(port, pid, 64, tls)),
-            ("unary calls, 16 at once", "", cost_of_calls),
+        rows: list[tuple[str, str, Measure, Measure]] = [
+            ("64 streams, 20 ms", "", tokens(64, None), tokens(64, None)),
+            ("256 streams, 20 ms", "", tokens(256, None), tokens(256, None)),
+            ("1,024 streams, 20 ms", "", tokens(1_024, None), tokens(1_024, None)),
+            ("64 streams, 20 ms, TLS", folder, tokens(64, tls), tokens(64, tls)),
+            ("256 streams, 20 ms, TLS", folder, tokens(256, tls), tokens(256, tls)),
+            ("unary calls, 16 at once", "", cost_of_calls, cost_of_calls),
+            ("unary calls, own clients", "", cost_of_calls, cost_of_lean_calls),
         ]
-        for name, certificates, measure in rows:
-            baseline = await on_server("grpc", certificates, measure)
-            subject = await on_server("lean", certificates, measure)
+        for name, certificates, measure_baseline, measure_subject in rows:
+            baseline = await on_server("grpc", certificates, measure_baseline)
+            subject = await on_server("lean", certificates, measure_subject)
             print(f"{name:<28}{text_of(baseline):>22}{text_of(subject):>22}{sum(subject) / sum(baseline):>8.2f}")
 
 

@@ -22,13 +22,14 @@ from antiphon_core.rpc.roles import Role
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.services import Method
-from antiphon_core.rpc.status import from_rpc_error
+from antiphon_core.rpc.status import from_grpc_error
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from antiphon_translator.server import handlers as translator_handlers
+from tests.support.grpc_statuses import lean_error
 from tests.support.translators import ScriptedTranslator
 from tests.support.waiting import until
 
@@ -76,7 +77,7 @@ async def error_of(channel: grpc.aio.Channel, method: Method, token: str, tenant
     try:
         await (rpc.read() if method.is_streaming else rpc)
     except grpc.aio.AioRpcError as error:
-        return from_rpc_error(error, StoreUnavailable)
+        return from_grpc_error(lean_error(error), StoreUnavailable)
     return None
 
 

@@ -140,9 +140,16 @@ async def served(security: ServerSecurity) -> AsyncIterator[str]:
 
 async def is_served(at: str, credentials: ClientCredentials = ANONYMOUS) -> bool:
     """Returns whether a caller with these credentials is authenticated."""
-    tls = credentials.open_tls()
-    async with grpc.aio.insecure_channel(at) if tls is None else grpc.aio.secure_channel(at, tls()) as channel:
+    tls = _tls_of(credentials)
+    async with grpc.aio.insecure_channel(at) if tls is None else grpc.aio.secure_channel(at, tls) as channel:
         return await _is_let_in(channel, credentials.token)
+
+
+def _tls_of(credentials: ClientCredentials) -> grpc.ChannelCredentials | None:
+    files = (credentials.tls_ca_file, credentials.tls_key_file, credentials.tls_cert_file)
+    if credentials.tls_ca_file is None:
+        return None
+    return grpc.ssl_channel_credentials(*(path.read_bytes() if path is not None else None for path in files))
 
 
 async def _is_let_in(channel: grpc.aio.Channel, token: str | None = None) -> bool:
@@ -244,11 +251,11 @@ async def _client_tls(
     security = ServerSecurity.of(
         StoreSettings(tls_cert_file=made.server.cert, tls_key_file=made.server.key, tls_client_ca_file=made.ca.cert)
     )
-    tls = settings.credentials_for(peer).open_tls()
+    tls = _tls_of(settings.credentials_for(peer))
     assert tls is not None
-    async with served(security) as at, grpc.aio.secure_channel(at, tls()) as channel:
+    async with served(security) as at, grpc.aio.secure_channel(at, tls) as channel:
         serves, serves_stranger = partial(_is_let_in, channel), partial(is_served, at)
-        yield Holder(files[name], serves, serves_stranger, settings.credentials_for(peer).open_tls)
+        yield Holder(files[name], serves, serves_stranger, settings.credentials_for(peer).open_ssl)
 
 
 # ---- The translator as a client ----

@@ -1,4 +1,4 @@
-"""The client side of gRPC: the channels to a service, calls by method name, errors as the other side raised them."""
+"""The client side of gRPC: calls by method name over antiphon_http2, errors as the other side raised them."""
 
 from __future__ import annotations
 
@@ -8,35 +8,43 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, Self
 
-import grpc
 from grpc_health.v1 import health_pb2
 
+from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError, Unavailable
+from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.addresses import stays_here
 from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
-from antiphon_core.rpc.channels import Channels
 from antiphon_core.rpc.codec import decode_answer, encode_request
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
-from antiphon_core.rpc.health import fault_in
+from antiphon_core.rpc.health import CHECK_PATH, fault_in
 from antiphon_core.rpc.observed import MadeCall
 from antiphon_core.rpc.services import Api, Method
-from antiphon_core.rpc.status import from_rpc_error
+from antiphon_core.rpc.status import from_grpc_error
+from antiphon_core.rpc.unread_messages import UnreadMessages
 from antiphon_core.telemetry import correlation
+from antiphon_http2.client.balancing import BalancedStreams, Peer
+from antiphon_http2.client.options import Options
+from antiphon_http2.client.unary import Answer, call_unary
+from antiphon_http2.errors import GrpcError
+from antiphon_http2.statuses import DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE
 
 log = logging.getLogger(__name__)
 
 READY_DEADLINE_S = 1.0
 UNANSWERED_S = 0.5
 """A server that has not answered a health check for so long is connected anew. It answers at once, without work."""
+OPTIONS = Options(keepalive_interval_s=30.0, keepalive_timeout_s=10.0, message_bytes_max=RPC_MESSAGE_BYTES_MAX)
 
 
 class RpcClient:
     """Calls the services of one API. Must be made and used inside a running event loop, and closed.
 
-    `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over everything the name resolves
-    to. `unavailable` is raised when the service cannot be reached. Each call is one attempt (retrying.py).
-    SettingsError: a file of `credentials` will not do.
+    `endpoint` is `host:port`, `dns:///name:port` to spread calls over everything the name resolves to, or
+    `ipv4:address:port,address:port`. `unavailable` is raised when the service cannot be reached. Each call is one
+    attempt (retrying.py); a request that a server has not processed is sent once more, as every gRPC client does.
+    SettingsError: the endpoint is malformed, or a file of `credentials` will not do.
     """
 
     def __init__(
@@ -50,10 +58,13 @@ class RpcClient:
         self._api = api
         self._unavailable = unavailable
         self._token = credentials.open_token()
-        tls = credentials.open_tls()
+        tls = credentials.open_ssl()
         if tls is None and self._token is not None and not stays_here(endpoint):
             log.warning("the token for %s is sent without encryption; tls_ca_file turns TLS on", endpoint)
-        self._channels = Channels(endpoint, api, tls)
+        try:
+            self._streams = BalancedStreams(endpoint, read_tls=tls, options=OPTIONS, health_service=api.name)
+        except ValueError as error:
+            raise SettingsError(f"An address of a service is {error}.") from error
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,7 +73,8 @@ class RpcClient:
         await self.close()
 
     async def close(self) -> None:
-        await self._channels.close()
+        """Ends open calls as `unavailable`."""
+        await self._streams.close()
 
     async def call(
         self,
@@ -74,24 +86,30 @@ class RpcClient:
     ) -> Any:
         """The answer of a unary RPC. AntiphonError: what the service raised, or why it could not be asked."""
         method = self._api.methods[name]
+        data = encode_request(method.request, request)
         with MadeCall(method) as made:
             try:
-                return decode_answer(method.response, await self._answer(method, request, tenant, timeout_s))
+                answer = await self._answer(method, data, tenant, timeout_s)
+                return decode_answer(method.response, answer.message)
+            except GrpcError as error:
+                raise made.record_failure(from_grpc_error(error, self._unavailable)) from error
             except AntiphonError as fault:
                 made.record_failure(fault)
                 raise
 
-    async def _answer(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> bytes:
-        """The bytes of the answer to a unary RPC. Raises like `call`."""
-        try:
-            data: bytes = await self._start(method, request, tenant, timeout_s)
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error, self._unavailable) from error
-        except asyncio.CancelledError:
-            if _is_task_cancelled():
-                raise
-            raise self._closed_error() from None
-        return data
+    async def _answer(self, method: Method, data: bytes, tenant: str, timeout_s: float | None) -> Answer:
+        check_size(data)
+        metadata = call_metadata(tenant, self._token)
+        timeout_s = timeout_s if timeout_s is not None else method.deadline_s
+        has_been_refused = False
+        while True:
+            with self._streams.use(await self._choose(timeout_s)) as streams:
+                try:
+                    return await call_unary(streams, method.path, data, metadata=metadata, timeout_s=timeout_s)
+                except GrpcError as error:
+                    if has_been_refused or not error.is_unprocessed:
+                        raise
+                    has_been_refused = True
 
     async def stream(
         self,
@@ -103,68 +121,65 @@ class RpcClient:
     ) -> AsyncGenerator[Any, None]:
         """The answers of a streaming RPC. Closing the generator cancels the RPC. Raises as `call`."""
         method = self._api.methods[name]
+        data = encode_request(method.request, request)
         with MadeCall(method) as made:
-            rpc = self._start(method, request, tenant, timeout_s)
             try:
-                async with aclosing(self._read(rpc)) as answers:
-                    async for data in answers:
+                async with aclosing(self._read(method, data, tenant, timeout_s)) as answers:
+                    async for message in answers:
                         made.step_out()
-                        yield decode_answer(method.response, data)
+                        yield decode_answer(method.response, message)
+            except GrpcError as error:
+                raise made.record_failure(from_grpc_error(error, self._unavailable)) from error
             except AntiphonError as fault:
                 made.record_failure(fault)
                 raise
 
-    async def _read(self, rpc: Any) -> AsyncGenerator[bytes, None]:
-        """Reads a streaming RPC. Raises like `stream`."""
-        try:
-            while (data := await rpc.read()) is not grpc.aio.EOF:
-                yield data
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error, self._unavailable) from error
-        except asyncio.CancelledError:
-            if _is_task_cancelled():
-                raise
-            raise self._closed_error() from None
-        finally:
-            rpc.cancel()
+    async def _read(
+        self, method: Method, data: bytes, tenant: str, timeout_s: float | None
+    ) -> AsyncGenerator[bytes, None]:
+        check_size(data)
+        metadata = call_metadata(tenant, self._token)
+        timeout_s = timeout_s if timeout_s is not None else method.deadline_s
+        unread = UnreadMessages()
+        with self._streams.use(await self._choose(timeout_s)) as streams:
+            call = await streams.start(
+                method.path, data, unread.receive, flow=unread.flow, metadata=metadata, timeout_s=timeout_s
+            )
+            async with aclosing(unread.read(call)) as messages:
+                async for message in messages:
+                    yield message
 
     async def ready(self) -> None:
         """Returns when all services report SERVING. Otherwise raises the fault that a server reports, such as one that
         is_full when only those that need room do not serve, or `unavailable`."""
-        unanswered = asyncio.get_running_loop().call_later(UNANSWERED_S, self._channels.reconnect)
-        try:
-            await self._check_health()
-        finally:
-            unanswered.cancel()
-
-    async def _check_health(self) -> None:
-        """Raises like `ready`."""
         service = self._api.demanding_name
-        request = health_pb2.HealthCheckRequest(service=service)
         try:
-            check = self._channels.choose().health.Check(request, timeout=READY_DEADLINE_S)
-            answer = await check
-        except grpc.aio.UsageError as error:
-            raise self._closed_error() from error
-        except grpc.aio.AioRpcError as error:
-            away = error.code() is grpc.StatusCode.UNAVAILABLE or None
-            fault = from_rpc_error(error, self._unavailable)  # without addresses: readiness needs no authentication
+            answer = await self._check_health(await self._choose(READY_DEADLINE_S), service)
+        except GrpcError as error:
+            away = error.status == UNAVAILABLE or None
+            fault = from_grpc_error(error, self._unavailable)  # without addresses: readiness needs no authentication
             raise self._unavailable(f"{self._api.name}: {fault.message}", away=away) from error
-        if answer.status != health_pb2.HealthCheckResponse.SERVING:
-            reported = fault_in(await check.trailing_metadata(), self._unavailable)
+        status = health_pb2.HealthCheckResponse.FromString(answer.message).status
+        if status != health_pb2.HealthCheckResponse.SERVING:
+            reported = fault_in(answer.trailers, self._unavailable)
             raise reported or self._unavailable(f"{service} reports that it is not ready.")
 
-    def _start(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> Any:
-        metadata = call_metadata(tenant, self._token)
-        timeout = timeout_s if timeout_s is not None else method.deadline_s
+    async def _choose(self, timeout_s: float | None) -> Peer:
+        """The server for a call. GrpcError: none can be reached, or none within the timeout of the call."""
         try:
-            call = self._channels.choose().methods[method.name]
-            return call(encode_request(method.request, request), timeout=timeout, metadata=metadata)
-        except grpc.aio.UsageError as error:
-            raise self._closed_error() from error
+            async with asyncio.timeout(timeout_s):
+                return await self._streams.choose()
+        except TimeoutError as error:
+            raise GrpcError(DEADLINE_EXCEEDED, "There was no connection within the timeout of the call.") from error
 
-    def _closed_error(self) -> Unavailable:
-        return self._unavailable("The call was cancelled because its channel was closed.")
+    async def _check_health(self, peer: Peer, service: str) -> Answer:
+        unanswered = asyncio.get_running_loop().call_later(UNANSWERED_S, self._streams.leave_silent, peer)
+        request = health_pb2.HealthCheckRequest(service=service).SerializeToString()
+        try:
+            with self._streams.use(peer) as streams:
+                return await call_unary(streams, CHECK_PATH, request, timeout_s=READY_DEADLINE_S)
+        finally:
+            unanswered.cancel()
 
 
 def call_metadata(tenant: str, token: Callable[[], str] | None) -> list[tuple[str, str]]:
@@ -175,7 +190,7 @@ def call_metadata(tenant: str, token: Callable[[], str] | None) -> list[tuple[st
     return metadata
 
 
-def _is_task_cancelled() -> bool:
-    """Whether a CancelledError is the task's own. grpc.aio raises one for a call that was cancelled locally, too."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def check_size(data: bytes) -> None:
+    """GrpcError: the server would refuse a request of this size."""
+    if len(data) > RPC_MESSAGE_BYTES_MAX:
+        raise GrpcError(RESOURCE_EXHAUSTED, f"A request has {len(data)} bytes, the limit is {RPC_MESSAGE_BYTES_MAX}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.authentication import check_token
@@ -13,12 +13,6 @@ from antiphon_core.rpc.watched import Watched, read_secret
 
 if TYPE_CHECKING:
     import ssl
-
-    import grpc
-
-    from antiphon_core.rpc.tls import KeyPair
-
-Tls = TypeVar("Tls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +56,9 @@ class ClientCredentials:
             return Watched([path], read, setting=setting).get
         return None
 
-    def open_tls(self) -> Callable[[], grpc.ChannelCredentials] | None:
-        """Returns a function that returns the current certificates for gRPC; None for plaintext."""
-        from antiphon_core.rpc.tls import client_tls  # imported late: settings use this module without gRPC
-
-        return self._watch_files(client_tls)
-
     def open_ssl(self) -> Callable[[], ssl.SSLContext] | None:
-        """Returns a function that returns the current certificates for Python's `ssl`; None for plaintext."""
-        from antiphon_core.rpc.tls import client_ssl
-
-        return self._watch_files(client_ssl)
-
-    def _watch_files(self, read: Callable[[Path, KeyPair | None], Tls]) -> Callable[[], Tls] | None:
-        from antiphon_core.rpc.tls import KeyPair
+        """Returns a function that returns the current certificates; None for plaintext."""
+        from antiphon_core.rpc.tls import KeyPair, client_ssl  # late: settings use this module without TLS
 
         authorities = self.tls_ca_file
         if authorities is None:
@@ -84,7 +67,7 @@ class ClientCredentials:
         if self.tls_cert_file is not None and self.tls_key_file is not None:
             pair = KeyPair(self.tls_cert_file, self.tls_key_file)
             paths += [pair.certificate, pair.key]
-        return Watched(paths, lambda: read(authorities, pair), setting=f"{self.settings_prefix}tls_ca_file").get
+        return Watched(paths, lambda: client_ssl(authorities, pair), setting=f"{self.settings_prefix}tls_ca_file").get
 
 
 ANONYMOUS = ClientCredentials()

@@ -1,7 +1,7 @@
 """gRPC's health service: the health of each service of a server, and the fault of those that do not serve.
 
-Clients use it in two ways. Their channels watch it, and send no calls to a server that reports NOT_SERVING while
-another one serves (channels.py). And `RpcClient.ready` checks it: the answer carries the fault in its trailing
+Clients use it in two ways. Their connections watch it, and calls go to servers that report SERVING, as long as there is
+one (antiphon_http2/client/balancing.py). And `RpcClient.ready` checks it: the answer carries the fault in its trailing
 metadata, so that a client learns in one call, of one server, whether that server is full or cannot be used at all.
 
 It needs no authentication, for probes, so requests must be small and few at once per host. A fault's message is shown
@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-import grpc
 from grpc_health.v1 import health_pb2
 
 from antiphon_core.errors import AntiphonError, InvalidRequest, Unavailable
@@ -22,18 +21,20 @@ from antiphon_core.rpc import callers
 from antiphon_core.rpc.codec import decode_plain
 from antiphon_core.rpc.intake import CallBudget, Intake, IntakeLimits
 from antiphon_core.rpc.status import from_bytes, to_bytes, to_status
+from antiphon_http2.client.responses import Fields, binary_of
 from antiphon_http2.server.answers import Status
 from antiphon_http2.server.call import Serve, ServerCall
 from antiphon_http2.statuses import NOT_FOUND, OK
 
 SERVICE_NAME = "grpc.health.v1.Health"
+CHECK_PATH = f"/{SERVICE_NAME}/Check"
 FAULT_KEY = "antiphon-fault-bin"
 """The trailing metadata of a check of a service that does not serve: the fault, as a google.rpc.Status."""
 
 LIMITS = IntakeLimits(bytes_max=2**20, caller_bytes_max=2**16, caller_calls_max=64)
 """Limits for requests that name a service."""
 WATCH_END_S = 1.0  # for clients to receive the last state before the server stops
-_WATCHES = IntakeLimits(caller_calls_max=RPC_CONNECTIONS_ITEMS_MAX)  # a channel has one watch for each connection
+_WATCHES = IntakeLimits(caller_calls_max=RPC_CONNECTIONS_ITEMS_MAX)  # a client has one watch for each connection
 _CONNECTION_WATCHES = IntakeLimits(caller_calls_max=16)  # for each service of the server, and some to spare
 
 _Answer = health_pb2.HealthCheckResponse
@@ -73,7 +74,7 @@ class Health:
 
     def methods(self) -> Mapping[str, Serve]:
         """The methods of the service, by path."""
-        return {f"/{SERVICE_NAME}/Check": self._check, f"/{SERVICE_NAME}/Watch": self._watch}
+        return {CHECK_PATH: self._check, f"/{SERVICE_NAME}/Watch": self._watch}
 
     async def _check(self, call: ServerCall) -> None:
         caller = callers.host_of(call.peer)
@@ -136,7 +137,7 @@ class Health:
         return str(decode_plain(health_pb2.HealthCheckRequest, request.data).service)
 
 
-def fault_in(metadata: grpc.aio.Metadata, unavailable: type[Unavailable]) -> AntiphonError | None:
-    """The fault that a check's trailing metadata carry, if any."""
-    data = metadata.get(FAULT_KEY)
-    return from_bytes(data, unavailable) if isinstance(data, bytes) else None
+def fault_in(trailers: Fields, unavailable: type[Unavailable]) -> AntiphonError | None:
+    """The fault that a check's trailers carry, if any."""
+    data = binary_of(trailers, FAULT_KEY.encode())
+    return from_bytes(data, unavailable) if data else None

@@ -8,9 +8,8 @@ from typing import Any
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import Unavailable
 from antiphon_core.flow import Flow
-from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
-from antiphon_core.rpc.client import call_metadata
+from antiphon_core.rpc.client import OPTIONS, call_metadata
 from antiphon_core.rpc.codec import decode_answer, encode_request
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.observed import MadeCall
@@ -18,11 +17,7 @@ from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.silence import SilenceWatch
 from antiphon_core.rpc.status import from_grpc_error
 from antiphon_http2.client.balancing import BalancedStreams
-from antiphon_http2.client.options import Options
 from antiphon_http2.errors import GrpcError
-
-# Equal to those of the channels of RpcClient.
-_OPTIONS = Options(keepalive_interval_s=30.0, keepalive_timeout_s=10.0, message_bytes_max=RPC_MESSAGE_BYTES_MAX)
 
 
 class LeanStreams:
@@ -44,7 +39,7 @@ class LeanStreams:
         self._unavailable = unavailable
         self._token = credentials.open_token()
         try:
-            self._streams = BalancedStreams(endpoint, read_tls=credentials.open_ssl(), options=_OPTIONS)
+            self._streams = BalancedStreams(endpoint, read_tls=credentials.open_ssl(), options=OPTIONS)
         except ValueError as error:
             raise SettingsError(f"An address of a service is {error}.") from error
 

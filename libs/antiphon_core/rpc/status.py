@@ -11,13 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from time import monotonic
-from typing import Any
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
-from grpc_status import rpc_status
 
 from antiphon_core.cutting import cut
 from antiphon_core.errors import (
@@ -102,19 +100,9 @@ def _pack(message: Message) -> any_pb2.Any:
     return packed
 
 
-def from_rpc_error(error: grpc.aio.AioRpcError, unavailable: type[Unavailable]) -> AntiphonError:
+def from_grpc_error(error: GrpcError, unavailable: type[Unavailable]) -> AntiphonError:
     """The error that the caller of a failed RPC raises: the one that the other side sent, otherwise one for the
     transport's status code. `unavailable` names the service that could not be reached."""
-    call: Any = error  # from_call wants a Call; an AioRpcError has all that it reads of one
-    try:
-        status = rpc_status.from_call(call)
-    except (DecodeError, ValueError):  # malformed, or of another code or message than the call
-        status = None
-    return _from_status(status, error.code(), error.details() or error.code().name, unavailable)
-
-
-def from_grpc_error(error: GrpcError, unavailable: type[Unavailable]) -> AntiphonError:
-    """The error of a call of antiphon_http2, as `from_rpc_error` reads it."""
     try:
         status = status_pb2.Status.FromString(error.details)
     except DecodeError:
@@ -123,7 +111,7 @@ def from_grpc_error(error: GrpcError, unavailable: type[Unavailable]) -> Antipho
 
 
 def from_bytes(data: bytes, unavailable: type[Unavailable]) -> AntiphonError:
-    """The error in a serialized google.rpc.Status, as `from_rpc_error` reads it."""
+    """The error in a serialized google.rpc.Status, as `from_grpc_error` reads it."""
     try:
         status = status_pb2.Status.FromString(data)
     except DecodeError:

@@ -1,8 +1,4 @@
-"""TLS of servers and clients, from PEM files that are read again when they change (watched.py).
-
-Python's `ssl` checks the files first. gRPC itself would start with a key that does not match the certificate, and fail
-every handshake without a reason.
-"""
+"""TLS of servers and clients, from PEM files that are read again when they change (watched.py)."""
 
 from __future__ import annotations
 
@@ -10,8 +6,6 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import grpc
 
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.watched import Watched, read_text
@@ -24,15 +18,10 @@ class KeyPair:
     certificate: Path
     key: Path
 
-    def read(self) -> tuple[bytes, bytes]:
-        """(key, certificate chain). SettingsError: the files cannot be read, or do not match."""
-        certificate = read_text(self.certificate, "the certificate")
-        key = read_text(self.key, "the private key")
-        self.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-        return key.encode(), certificate.encode()
-
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Gives `context` the certificate and its key. SettingsError: they do not match."""
+        """Gives `context` the certificate and its key. SettingsError: the files cannot be read, or do not match."""
+        read_text(self.certificate, "the certificate")  # for its message: ssl does not say which file it is
+        read_text(self.key, "the private key")
         try:
             context.load_cert_chain(self.certificate, self.key, password="")
         except (ssl.SSLError, OSError) as error:
@@ -75,18 +64,12 @@ def _server_context(pair: KeyPair, client_authorities: Path | None) -> ssl.SSLCo
     return context
 
 
-def client_tls(authorities: Path, pair: KeyPair | None) -> grpc.ChannelCredentials:
-    """TLS for a client that trusts servers with a certificate of `authorities`. `pair` is the client's certificate, if
-    it has one."""
-    key, certificate = pair.read() if pair else (None, None)
-    return grpc.ssl_channel_credentials(read_authorities(authorities), key, certificate)
-
-
 def client_ssl(authorities: Path, pair: KeyPair | None) -> ssl.SSLContext:
-    """Makes the context of `client_tls` for Python's `ssl`. No other authorities are trusted."""
+    """TLS for a client that trusts servers with a certificate of `authorities`, and no others. `pair` is the client's
+    certificate, if it has one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.hostname_checks_common_name = False  # gRPC ignores it, too, in a certificate with alternative names
+    context.hostname_checks_common_name = False  # RFC 9525: only alternative names count
     _load_authorities(authorities, context)
     if pair is not None:
         pair.load_into(context)

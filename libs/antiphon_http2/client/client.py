@@ -2,7 +2,7 @@
 
     streams = GrpcStreams("triton:8001")
     call = await streams.start("/inference.GRPCInferenceService/ModelStreamInfer", message, receive)
-    await call.ended()
+    await call.wait_end()
 
 `receive` is a plain function. The event loop calls it with all messages of the call that were in one read of the
 socket, with the context variables of the task that began the call. `receive` must not block. An exception that
@@ -24,6 +24,7 @@ from antiphon_http2.client.backoff import Backoff
 from antiphon_http2.client.link import ALPN, Link, connect
 from antiphon_http2.client.options import Options
 from antiphon_http2.client.requests import Request
+from antiphon_http2.client.responses import Fields
 from antiphon_http2.client.targets import Target, read_target
 from antiphon_http2.errors import ConnectionLost, GrpcError
 from antiphon_http2.statuses import CANCELLED, DEADLINE_EXCEEDED
@@ -79,6 +80,11 @@ class GrpcCall:
         await self._done.wait()
         if self._outcome is not None:
             raise self._outcome
+
+    @property
+    def trailers(self) -> Fields:
+        """The trailers of a call that the server has ended."""
+        return self._stream.trailers
 
     def cancel(self) -> bool:
         """Ends the call at once, without further messages. False if it had ended before."""

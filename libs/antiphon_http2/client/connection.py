@@ -87,6 +87,7 @@ class ClientConnection(Connection):
     def _take_headers(self, stream: Stream, headers: Headers, *, ends_stream: bool) -> None:
         fields = fields_of(headers)
         if ends_stream:
+            stream.trailers = fields
             self._ended_by_server(stream, outcome(fields, is_only_answer=not stream.has_headers))
         elif stream.has_headers:
             error = GrpcError(INTERNAL, "The server sent trailers that do not end the call.")

@@ -54,11 +54,13 @@ def _status_of_fields(fields: Fields) -> GrpcError | None:
     message = unquote_to_bytes(fields.get(b"grpc-message", b"")).decode("utf-8", errors="replace")
     if status > STATUS_MAX:
         return GrpcError(UNKNOWN, f"The server sent the status {text!r}. {message}")
-    return GrpcError(status, message, details=_details(fields.get(b"grpc-status-details-bin", b"")))
+    return GrpcError(status, message, details=binary_of(fields, b"grpc-status-details-bin"))
 
 
-def _details(text: bytes) -> bytes:
-    """Decodes base64, which may lack its padding. Malformed details are ignored, because the status is enough."""
+def binary_of(fields: Fields, name: bytes) -> bytes:
+    """Decodes a field in base64, which may lack its padding. A malformed field reads as an absent one, b"": what such
+    fields carry, details, comes in addition to the status."""
+    text = fields.get(name, b"")
     try:
         return binascii.a2b_base64(text + b"=" * (-len(text) % 4))
     except binascii.Error:

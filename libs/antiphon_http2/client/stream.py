@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from antiphon_http2.client.requests import Request
+from antiphon_http2.client.responses import Fields
 from antiphon_http2.limits import SLICE_MESSAGES_MAX
 from antiphon_http2.messages import MessageReader, frame_message
 
@@ -45,6 +46,7 @@ class Stream:
         "outcome",
         "owed_bytes",
         "refusals",
+        "trailers",
     )
 
     def __init__(self, request: Request, receive: Receive, on_end: OnEnd, *, message_bytes_max: int) -> None:
@@ -57,6 +59,7 @@ class Stream:
         self.messages = MessageReader(message_bytes_max)
         self.owed_bytes = 0  # received, without flow control credit so far
         self.outcome: Exception | None = None  # None is OK
+        self.trailers: Fields = {}
         self.has_headers = False
         self.interim = 0  # heads before the headers of the answer
         self.is_paused = False

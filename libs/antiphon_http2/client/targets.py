@@ -19,6 +19,15 @@ class Target:
     """An IP address of `host`; if empty, the system resolves `host` at each attempt to connect."""
 
 
+def read_targets(endpoint: str) -> tuple[Target, ...]:
+    """Parses an endpoint of one name, as `read_target` does, or the fixed addresses of several servers:
+    `ipv4:10.0.0.1:50051,10.0.0.2:50051`. ValueError: it is neither."""
+    scheme, _, listed = endpoint.partition(":")
+    if scheme not in ("ipv4", "ipv6"):
+        return (read_target(endpoint),)
+    return tuple(read_target(address) for address in listed.split(","))
+
+
 def read_target(endpoint: str) -> Target:
     """Parses `host:port` or `dns:///host:port`, with an IPv6 address in brackets. ValueError: it is neither."""
     match = _TARGET.fullmatch(endpoint)

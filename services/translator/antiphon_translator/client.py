@@ -25,7 +25,7 @@ class TranslatorClient:
     """The port of a translator in another process. Create, use and close it inside one event loop; `endpoint` is
     host:port or dns:///host:port.
 
-    Generations use antiphon_http2, all other calls grpc.aio. This class owns the retries of the hop (retrying.py): of
+    This class owns the retries of the hop (retrying.py): of
     all calls but `ready`, and of generations until their first event.
     """
 

@@ -26,12 +26,13 @@ from antiphon_core.jsons import dumps
 from antiphon_core.rpc.call_metadata import TENANT_KEY
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
-from antiphon_core.rpc.status import from_rpc_error
+from antiphon_core.rpc.status import from_grpc_error
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.event_logs import frame
 from antiphon_store.testing.subject import draft, new_session_id
+from tests.support.grpc_statuses import lean_error
 from tests.support.wire_types import tagged, varint, wrong_wire_types
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -102,7 +103,7 @@ class Wire:
             call: Any = self.channel.unary_unary(method.path)
             return bytes(await call(data, metadata=metadata, timeout=30))
         except grpc.aio.AioRpcError as error:
-            told = from_rpc_error(error, StoreUnavailable)
+            told = from_grpc_error(lean_error(error), StoreUnavailable)
             told.facts["status"] = error.code().name
             raise told from error
 

@@ -39,7 +39,17 @@ ALLOWED = {
     "antiphon_lmdb": {"antiphon_core", "antiphon_store"},  # an example, which the product does not import
 }
 HTTP2 = PACKAGES["antiphon_http2"]
-HTTP2_RIM = {"balancing.py", "call.py", "client.py", "link.py", "read_turns.py", "server.py", "socket_link.py"}
+HTTP2_RIM = {
+    "balancing.py",
+    "call.py",
+    "client.py",
+    "health_watch.py",
+    "link.py",
+    "read_turns.py",
+    "server.py",
+    "socket_link.py",
+    "unary.py",
+}
 TRANSLATOR = PACKAGES["antiphon_translator"]
 # Pure modules: no sockets, no event loop, no clock of their own.
 SANS_IO = [

@@ -14,7 +14,7 @@ TOKEN = "token-0123456789abcdef"
 
 def test_anonymous_credentials_have_no_token_and_no_tls() -> None:
     assert ANONYMOUS.open_token() is None
-    assert ANONYMOUS.open_tls() is None
+    assert ANONYMOUS.open_ssl() is None
 
 
 def test_a_token_is_used_unchanged_and_left_out_of_the_repr() -> None:
@@ -73,8 +73,8 @@ def test_contradictory_or_incomplete_credentials_are_rejected(parts: dict[str, P
 def test_an_authority_turns_tls_on_with_and_without_an_own_certificate(tmp_path: Path) -> None:
     ca = authority(tmp_path, "ca")
     own = signed_by(ca, tmp_path, "client")
-    assert ClientCredentials(tls_ca_file=ca.cert).open_tls() is not None
-    assert ClientCredentials(tls_ca_file=ca.cert, tls_cert_file=own.cert, tls_key_file=own.key).open_tls() is not None
+    assert ClientCredentials(tls_ca_file=ca.cert).open_ssl() is not None
+    assert ClientCredentials(tls_ca_file=ca.cert, tls_cert_file=own.cert, tls_key_file=own.key).open_ssl() is not None
     wrong = ClientCredentials(tls_ca_file=ca.cert, tls_cert_file=own.cert, tls_key_file=ca.key)
     with pytest.raises(SettingsError, match="are not a certificate and its key"):
-        wrong.open_tls()
+        wrong.open_ssl()

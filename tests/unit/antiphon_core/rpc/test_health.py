@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 
-import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
@@ -49,7 +49,10 @@ async def watch(health: Health, call: FakeCall) -> None:
 
 def fault_of(call: FakeCall) -> AntiphonError | None:
     assert call.status is not None
-    return fault_in(grpc.aio.Metadata(*call.status.metadata), StoreUnavailable)
+    trailers = {
+        name.encode(): base64.b64encode(value) for name, value in call.status.metadata if isinstance(value, bytes)
+    }
+    return fault_in(trailers, StoreUnavailable)
 
 
 async def test_a_health_check_answers_the_reported_health_and_its_fault() -> None:

@@ -7,7 +7,6 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
-from grpc.aio import AioRpcError, Metadata
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
@@ -31,18 +30,13 @@ from antiphon_core.errors import (
     revive,
 )
 from antiphon_core.rpc import status
-from antiphon_core.rpc.status import from_bytes, from_rpc_error, to_bytes, to_status
+from antiphon_core.rpc.status import from_bytes, from_grpc_error, to_bytes, to_status
 from antiphon_core.telemetry.log_limit import LOG_INTERVAL_S, LogLimit
-from antiphon_http2.server.answers import Status, trailers
+from antiphon_http2.errors import GrpcError
+from antiphon_http2.server.answers import trailers
+from antiphon_http2.statuses import UNAVAILABLE, UNKNOWN
 
 TRAILERS_BYTES_MAX = 8_192  # gRPC drops a stream with more of them
-
-
-def rpc_error(status: Status) -> AioRpcError:
-    """The error that a client of grpcio raises for a status."""
-    codes = {code.value[0]: code for code in grpc.StatusCode}
-    trailers = Metadata(("grpc-status-details-bin", status.details))
-    return AioRpcError(codes[status.code], Metadata(), trailers, status.message)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.reason)
@@ -50,7 +44,7 @@ def test_every_error_crosses_the_wire_as_itself(row: Row) -> None:
     error = row.error("what happened", field="record.body", id="resp_1")
     status = to_status(error)
     assert status.code == row.grpc_status
-    back = from_rpc_error(rpc_error(status), StoreUnavailable)
+    back = from_grpc_error(GrpcError(status.code, status.message, details=status.details), StoreUnavailable)
     assert type(back) is row.error
     assert (back.message, back.field, back.facts) == ("what happened", "record.body", {"id": "resp_1"})
 
@@ -123,16 +117,15 @@ def test_an_error_without_a_retry_delay_has_no_retry_detail(error: AntiphonError
     ],
 )
 def test_errors_of_the_transport_are_named_by_their_code(code: grpc.StatusCode, expected: type[Exception]) -> None:
-    error = from_rpc_error(AioRpcError(code, Metadata(), Metadata(), "why"), StoreUnavailable)
+    error = from_grpc_error(GrpcError(code.value[0], "why"), StoreUnavailable)
     assert type(error) is expected
     assert error.message == ("The store cannot be reached." if expected is StoreUnavailable else "why")
 
 
 @pytest.mark.parametrize("details", [b"\xff\xff", b"\x1a\x04\x12\x02\xff\xff"])
 def test_details_that_cannot_be_read_leave_the_error_of_the_code(details: bytes) -> None:
-    trailers = Metadata(("grpc-status-details-bin", details))
-    failed = AioRpcError(grpc.StatusCode.UNKNOWN, Metadata(), trailers, "why")
-    assert type(from_rpc_error(failed, StoreUnavailable)) is InternalError
+    failed = GrpcError(UNKNOWN, "why", details=details)
+    assert type(from_grpc_error(failed, StoreUnavailable)) is InternalError
     assert type(status.from_bytes(b"\xff\xff", StoreUnavailable)) is ServiceFault
 
 
@@ -145,10 +138,8 @@ def test_the_address_of_an_unreachable_service_is_logged_and_not_sent(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(status, "_UNREACHABLE", defaultdict(LogLimit))
-    failed = AioRpcError(
-        grpc.StatusCode.UNAVAILABLE, Metadata(), Metadata(), "Failed to connect to ipv4:10.0.0.7:50051"
-    )
-    assert from_rpc_error(failed, TranslatorUnavailable).message == "The translator cannot be reached."
+    failed = GrpcError(UNAVAILABLE, "Failed to connect to ipv4:10.0.0.7:50051")
+    assert from_grpc_error(failed, TranslatorUnavailable).message == "The translator cannot be reached."
     assert "10.0.0.7" in caplog.text
 
 
@@ -158,11 +149,11 @@ def test_an_outage_is_logged_once_in_a_while_and_for_each_service(
     clock = ManualClock()
     monkeypatch.setattr(status, "_UNREACHABLE", defaultdict(LogLimit))
     monkeypatch.setattr(status, "monotonic", clock.monotonic)
-    failed = AioRpcError(grpc.StatusCode.UNAVAILABLE, Metadata(), Metadata(), "why")
+    failed = GrpcError(UNAVAILABLE, "why")
     for _ in range(100):
-        from_rpc_error(failed, TranslatorUnavailable)
-    from_rpc_error(failed, StoreUnavailable)
+        from_grpc_error(failed, TranslatorUnavailable)
+    from_grpc_error(failed, StoreUnavailable)
     clock.advance(LOG_INTERVAL_S)
-    from_rpc_error(failed, TranslatorUnavailable)
+    from_grpc_error(failed, TranslatorUnavailable)
     line = "the {} cannot be reached: why (failures since the last such line: {})"
     assert caplog.messages == [line.format(*each) for each in (("translator", 1), ("store", 1), ("translator", 100))]

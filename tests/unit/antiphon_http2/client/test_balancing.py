@@ -221,5 +221,54 @@ async def test_an_address_is_used_when_all_are_avoided(network: Network) -> None
     await balanced.close()
 
 
+async def test_a_server_that_does_not_answer_is_connected_to_anew_and_its_name_looked_up(network: Network) -> None:
+    """A service address stays, but another machine may be behind it."""
+    network.addresses = ["10.0.0.1"]
+    balanced, clock = made()
+    silent = await balanced.choose()
+    network.addresses.append("10.0.0.2")
+    balanced.leave_silent(silent)
+    await settle()
+    assert network.lookups == 2
+    made_anew: Any = network.made["10.0.0.1"]
+    assert made_anew is not silent.streams
+    assert silent.streams.is_closed  # type: ignore[attr-defined]
+    await balanced.choose()
+    await settle()
+    assert await addresses(balanced, 2) == ["10.0.0.1", "10.0.0.2"]
+    again = await balanced.choose()
+    balanced.leave_silent(again)  # too early for another connection
+    await settle()
+    assert not again.streams.is_closed  # type: ignore[attr-defined]
+    clock.now_s += balancing.RECONNECT_INTERVAL_S
+    balanced.leave_silent(again)
+    await settle()
+    assert again.streams.is_closed  # type: ignore[attr-defined]
+    await balanced.close()
+
+
+async def test_a_server_that_cannot_be_connected_to_anew_keeps_its_connection(network: Network) -> None:
+    network.addresses = ["10.0.0.1"]
+    balanced, _ = made()
+    silent = await balanced.choose()
+    network.down.add("10.0.0.1")
+    balanced.leave_silent(silent)
+    await settle()
+    assert await balanced.choose() is silent
+    await balanced.close()
+
+
+async def test_servers_that_report_to_serve_are_preferred(network: Network) -> None:
+    balanced, _ = made()
+    await balanced.choose()
+    await settle()
+    first, second = await balanced.choose(), await balanced.choose()
+    first.report(is_serving=True)
+    assert {await balanced.choose() for _ in range(4)} == {first}
+    first.report(is_serving=False)
+    assert {await balanced.choose() for _ in range(4)} == {first, second}
+    await balanced.close()
+
+
 def network_address(peer: Any) -> str:
     return str(peer.streams.target.address)

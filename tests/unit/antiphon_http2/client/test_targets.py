@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_http2.client.targets import Target, read_target
+from antiphon_http2.client.targets import Target, read_target, read_targets
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,21 @@ def test_a_name_that_no_resolver_takes_is_rejected(name: str) -> None:
 @pytest.mark.parametrize("name", ["triton.svc.", "triton_0", "münchen.example", "x" * 63])
 def test_names_that_resolvers_take_are_accepted(name: str) -> None:
     assert read_target(f"{name}:8001").host == name
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "authorities"),
+    [
+        ("dns:///store:50051", ["store:50051"]),
+        ("ipv4:10.0.0.1:1,10.0.0.2:2", ["10.0.0.1:1", "10.0.0.2:2"]),
+        ("ipv6:[::1]:1,[::2]:1", ["[::1]:1", "[::2]:1"]),
+    ],
+)
+def test_a_list_of_addresses_names_several_servers(endpoint: str, authorities: list[str]) -> None:
+    assert [target.authority for target in read_targets(endpoint)] == authorities
+
+
+@pytest.mark.parametrize("endpoint", ["ipv4:", "ipv4:10.0.0.1:1,", "unix:/x:1"])
+def test_a_malformed_list_of_addresses_is_rejected(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="not an endpoint"):
+        read_targets(endpoint)
