@@ -19,9 +19,6 @@ _NO_PARTICIPLES = frozenset(("bed", "embed", "exceed", "feed", "need", "proceed"
 
 # Names that the rules forbid, each with the reason.
 ALLOWED: Mapping[str, str] = {
-    "BackgroundPolicy.departed": "a step of a turn's policy: TurnPolicy names it",
-    "BackgroundPolicy.ended": "a step of a turn's policy: TurnPolicy names it",
-    "BackgroundPolicy.failed": "a step of a turn's policy: TurnPolicy names it",
     "EventAppend.terminal": "a field of the wire",
     "EventBatch.terminal": "a field of the wire",
     "LifecycleSuite.opened": "a fixture, whose name is that of its value",

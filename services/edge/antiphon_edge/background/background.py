@@ -81,7 +81,7 @@ class Background:
         begun = await self._begin(tenant, request, session_id, key)
         if isinstance(begun, Record):
             return begun
-        return await self._cleanup.finished(self._accept(begun))
+        return await self._cleanup.finish(self._accept(begun))
 
     async def current(self, tenant: str, response_id: str) -> Record:
         """Reads a stored response, and ends it first if its job left it unfinished. Raises ResponseNotFound."""

@@ -143,7 +143,7 @@ class BackgroundPolicy:
             if self._may_try_again(run.state):
                 raise error
 
-    async def ended(self, run: TurnRun, terminal: Batch) -> None:
+    async def finish(self, run: TurnRun, terminal: Batch) -> None:
         final = final_of(terminal)
         try:
             await run.flush_log()
@@ -155,7 +155,7 @@ class BackgroundPolicy:
         # After the commit: when the commit fails, another attempt follows.
         self._meter.count_response(run.accepted.tenant, final.body)
 
-    async def failed(self, run: TurnRun, error: Exception) -> None:
+    async def fail(self, run: TurnRun, error: Exception) -> None:
         self._meter.count_failure(run.accepted.tenant, error)
         if isinstance(error, TurnCancelled):
             self.is_cancelled = True
@@ -170,7 +170,7 @@ class BackgroundPolicy:
         else:
             raise error
 
-    async def departed(self, run: TurnRun) -> None:
+    async def leave(self, run: TurnRun) -> None:
         """Writes nothing: the next worker that claims the job continues from the log."""
 
     def _may_try_again(self, state: LogState) -> bool:

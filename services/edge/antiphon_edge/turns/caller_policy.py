@@ -61,20 +61,20 @@ class CallerPolicy:
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
         """Accepts every terminal batch: a turn whose caller waits has one attempt."""
 
-    async def ended(self, run: TurnRun, terminal: Batch) -> None:
-        run.end(await self._cleanup.finished(self._end(run, terminal)))
+    async def finish(self, run: TurnRun, terminal: Batch) -> None:
+        run.end(await self._cleanup.finish(self._end(run, terminal)))
 
-    async def failed(self, run: TurnRun, error: Exception) -> None:
+    async def fail(self, run: TurnRun, error: Exception) -> None:
         self._meter.count_failure(run.accepted.tenant, error)
         if isinstance(error, _SessionNotReclaimed):
-            await self._cleanup.finished(self._jobs.release(run.accepted, is_over=False))
+            await self._cleanup.finish(self._jobs.release(run.accepted, is_over=False))
             raise error.cause
         if run.state.next_sequence == 0:
-            await self._cleanup.finished(self._failed_without_events(run))
+            await self._cleanup.finish(self._failed_without_events(run))
             raise error
-        run.end(await self._cleanup.finished(self._end(run, error)))
+        run.end(await self._cleanup.finish(self._end(run, error)))
 
-    async def departed(self, run: TurnRun) -> None:
+    async def leave(self, run: TurnRun) -> None:
         """Gives back a turn without events, cancels one without a key, and leaves a keyed one to the next edge."""
         accepted = await self._with_log_up_to_date(run)
         if run.state.next_sequence == 0:
@@ -116,7 +116,7 @@ class CallerPolicy:
         fold = run.state.fold
         if isinstance(end, SessionLost):
             return await self._finisher.session_lost(accepted, fold, end)
-        batch = await self._finisher.broken(accepted, fold, end) if isinstance(end, Exception) else end
+        batch = await self._finisher.break_off(accepted, fold, end) if isinstance(end, Exception) else end
         return await self._finisher.end(accepted, fold, batch)
 
     def _charge(self, run: TurnRun, end: Batch | Exception) -> None:

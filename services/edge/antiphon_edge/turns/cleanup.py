@@ -24,7 +24,7 @@ class Cleanup:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def finished(self, work: Coroutine[Any, Any, T]) -> T:
+    async def finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs `work` and returns its result. If the caller is cancelled, the work goes on, and its failure is
         logged."""
         task = self.start(work)

@@ -110,13 +110,13 @@ class TranslatorStream:
             return None
         if batch.token_ids:
             self._has_ids = True
-            return self.joined(batch) if self._held else batch
+            return self.join(batch) if self._held else batch
         if not self._has_ids:
             return batch
         self._held.append(batch)
         return None
 
-    def joined(self, batch: Batch) -> Batch:
+    def join(self, batch: Batch) -> Batch:
         """Joins the batches that wait to `batch`, which can be sent."""
         if not self._held:
             return batch
@@ -232,7 +232,7 @@ class Generation:
             size_bytes += len(terminal.frames) + self._turn.size_bytes
 
         def end() -> Batch:
-            batch = stream.joined(terminal)
+            batch = stream.join(terminal)
             return batch if change is None else change(batch)
 
         return await offload.run(end, size_bytes=size_bytes)

@@ -68,15 +68,15 @@ class TurnFinisher:
             await self.commit(accepted, batch, final)
         except AntiphonError as error:
             log.error("response %s could not be stored: %s", accepted.response_id, error, extra=remedies.CHECK_STORE)
-            return await self._unstored(accepted, fold, _for_caller(accepted, error))
+            return await self._end_unstored(accepted, fold, _for_caller(accepted, error))
         return TurnEnd(batch, unused=unused)
 
     async def session_lost(self, accepted: AcceptedTurn, fold: Fold, error: SessionLost) -> TurnEnd:
         """Ends a turn whose session another turn has leased by now. Writes no record."""
         log.warning("response %s was cut off: %s", accepted.response_id, error)
-        return await self._unstored(accepted, fold, error)
+        return await self._end_unstored(accepted, fold, error)
 
-    async def broken(self, accepted: AcceptedTurn, fold: Fold, error: Exception) -> Batch:
+    async def break_off(self, accepted: AcceptedTurn, fold: Fold, error: Exception) -> Batch:
         """Makes the terminal batch of a turn that failed after its first event."""
         error = as_antiphon_error(
             error, f"response {accepted.response_id}", "The server had an error while generating this response."
@@ -105,7 +105,7 @@ class TurnFinisher:
             metrics.COMMIT.of(outcome).observe(duration_s, correlation.sampled_trace_id())
             phases.note(phases.COMMIT, duration_s)
 
-    async def _unstored(self, accepted: AcceptedTurn, fold: Fold, error: AntiphonError) -> TurnEnd:
+    async def _end_unstored(self, accepted: AcceptedTurn, fold: Fold, error: AntiphonError) -> TurnEnd:
         batch = await failure(fold, error)
         if isinstance(error, PASSING):
             return TurnEnd(batch, is_settled=False)

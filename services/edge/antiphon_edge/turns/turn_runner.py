@@ -78,7 +78,7 @@ class TurnRun:
 
     def end(self, batch: Batch) -> None:
         """Sends the terminal batch, whose record is safe, to the receiver."""
-        self.watch.ended(final_of(batch))
+        self.watch.note_end(final_of(batch))
         self.receive(batch)
 
     def break_off(self, error: Exception) -> None:
@@ -100,18 +100,18 @@ class TurnPolicy(Protocol):
     """The decisions of a turn that depend on how it is delivered."""
 
     async def take_up(self, run: TurnRun) -> None:
-        """Prepares the turn, before the engine is called. Its errors go to `failed`."""
+        """Prepares the turn, before the engine is called. Its errors go to `fail`."""
 
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
-        """Raises the error of a failed terminal batch if another attempt may succeed. The error goes to `failed`."""
+        """Raises the error of a failed terminal batch if another attempt may succeed. The error goes to `fail`."""
 
-    async def ended(self, run: TurnRun, terminal: Batch) -> None:
+    async def finish(self, run: TurnRun, terminal: Batch) -> None:
         """Stores the record and sends the terminal batch."""
 
-    async def failed(self, run: TurnRun, error: Exception) -> None:
+    async def fail(self, run: TurnRun, error: Exception) -> None:
         """Ends the turn after `error`, or raises."""
 
-    async def departed(self, run: TurnRun) -> None:
+    async def leave(self, run: TurnRun) -> None:
         """Ends a turn whose runner was cancelled, or leaves it to another runner. The model is stopped already."""
 
 
@@ -140,7 +140,7 @@ class TurnRunner:
         """Runs a turn, and returns when it has ended. A turn that was decoded from a job continues where its event log
         ends.
 
-        Cancelling `run` stops the model first; `policy.departed` then runs in a task of its own. Raises the errors that
+        Cancelling `run` stops the model first; `policy.leave` then runs in a task of its own. Raises the errors that
         the policy raises.
         """
         lease = run.accepted.job_lease
@@ -161,18 +161,18 @@ class TurnRunner:
                 terminal = await self._generate(run, policy)
                 is_ending = True
                 run.on_ending()
-                await policy.ended(run, terminal)
+                await policy.finish(run, terminal)
             except Exception as error:
                 if is_ending:
                     raise
                 is_ending = True
                 run.on_ending()
-                await policy.failed(run, error)
+                await policy.fail(run, error)
                 release_frames(error)
             finally:
                 if not is_ending:
                     failure = f"the end of response {run.accepted.response_id} could not be stored"
-                    self._cleanup.schedule(policy.departed(run), failure)
+                    self._cleanup.schedule(policy.leave(run), failure)
 
     def _event_log_of(self, run: TurnRun) -> EventLogWriter:
         return EventLogWriter(

@@ -125,7 +125,7 @@ class TurnStarter:
         except BaseException:
             self._cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
             raise
-        return self._accepted(request, asked, start, turn)
+        return self._accept(request, asked, start, turn)
 
     async def _store_request(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
@@ -146,7 +146,7 @@ class TurnStarter:
             response_id=response_id,
         )
 
-    def _accepted(self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn) -> AcceptedTurn:
+    def _accept(self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn) -> AcceptedTurn:
         key = asked.idempotency_key
         return AcceptedTurn(
             turn.tenant,

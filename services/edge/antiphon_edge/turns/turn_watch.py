@@ -63,7 +63,7 @@ class TurnWatch:
         elif frames.startswith(_OUTPUT):
             self._first_output_came()
 
-    def ended(self, final: Final) -> None:
+    def note_end(self, final: Final) -> None:
         """Notes the final state of the turn, whose record is safe."""
         self._final = final
         self._model = self._accepted.model

@@ -22,7 +22,7 @@ class Work:
 
 async def test_a_caller_that_is_cancelled_leaves_the_work_running() -> None:
     cleanup, work = Cleanup(), Work()
-    caller = asyncio.create_task(cleanup.finished(work.do()))
+    caller = asyncio.create_task(cleanup.finish(work.do()))
     await asyncio.sleep(0)
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -38,9 +38,9 @@ async def test_result_and_error_of_the_work_reach_the_caller() -> None:
 
     cleanup, work = Cleanup(), Work()
     work.go.set()
-    assert await cleanup.finished(work.do()) == "done"
+    assert await cleanup.finish(work.do()) == "done"
     with pytest.raises(StoreUnavailable):
-        await cleanup.finished(fail())
+        await cleanup.finish(fail())
     await cleanup.settle()
 
 

@@ -155,7 +155,7 @@ def sent_of(batches: Sequence[Batch], *, has_ids: bool = False) -> list[Batch]:
     """The batches that a stream of these sends."""
     stream = TranslatorStream(batches[0].first_sequence, has_ids=has_ids)
     sent = [stream.take(each) for each in batches]
-    end = [] if stream.terminal is None else [stream.joined(stream.terminal)]
+    end = [] if stream.terminal is None else [stream.join(stream.terminal)]
     return [each for each in sent if each is not None] + end
 
 

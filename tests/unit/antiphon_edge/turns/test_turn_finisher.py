@@ -184,7 +184,7 @@ async def test_event_log_that_cannot_be_closed_does_not_hide_the_commit_error() 
 async def test_unexpected_error_is_logged_and_kept_from_the_client(caplog: pytest.LogCaptureFixture) -> None:
     finishing, _ = finisher()
     with caplog.at_level(logging.ERROR):
-        batch = await finishing.broken(accepted(), so_far(), ValueError("secret"))
+        batch = await finishing.break_off(accepted(), so_far(), ValueError("secret"))
     assert b"secret" not in batch.frames
     assert "secret" in caplog.text
     assert type(response.error_of(loads(final_of(batch).body))) is InternalError
@@ -200,7 +200,7 @@ async def test_a_cancellation_that_cannot_be_written_is_raised() -> None:
 async def test_the_log_does_not_quote_the_request(caplog: pytest.LogCaptureFixture) -> None:
     finishing, _ = finisher()
     with caplog.at_level(logging.INFO):
-        batch = await finishing.broken(
+        batch = await finishing.break_off(
             accepted(), so_far(), InvalidRequest("'canary' is no schema.", code="invalid_value")
         )
     assert b"'canary' is no schema." in batch.frames

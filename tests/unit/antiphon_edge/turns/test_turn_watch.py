@@ -52,7 +52,7 @@ def test_a_turn_that_ended_is_counted_with_its_status() -> None:
         assert correlation.current().response_id == "resp_1"
         assert metrics.TURNS_IN_FLIGHT.of("caller").value == 1
         turn.note_batch(FIRST)
-        turn.ended(final(Status.INCOMPLETE))
+        turn.note_end(final(Status.INCOMPLETE))
     assert turns("t2", "incomplete") == 1
     assert metrics.TURNS_IN_FLIGHT.of("caller").value == 0
     (span,) = tracer.spans
@@ -64,7 +64,7 @@ def test_a_failed_turn_is_counted_by_its_error() -> None:
     failed = response.fail({"id": "resp_1", "output": []}, EngineTimeout("The engine is slow."))
     failures = {labels: child.value for labels, child in metrics.TURN_FAILURES.children().items()}
     with turn.running():
-        turn.ended(final(Status.FAILED, dumps(failed)))
+        turn.note_end(final(Status.FAILED, dumps(failed)))
     now = {labels: child.value for labels, child in metrics.TURN_FAILURES.children().items()}
     ((_, error),) = [labels for labels, value in now.items() if value != failures.get(labels, 0)]
     assert error.startswith("Engine")
