@@ -89,11 +89,7 @@ def faults_of_files() -> Iterator[str]:
         name = path.relative_to(ROOT).as_posix()
         if name not in EXEMPT and "node_modules" not in path.parts:
             source = path.read_text(encoding="utf-8")
-            of_names = (
-                plain_names.faults(ast.parse(source))
-                if name.startswith(_PRODUCT)
-                else ()
-            )
+            of_names = plain_names.faults(ast.parse(source)) if name.startswith(_PRODUCT) else ()
             yield from (f"{name}:{line}: {fault}" for line, fault in (*faults(source), *of_names))
 
 
