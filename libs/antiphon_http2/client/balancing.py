@@ -157,11 +157,14 @@ class BalancedStreams:
 
     async def _until_connected(self) -> Sequence[Peer]:
         """The connected addresses. Waits for the first connection if there is none, and lets the others connect in the
-        background."""
+        background, each after its backoff."""
         attempts: set[asyncio.Task[None]] = set()
         for peer in self._peers.values():
-            if not peer.streams.is_connected:
-                peer.connecting = peer.connecting or self._spawn(self._connect(peer), "connecting")
+            if peer.streams.is_connected:
+                continue
+            if peer.connecting is None and peer.streams.can_connect:
+                peer.connecting = self._spawn(self._connect(peer), "connecting")
+            if peer.connecting is not None:
                 attempts.add(peer.connecting)
         while attempts and not self._peers_connected():
             _, attempts = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)

@@ -155,6 +155,11 @@ class GrpcStreams:
         return self._link is not None and self._link.connection.calls.can_open
 
     @property
+    def can_connect(self) -> bool:
+        """Whether the backoff of the last failed attempt to connect has passed."""
+        return self._backoff.can_try(asyncio.get_running_loop().time())
+
+    @property
     def silence_s(self) -> float:
         """The time since something was received on the connection; infinite before the first connection."""
         return math.inf if self._link is None else self._link.silence_s
@@ -208,7 +213,7 @@ class GrpcStreams:
         if self._link is not None and self.is_connected:
             return self._link
         if self._attempt is None:
-            if not self._backoff.can_try(asyncio.get_running_loop().time()):
+            if not self.can_connect:
                 raise ConnectionLost(f"{self._last_error} Connecting is not tried again yet.", is_unprocessed=True)
             self._attempt = asyncio.create_task(self._connect())
         attempt = self._attempt

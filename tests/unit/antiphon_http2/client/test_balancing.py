@@ -38,11 +38,14 @@ class Streams:
         self.target = target
         self.is_connected = False
         self.is_closed = False
+        self.can_connect = True
+        self.attempts = 0
         self.silence_s = 1_000.0
         self.network.made[target.address] = self
 
     async def connect(self) -> None:
         address = self.target.address
+        self.attempts += 1
         if address in self.network.hanging:
             await asyncio.Event().wait()
         if address in self.network.down:
@@ -101,6 +104,23 @@ async def test_an_address_that_cannot_be_reached_holds_no_call_up(network: Netwo
     getattr(network, trouble).add("10.0.0.1")
     balanced, _ = made()
     assert await addresses(balanced, 3) == ["10.0.0.2"] * 3
+    await balanced.close()
+
+
+async def test_an_address_is_not_connected_to_before_its_backoff_has_passed(network: Network) -> None:
+    network.down.add("10.0.0.1")
+    balanced, _ = made()
+    await addresses(balanced, 2)
+    await settle()
+    lost = network.made["10.0.0.1"]
+    lost.can_connect, begun = False, lost.attempts
+    await addresses(balanced, 3)
+    await settle()
+    assert lost.attempts == begun > 0
+    lost.can_connect = True
+    await addresses(balanced, 1)
+    await settle()
+    assert lost.attempts == begun + 1
     await balanced.close()
 
 
