@@ -60,6 +60,8 @@ class Names:
     streaming: str
     exclude_prompt: str
     images: str
+    metrics: str
+    reused_blocks: str
     controls: Mapping[str, tuple[str, ...]]
 
 
@@ -69,6 +71,8 @@ ENSEMBLE = Names(
     streaming="stream",
     exclude_prompt="exclude_input_in_output",
     images="image_url_input",
+    metrics="return_perf_metrics",
+    reused_blocks="kv_cache_reused_blocks",
     controls={
         "temperature": ("temperature",),
         "top_p": ("top_p",),
@@ -86,6 +90,8 @@ LLM_API = Names(
     streaming="streaming",
     exclude_prompt="sampling_param_exclude_input_from_output",
     images="image_url",
+    metrics="sampling_param_return_perf_metrics",
+    reused_blocks="kv_cache_reused_block",
     controls={name: (f"sampling_param_{name}",) for name in ENSEMBLE.controls},
 )
 
@@ -144,11 +150,13 @@ class TextSignature:
         return triton_wire.build(self.model, request.request_id, self._tensors(request))
 
     def reader(self, request: GenerationRequest) -> TextReader:
-        return TextReader(request, self.growth)
+        return TextReader(request, self.growth, self.names.reused_blocks)
 
     def _tensors(self, request: GenerationRequest) -> list[Tensor]:
         optional = [one(self.names.streaming, True), one(self.names.exclude_prompt, True)]
         optional += [one(f"return_{name}", True) for name in (*_COUNTS, _FINISH) if name in self.model.outputs]
+        if request.block_tokens and self.names.reused_blocks in self.model.outputs:
+            optional.append(one(self.names.metrics, True))
         if stop := (*request.server_stops, *request.stop_tokens):
             optional.append(row(self.names.stop, stop))
         if request.stop_ids or request.ignore_eos:
@@ -181,9 +189,10 @@ class TextSignature:
 
 
 class TextReader(Reader):
-    """Reads text, finish reason and token counts from responses. Cuts the text off at a stop text or stop token."""
+    """Reads text, finish reason and token counts from responses. Cuts the text off at a stop text or stop token.
+    `reused_blocks` is the output with the number of cached blocks."""
 
-    def __init__(self, request: GenerationRequest, growth: Growth) -> None:
+    def __init__(self, request: GenerationRequest, growth: Growth, reused_blocks: str = ENSEMBLE.reused_blocks) -> None:
         self.is_complete = False
         self._outputs = Outputs()
         self._text = GrowingText(growth)
@@ -194,6 +203,8 @@ class TextReader(Reader):
         self._reason = ""
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
+        self._reused_blocks, self._block_tokens = reused_blocks, request.block_tokens
+        self._cached_tokens: int | None = None
 
     def read(self, response: Any) -> TextChunk | None:
         message = None if self._reason else self._outputs.text(response, TEXT)  # no text counts after the finish reason
@@ -220,14 +231,18 @@ class TextReader(Reader):
         if outputs:
             self._output_tokens = (self._output_tokens or 0) + outputs[0]
             self.is_complete = self._output_tokens >= self._max_tokens
+        if self._block_tokens:
+            blocks = self._outputs.count(response, self._reused_blocks)
+            self._cached_tokens = self._cached_tokens if blocks is None else blocks * self._block_tokens
         reason = (self._outputs.text(response, _FINISH) or b"").decode("utf-8", "replace")
         if reason not in ("", "None"):
             self._reason, self.is_complete = reason, True
 
     def _usage(self) -> ReportedUsage | None:
-        if self._input_tokens is None or self._output_tokens is None:
-            return None
-        return self._bounds.plausible(ReportedUsage(self._input_tokens, self._output_tokens))
+        counts = self._input_tokens, self._output_tokens
+        if None in counts:
+            return None if self._cached_tokens is None else ReportedUsage(cached_tokens=self._cached_tokens)
+        return self._bounds.plausible(ReportedUsage(*counts, cached_tokens=self._cached_tokens))
 
     def _finish_reason(self) -> FinishReason | None:
         """The model's finish reason, else the one that its token count implies; None where the model sends neither."""

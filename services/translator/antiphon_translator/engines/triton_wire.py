@@ -35,6 +35,9 @@ _PACKED: Mapping[str, str] = {
     "BOOL": "?",
 }
 
+COUNT_DIGITS_MAX = 9
+"""Of counts that are sent as text."""
+
 _parse = service_pb2.ModelStreamInferResponse.FromString
 
 Values = Sequence[float] | Sequence[str]
@@ -130,6 +133,17 @@ class Outputs:
         except (TypeError, ValueError) as error:
             raise unreadable() from error
         return numbers
+
+    def count(self, response: Any, name: str) -> int | None:
+        """The count in an output. TensorRT-LLM's LLM API declares four-byte numbers, and sends their digits as text;
+        an empty text is four zero bytes, too. None: the response lacks it, or it is no count."""
+        data = self.raw(response, name)
+        if not data:
+            return None
+        digits = data[4:]
+        if digits:
+            return int(digits) if digits.isdigit() and len(digits) <= COUNT_DIGITS_MAX else None
+        return max(0, int.from_bytes(data, "little", signed=True))
 
     def text(self, response: Any, name: str) -> bytes | None:
         """The first text of an output, as bytes, because it may end inside a character."""

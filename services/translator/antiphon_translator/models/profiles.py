@@ -80,7 +80,8 @@ class ModelProfile:
     """Tokens of prompt and output together, where the engine was built for fewer than the model allows."""
     kv_block_tokens: int | None = None
     """Tokens of a block of TensorRT-LLM's cache (`tokens_per_block` of the engine). With it the server is asked how
-    many blocks of a prompt were in its cache, for `cached_tokens` in the usage."""
+    many blocks of a prompt were in its cache, for `cached_tokens` in the usage. Token-level models of
+    `antiphon triton-models` count tokens, and need no such number."""
     cache_hints: Literal["none", "openai"] = "none"
     """Whether an openai_chat server is sent the `prompt_cache_key` of a request."""
     max_output_tokens: int | None = None

@@ -246,3 +246,33 @@ def test_text_behind_the_finish_reason_is_left_out() -> None:
     assert read(reader, {"text_output": "One", "finish_reason": "stop"}) == TextChunk("One")
     assert read(reader, {"text_output": " more"}) is None
     assert reader.finish().text == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "asks", "reused", "blocks"),
+    [
+        (ENSEMBLE, "return_perf_metrics", "kv_cache_reused_blocks", [3]),
+        (LLM_API, "sampling_param_return_perf_metrics", "kv_cache_reused_block", "3"),
+    ],
+)
+def test_models_that_count_cached_blocks_are_asked_where_their_size_is_known(
+    kind: Kind, asks: str, reused: str, blocks: Any
+) -> None:
+    plain = model_of(kind)
+    able = replace(plain, inputs={**plain.inputs, asks: "BOOL"}, outputs=plain.outputs | {reused})
+    sized = replace(REQUEST, block_tokens=64)
+    assert sent(describe(able).request(sized))[asks][1] == [True]
+    assert asks not in sent(describe(able).request(REQUEST))
+    assert asks not in sent(describe(replace(able, outputs=plain.outputs)).request(sized))
+    reader = describe(able).reader(sized)
+    read(reader, {"text_output": "One", reused: blocks})
+    usage = reader.finish().usage
+    assert usage is not None
+    assert usage.cached_tokens == 192
+
+
+@pytest.mark.parametrize("blocks", ["", "-1", "1.5", "9" * 10, "x"])
+def test_a_number_of_cached_blocks_that_cannot_be_read_fails_no_answer(blocks: str) -> None:
+    reader = TextReader(replace(REQUEST, block_tokens=64), Growth.DELTA, "kv_cache_reused_block")
+    assert read(reader, counted("One") | {"kv_cache_reused_block": blocks}) == TextChunk("One")
+    assert (reader.finish().usage or ReportedUsage()).cached_tokens in (None, 0)
