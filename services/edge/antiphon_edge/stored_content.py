@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 
 from antiphon_core import damage, events, response
+from antiphon_core.items import is_extension
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.event_logs import EventBatch
@@ -20,11 +21,9 @@ from antiphon_core.ports.store import UNFINISHED, Record, Status
 from antiphon_core.ports.translator import Batch, Final, Turn
 from antiphon_edge.prompt_rendering import variables_of
 
-_ITEM_MEMBERS: Mapping[str, type] = {
-    **dict.fromkeys(("id", "type", "role", "call_id"), str),
-    **dict.fromkeys(("reasoning", "text"), dict),
-}
-"""The types of the members of items that the edge reads."""
+_ANY_ITEM: Mapping[str, type] = dict.fromkeys(("id", "type"), str)
+_OWN_ITEM: Mapping[str, type] = dict.fromkeys(("role", "call_id"), str) | dict.fromkeys(("reasoning", "text"), dict)
+"""The types of the members of items that the edge reads. The members of an extension item are its client's."""
 
 
 def response_of(record: Record) -> Object:
@@ -108,8 +107,14 @@ def _final_of(event: Object) -> Final:
 def _items(array: bytes) -> list[Object]:
     items = _objects(array)
     for item in items:
-        _require(all(type(item.get(name)) in (wanted, NoneType) for name, wanted in _ITEM_MEMBERS.items()))
+        _require_types(item, _ANY_ITEM)
+        if not is_extension(item.get("type") or ""):
+            _require_types(item, _OWN_ITEM)
     return items
+
+
+def _require_types(item: Object, members: Mapping[str, type]) -> None:
+    _require(all(type(item.get(name)) in (wanted, NoneType) for name, wanted in members.items()))
 
 
 def _objects(array: bytes) -> list[Object]:

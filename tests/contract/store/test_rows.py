@@ -190,7 +190,7 @@ def answer(read: Read, found: Any) -> Any:
     payload = read.payload
     if isinstance(read, Get):
         return found and part(found, payload)
-    return [(row_id, part(row, payload)) for row_id, row in found.named()]
+    return [(row_id, part(row, payload)) for row_id, row in found.named_rows()]
 
 
 def part(row: Any, payload: Payload) -> Any:

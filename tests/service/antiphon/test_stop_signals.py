@@ -25,7 +25,7 @@ def block(number):
         pass
 
 async def main():
-    with stop_signals.received(block):
+    with stop_signals.handle_stop_signals(block):
         os.kill(os.getpid(), int(sys.argv[1]))
         await asyncio.Event().wait()
 

@@ -281,7 +281,7 @@ async def test_redirect_to_a_host_that_is_not_configured_is_rejected(web: Web) -
 
 
 async def test_url_is_rejected_when_fetching_is_disabled(web: Web) -> None:
-    assert await fetch(web.url(), rules(fetches=False)) == Failure(Problem.URL, "this server takes data: URLs only")
+    assert await fetch(web.url(), rules(can_fetch=False)) == Failure(Problem.URL, "this server takes data: URLs only")
 
 
 # ---- Failures ----
