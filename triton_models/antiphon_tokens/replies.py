@@ -1,5 +1,6 @@
 """Turns what an engine generates into Triton's responses, one `Reply` for each request."""
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ class Reply:
 
     Streamed responses have the NEW ids only. Without streaming the one response has the prompt, too, unless
     `exclude_input_in_output`, as in TensorRT-LLM. Facts are sent with the first ids and again at the end.
+
+    Several threads use it. Triton 2.51 crashes (signal 11) if it is asked for a cancellation while or after it gets the
+    last response, so the lock keeps both apart.
     """
 
     def __init__(
@@ -39,11 +43,13 @@ class Reply:
         self._cumulated_log_prob = 0.0
         self._facts = Facts()
         self._has_sent_facts = False
+        self._ending = threading.Lock()
         self._is_over = False
 
     def is_unwanted(self) -> bool:
         """Whether the client has cancelled. Asks Triton, which takes tens of microseconds."""
-        return not self._is_over and (self.is_stopped or bool(self._sender.is_cancelled()))
+        with self._ending:
+            return not self._is_over and (self.is_stopped or bool(self._sender.is_cancelled()))
 
     def on_tokens(self, tokens: Sequence[Token], facts: Facts) -> bool:
         self.is_idle, self._facts = False, facts
@@ -66,14 +72,16 @@ class Reply:
 
     def on_error(self, message: str, *, is_request: bool) -> None:
         self._on_done(self)
-        if not self._is_over:
-            self._is_over = True
-            tensors.respond_error(self._sender, message, is_request=is_request)
+        with self._ending:
+            if not self._is_over:
+                self._is_over = True
+                tensors.respond_error(self._sender, message, is_request=is_request)
 
     def _finish(self, finish: FinishReason) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._respond(is_final=True, finish=finish)
+        with self._ending:
+            if not self._is_over:
+                self._is_over = True
+                self._respond(is_final=True, finish=finish)
 
     def _respond(self, *, is_final: bool, finish: FinishReason | None = None) -> None:
         """Sends the ids that were not sent yet, possibly none."""

@@ -1,3 +1,4 @@
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -6,6 +7,7 @@ from antiphon_tokens.generation import Facts, FinishReason, Generation, Token
 from antiphon_tokens.replies import Reply
 from antiphon_tokens.requests import Answer
 from tests.support.triton_backend import LOGGED, Sender, TritonError
+from tests.support.waiting import WAIT_MAX_S
 
 NOTHING = Facts()
 STREAMED = Answer(is_streamed=True, echoes_prompt=True, input_count=False, output_count=False, perf_metrics=False)
@@ -129,3 +131,39 @@ def test_reply_is_idle_until_a_token_comes() -> None:
     assert talk.reply.is_idle
     talk.say(3)
     assert not talk.reply.is_idle
+
+
+class SlowlyAsked(Sender):
+    """A sender whose answer to `is_cancelled` takes until the test lets it come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.may_answer = Event(), Event()
+        self.sent_while_asked = 0
+
+    def is_cancelled(self) -> bool:
+        self.is_asked.set()
+        assert self.may_answer.wait(WAIT_MAX_S)
+        self.sent_while_asked = len(self.sent)
+        return False
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_last_response_waits_for_a_look_at_the_client_and_none_follows_it(fails: bool) -> None:
+    """Triton crashes where it is asked about a request that has its last response."""
+    sender = SlowlyAsked()
+    reply = Conversation(sender=sender).reply
+    looking = Thread(target=reply.is_unwanted)
+    looking.start()
+    assert sender.is_asked.wait(WAIT_MAX_S)
+    end = (lambda: reply.on_error("no room", is_request=False)) if fails else (lambda: reply.on_end(FinishReason.STOP))
+    ending = Thread(target=end)
+    ending.start()
+    ending.join(0.05)
+    sender.may_answer.set()
+    for each in (looking, ending):
+        each.join(WAIT_MAX_S)
+    assert (sender.sent_while_asked, sender.is_closed()) == (0, True)
+    sender.is_asked.clear()
+    assert not reply.is_unwanted()
+    assert not sender.is_asked.is_set()
