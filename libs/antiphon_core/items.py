@@ -55,7 +55,7 @@ def normalise_input(given: str | Sequence[Object], ids: Ids, *, relative: str | 
     for item in given:
         named = _normalise(item, new_id)
         if named["id"] in full:
-            named["id"] = new_id(named["type"])
+            named = named | {"id": new_id(named["type"])}  # two references may be to one object
         full[named["id"]] = named
     return list(full.values())
 

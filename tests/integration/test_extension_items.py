@@ -41,7 +41,8 @@ async def test_extension_items_are_kept_in_conversations_and_compactions(system:
     conversation = (await system.http.post("/v1/conversations", {"items": [NOTE | {"id": None}, USER]})).json["id"]
     items = (await system.http.get(f"/v1/conversations/{conversation}/items?order=asc")).json["data"]
     assert items[0] == NOTE | {"id": items[0]["id"]}
-    context = [NOTE, USER, {"role": "assistant", "content": "Hello."}]
+    own = {"role": "user", "content": "Hi", "text": "a client's own", "reasoning": 1, "call_id": [7], "async": True}
+    context = [NOTE, USER, own, {"role": "assistant", "content": "Hello.", "call_id": {}, "async": True}]
     compacted = (await system.http.post("/v1/responses/compact", {"model": MODEL, "input": context})).json["output"]
     assert NOTE in compacted
 

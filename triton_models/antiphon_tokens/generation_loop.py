@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from antiphon_tokens.engine import Listener
@@ -56,7 +57,12 @@ class GenerationLoop:
 
     def _start(self, steps: Steps, listener: Listener) -> None:
         task = self._tasks[listener] = self._loop.create_task(_pass_on(steps, listener))
-        task.add_done_callback(lambda _: self._tasks.pop(listener))
+        task.add_done_callback(partial(self._on_done, listener))
+
+    def _on_done(self, listener: Listener, task: "asyncio.Task[None]") -> None:
+        del self._tasks[listener]
+        if task.cancelled():  # before its first step, so `_pass_on` could not tell the listener
+            listener.on_end(FinishReason.CANCELLED)
 
     def _cancel(self, listener: Listener) -> None:
         if listener in self._tasks:
@@ -65,7 +71,7 @@ class GenerationLoop:
     async def _end_all(self) -> None:
         for task in self._tasks.values():
             task.cancel(UNLOADED)
-        await asyncio.gather(*self._tasks.values())
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
 
 async def _pass_on(steps: Steps, listener: Listener) -> None:

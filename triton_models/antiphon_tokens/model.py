@@ -53,8 +53,8 @@ class TritonPythonModel:
     def finalize(self) -> None:
         self.closing.set()
         self.preparing.shutdown()
-        self.engine.close()
         self.watching.join()
+        self.engine.close()
 
     def start(self, request: Any, sender: Any) -> None:
         try:
@@ -77,9 +77,11 @@ class TritonPythonModel:
         self.running.add(reply)
         try:
             self.engine.submit(generation, reply)
-        except BaseException:
-            self.running.remove(reply)
-            raise
+        except RequestError as error:
+            reply.on_error(str(error), is_request=True)
+        except Exception as error:  # noqa: BLE001 - a request must always get an answer
+            pb_utils.Logger.log_error(f"request_id={request.request_id()} was not submitted: {error!r}")
+            reply.on_error(f"the model failed: {error!r}", is_request=False)
 
     def stop(self, request_id: str) -> None:
         if not request_id:

@@ -12,7 +12,7 @@ from antiphon_tokens.requests import Answer
 
 
 class Reply:
-    """The listener of one request. Its last response has the finish reason; where the client is gone, it may have none.
+    """The listener of one request. Its last response has the finish reason.
 
     Streamed responses have the NEW ids only. Without streaming the one response has the prompt, too, unless
     `exclude_input_in_output`, as in TensorRT-LLM. Facts are sent with the first ids and again at the end.

@@ -43,7 +43,7 @@ class RpcClient:
 
     `endpoint` is `host:port`, `dns:///name:port` to spread calls over everything the name resolves to, or
     `ipv4:address:port,address:port`. `unavailable` is raised when the service cannot be reached. Each call is one
-    attempt (retrying.py); a request that a server has not processed is sent once more, as every gRPC client does.
+    attempt (retrying.py); a unary request that a server has not processed is sent once more, as gRPC's clients do.
     SettingsError: the endpoint is malformed, or a file of `credentials` will not do.
     """
 
@@ -101,15 +101,15 @@ class RpcClient:
         check_size(data)
         metadata = call_metadata(tenant, self._token)
         timeout_s = timeout_s if timeout_s is not None else method.deadline_s
-        has_been_refused = False
+        left_s, is_resent = _time_left(timeout_s), False
         while True:
-            with self._streams.use(await self._choose(timeout_s)) as streams:
+            with self._streams.use(await self._choose(left_s())) as streams:
                 try:
-                    return await call_unary(streams, method.path, data, metadata=metadata, timeout_s=timeout_s)
+                    return await call_unary(streams, method.path, data, metadata=metadata, timeout_s=left_s())
                 except GrpcError as error:
-                    if has_been_refused or not error.is_unprocessed:
+                    if is_resent or not error.is_unprocessed:
                         raise
-                    has_been_refused = True
+                    is_resent = True
 
     async def stream(
         self,
@@ -140,10 +140,10 @@ class RpcClient:
         check_size(data)
         metadata = call_metadata(tenant, self._token)
         timeout_s = timeout_s if timeout_s is not None else method.deadline_s
-        unread = UnreadMessages()
-        with self._streams.use(await self._choose(timeout_s)) as streams:
+        unread, left_s = UnreadMessages(), _time_left(timeout_s)
+        with self._streams.use(await self._choose(left_s())) as streams:
             call = await streams.start(
-                method.path, data, unread.receive, flow=unread.flow, metadata=metadata, timeout_s=timeout_s
+                method.path, data, unread.receive, flow=unread.flow, metadata=metadata, timeout_s=left_s()
             )
             async with aclosing(unread.read(call)) as messages:
                 async for message in messages:
@@ -180,6 +180,15 @@ class RpcClient:
                 return await call_unary(streams, CHECK_PATH, request, timeout_s=READY_DEADLINE_S)
         finally:
             unanswered.cancel()
+
+
+def _time_left(timeout_s: float | None) -> Callable[[], float | None]:
+    """Makes the function that says how much of a timeout is left; at least a millisecond, which ends a call at once."""
+    now_s = asyncio.get_running_loop().time
+    if timeout_s is None:
+        return lambda: None
+    deadline_s = now_s() + timeout_s
+    return lambda: max(deadline_s - now_s(), 0.001)
 
 
 def call_metadata(tenant: str, token: Callable[[], str] | None) -> list[tuple[str, str]]:

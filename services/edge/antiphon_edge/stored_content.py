@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 
 from antiphon_core import damage, events, response
-from antiphon_core.items import is_extension
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.event_logs import EventBatch
@@ -19,11 +18,17 @@ from antiphon_core.ports.lineage import ResolvedItem
 from antiphon_core.ports.prompts import Prompt
 from antiphon_core.ports.store import UNFINISHED, Record, Status
 from antiphon_core.ports.translator import Batch, Final, Turn
+from antiphon_core.request.context import CONFIGURATION
 from antiphon_edge.prompt_rendering import variables_of
 
-_ANY_ITEM: Mapping[str, type] = dict.fromkeys(("id", "type"), str)
-_OWN_ITEM: Mapping[str, type] = dict.fromkeys(("role", "call_id"), str) | dict.fromkeys(("reasoning", "text"), dict)
-"""The types of the members of items that the edge reads. The members of an extension item are its client's."""
+_OF_ANY_ITEM: Mapping[str, type] = {"id": str, "type": str}
+_OF_ITEM: Mapping[str, Mapping[str, type]] = {
+    "message": {"role": str},
+    "function_call_output": {"call_id": str},
+    "custom_tool_call_output": {"call_id": str},
+    CONFIGURATION: {"reasoning": dict, "text": dict},
+}
+"""The types of the members that the edge reads, by the type of an item. Others of the same name are a client's own."""
 
 
 def response_of(record: Record) -> Object:
@@ -107,9 +112,8 @@ def _final_of(event: Object) -> Final:
 def _items(array: bytes) -> list[Object]:
     items = _objects(array)
     for item in items:
-        _require_types(item, _ANY_ITEM)
-        if not is_extension(item.get("type") or ""):
-            _require_types(item, _OWN_ITEM)
+        _require_types(item, _OF_ANY_ITEM)
+        _require_types(item, _OF_ITEM.get(item.get("type") or "message", {}))
     return items
 
 

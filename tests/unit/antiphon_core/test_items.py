@@ -104,3 +104,9 @@ def test_null_members_of_parts_are_dropped() -> None:
     )
     assert answer["content"] == [{"type": "output_text", "text": "x", "annotations": [], "logprobs": []}]
     assert question["content"] == [{"type": "input_image", "image_url": "https://h/i.png"}]
+
+
+def test_one_extension_item_given_twice_gets_two_ids() -> None:
+    note = {"type": "x-acme:note", "id": "note_1"}
+    first, second = normalise_input([note, note], SequentialIds())
+    assert first["id"] == "note_1" != second["id"]

@@ -107,6 +107,18 @@ def test_cancellation_ends_a_generation_that_waits_and_no_other(loop: Generation
     loop.cancel(listener)  # has no effect any more
 
 
+def test_a_generation_that_is_cancelled_before_its_first_step_has_an_end(loop: GenerationLoop) -> None:
+    listener = Played()
+
+    async def start_and_cancel() -> None:
+        loop.start(Generated(3).steps(), listener)
+        loop.cancel(listener)  # both run in the next iteration of the loop
+
+    loop.run(start_and_cancel())
+    assert listener.has_ended.wait(WAIT_MAX_S)
+    assert (listener.ids, listener.end) == ([], FinishReason.CANCELLED)
+
+
 def test_close_ends_what_runs_with_an_error() -> None:
     loop, generated, listener = GenerationLoop(), Generated(1), Played()
     loop.start(generated.steps(), listener)

@@ -96,7 +96,11 @@ class TensorrtLlmEngine:
         sampling = _sampling(generation)
         if signature.PERF_METRICS in self._capabilities.features:
             sampling["return_perf_metrics"] = True
-        asked = {"sampling_params": self._library.SamplingParams(**sampling), **self._options(generation)}
+        try:
+            parameters = self._library.SamplingParams(**sampling)
+        except ValueError as error:  # a value out of the range that the library takes
+            raise RequestError(str(error)) from error
+        asked = {"sampling_params": parameters, **self._options(generation)}
         self._loop.start(self._steps(list(generation.prompt), asked, generation.top_log_probs), listener)
 
     def cancel(self, listener: Listener) -> None:

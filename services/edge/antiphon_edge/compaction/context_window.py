@@ -55,7 +55,7 @@ def visible_turn(turn: Turn) -> Turn:
 
 
 async def shown_off_loop(turn: Turn) -> Turn:
-    """Calls `shown`, off the event loop if the search for marks (1 ms for each MiB) or parsing could block it."""
+    """Calls `visible_turn`, off the event loop if the search for marks (1 ms a MiB) or parsing could block it."""
     if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not has_marks(turn):
         return turn
     return await offload.run(partial(visible_turn, turn), size_bytes=turn.size_bytes)
@@ -102,7 +102,8 @@ def _is_kept(item: Object) -> bool:
 
 
 def _is_pending_call(item: Object, answered: Set[object]) -> bool:
-    return item.get("async") is True and item.get("call_id") not in answered
+    call_id = item.get("call_id")  # of any type, where a client gave it to another item
+    return item.get("async") is True and isinstance(call_id, str) and call_id not in answered
 
 
 def _last_compaction(items: Sequence[Object]) -> int:

@@ -26,7 +26,7 @@ from antiphon_core.errors import (
 from antiphon_core.ids import Ids, is_conversation_id, is_prompt_id, is_response_id
 from antiphon_core.items import normalise_input
 from antiphon_core.jsons import Object, canonical, compact, join_arrays, loads, work_bytes
-from antiphon_core.limits import LOOKUP_ITEMS_MAX, PROMPT_VERSIONS_ITEMS_MAX, RECORD_BYTES_MAX
+from antiphon_core.limits import LOOKUP_ITEMS_MAX, PROMPT_VERSIONS_ITEMS_MAX, RECORD_BYTES_MAX, RPC_MESSAGE_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import LineageStore
 from antiphon_core.ports.prompts import Prompt, PromptStore
@@ -127,7 +127,7 @@ class TurnBuilder:
 
 async def look_up_references(store: LineageStore, tenant: str, given: Sequence[Object], *, field: str) -> ResolvedItems:
     """Replaces each reference by the stored item. ItemNotFound: the tenant has no item of that id. InvalidRequest:
-    there are more references than LOOKUP_ITEMS_MAX."""
+    there are more references than LOOKUP_ITEMS_MAX. TooLarge: they are longer than a turn can be."""
     wanted = [item["id"] for item in given if item.get("type") == REFERENCE]
     if not wanted:
         return ResolvedItems(given)
@@ -137,7 +137,15 @@ async def look_up_references(store: LineageStore, tenant: str, given: Sequence[O
     found = await store.resolve_items(tenant, wanted)
     for missing_id in found.missing_ids:
         raise _unknown(missing_id, field)
-    added_bytes = sum(work_bytes(each.item) for each in found.items)
+    lengths = {each.id: len(each.item) for each in found.items}
+    if (length := sum(lengths[item_id] for item_id in wanted)) > RPC_MESSAGE_BYTES_MAX:  # an item can be named often
+        raise TooLarge(
+            f"The items that '{field}' refers to are {length} bytes long; at most {RPC_MESSAGE_BYTES_MAX} are sent"
+            " to a model.",
+            field=field,
+        )
+    work = {each.id: work_bytes(each.item) for each in found.items}
+    added_bytes = sum(work[item_id] for item_id in wanted)
     items = await offload.run(partial(stored_content.items_by_id, found.items), size_bytes=added_bytes)
     resolved = [items[item["id"]] if item.get("type") == REFERENCE else item for item in given]
     return ResolvedItems(resolved, added_bytes)
