@@ -90,7 +90,7 @@ class BalancedStreams:
         self._read_tls = read_tls
         self._options = options
         self._peers: dict[Target, Peer] = {}
-        self._leaving: set[Peer] = set()  # addresses that are no longer resolved, while they have calls
+        self._leaving: set[Peer] = set()  # connections of no address in `_peers`, until they are closed
         self._leave_at_s = -math.inf
         self._turn = 0
         self._last_error = ""
@@ -186,9 +186,11 @@ class BalancedStreams:
     async def _replace(self, old: Peer) -> None:
         """Uses another connection to an address, if there can be one."""
         peer = self._new_peer(old.target)
+        self._leaving.add(peer)  # until it is used, so that `close` finds it
         await self._connect(peer)
         if peer.streams.is_connected and self._peers.get(old.target) is old:
             log.warning("%s did not answer, calls use a new connection", self._endpoint)
+            self._leaving.discard(peer)
             self._peers[old.target] = peer
             self._leave(old)
         else:
@@ -239,5 +241,8 @@ class BalancedStreams:
 
     def _close_if_unused(self, peer: Peer) -> None:
         if peer in self._leaving and not peer.users and not self._is_closed:
-            self._leaving.discard(peer)
-            self._spawn(peer.streams.close(), "closing")
+            self._spawn(self._close(peer), "closing")
+
+    async def _close(self, peer: Peer) -> None:
+        await peer.streams.close()
+        self._leaving.discard(peer)

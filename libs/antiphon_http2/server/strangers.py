@@ -29,6 +29,7 @@ class StrangerBudget:
         self._own = TokenBucket(STRANGER_ITEMS_MAX, STRANGER_ITEMS_PER_S, now_s)
         self._address: TokenBucket | None = None
         self._opening_items = 0
+        self._shared_items = 0  # that calls charged to the address, and did not get back
         self.is_known = False  # a caller was authenticated on this connection
 
     def share(self, address: TokenBucket, items: int = CONNECTION_ITEMS) -> None:
@@ -41,12 +42,15 @@ class StrangerBudget:
         self._own.take(items)
         if not self.is_known and self._address is not None:
             self._address.take(items)
+            self._shared_items += items
 
     def refund(self, items: int) -> None:
         """Gives back what a call was charged, because its caller was authenticated."""
         self._own.give(items)
-        if not self.is_known and self._address is not None:
-            self._address.give(self._opening_items + items)
+        if self._address is not None:  # calls that began beside the first known one were charged to it, too
+            given_back = min(items, self._shared_items)
+            self._shared_items -= given_back
+            self._address.give(given_back + (0 if self.is_known else self._opening_items))
         self.is_known = True
 
     @property

@@ -278,6 +278,20 @@ async def test_a_server_that_cannot_be_connected_to_anew_keeps_its_connection(ne
     await balanced.close()
 
 
+async def test_closing_ends_a_connection_that_is_being_made_anew(network: Network) -> None:
+    network.addresses = ["10.0.0.1"]
+    balanced, _ = made()
+    silent = await balanced.choose()
+    network.hanging.add("10.0.0.1")
+    balanced.leave_silent(silent)
+    await settle()
+    anew: Any = network.made["10.0.0.1"]
+    assert anew is not silent.streams
+    await balanced.close()
+    assert anew.is_closed
+    assert silent.streams.is_closed  # type: ignore[attr-defined]
+
+
 async def test_servers_that_report_to_serve_are_preferred(network: Network) -> None:
     balanced, _ = made()
     await balanced.choose()

@@ -31,6 +31,23 @@ def test_authentication_gives_back_what_the_call_and_its_connection_were_charged
     assert not address.is_empty
 
 
+def test_calls_that_began_beside_the_first_known_one_are_given_back_to_the_address_too() -> None:
+    address = AddressBudgets(CLOCK.monotonic).of("10.0.0.1")
+    for _ in range(3 * ADDRESS_ITEMS_MAX // STRANGER_ITEMS_MAX):
+        budget = StrangerBudget(CLOCK.monotonic)
+        budget.share(address)
+        calls = [STRANGER_ITEMS_MAX // 4] * 4
+        for items in calls:
+            budget.charge(items)
+        for items in calls:
+            budget.refund(items)
+    assert not address.is_empty
+    budget.charge(ADDRESS_ITEMS_MAX)  # a known connection charges its address nothing
+    budget.refund(ADDRESS_ITEMS_MAX)
+    address.take(ADDRESS_ITEMS_MAX + 1)
+    assert address.is_empty
+
+
 def test_connections_are_charged_for_their_handshakes_until_a_caller_is_known() -> None:
     address = AddressBudgets(CLOCK.monotonic).of("10.0.0.1")
     budgets = [StrangerBudget(CLOCK.monotonic) for _ in range(ADDRESS_ITEMS_MAX // HANDSHAKE_ITEMS + 1)]
