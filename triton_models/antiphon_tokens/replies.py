@@ -79,9 +79,14 @@ class Reply:
 
     def _finish(self, finish: FinishReason) -> None:
         with self._ending:
-            if not self._is_over:
-                self._is_over = True
+            if self._is_over:
+                return
+            self._is_over = True
+            try:
                 self._respond(is_final=True, finish=finish)
+            except Exception as error:  # noqa: BLE001 - a request must always get an end
+                pb_utils.Logger.log_error(f"request_id={self.request_id}: no last response: {error!r}")
+                tensors.respond_error(self._sender, f"the model failed: {error!r}", is_request=False)
 
     def _respond(self, *, is_final: bool, finish: FinishReason | None = None) -> None:
         """Sends the ids that were not sent yet, possibly none."""

@@ -133,6 +133,16 @@ def test_reply_is_idle_until_a_token_comes() -> None:
     assert not talk.reply.is_idle
 
 
+def test_a_last_response_that_cannot_be_built_is_an_error() -> None:
+    talk = Conversation(Answer(False, False, False, False, False))
+    assert talk.say(2**40)  # no number of four bytes
+    talk.reply.on_end(FinishReason.STOP)
+    assert talk.sender.is_closed()
+    error = talk.sender.error()
+    assert error is not None
+    assert "the model failed" in error.message
+
+
 class SlowlyAsked(Sender):
     """A sender whose answer to `is_cancelled` takes until the test lets it come."""
 

@@ -41,9 +41,9 @@ def test_calls_that_began_beside_the_first_known_one_are_given_back_to_the_addre
             budget.charge(items)
         for items in calls:
             budget.refund(items)
+        budget.charge(ADDRESS_ITEMS_MAX)  # a known connection charges its address nothing, and gives it nothing back
+        budget.refund(ADDRESS_ITEMS_MAX)
     assert not address.is_empty
-    budget.charge(ADDRESS_ITEMS_MAX)  # a known connection charges its address nothing
-    budget.refund(ADDRESS_ITEMS_MAX)
     address.take(ADDRESS_ITEMS_MAX + 1)
     assert address.is_empty
 
