@@ -42,6 +42,7 @@ from benchmarks.gateway.workloads import (
     ids,
     large_inputs,
     memory,
+    services,
     start,
     workers,
 )
@@ -55,6 +56,7 @@ WORKLOADS: Mapping[str, Callable[[Bench], Coroutine[Any, Any, None]]] = {
     "ids": ids.full_speed,
     "ids-paced": ids.paced,
     "ids-batched": ids.batched,
+    "services": services.services,
     "capacity": capacity.capacity,
     "depth": depth.chat,
     "ids-depth": depth.ids,

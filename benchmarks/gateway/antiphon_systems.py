@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import urlsplit
@@ -11,10 +12,17 @@ from urllib.parse import urlsplit
 from benchmarks.gateway.engines import Engines
 from benchmarks.gateway.flame_graphs import FlameGraphs
 from benchmarks.gateway.subjects import Column, Route, Subject
+from tests.support.certificates import Certificate, authority, signed_by
 from tests.support.ports import HOST
 from tests.support.system import Command
 
-_TRITON_MODELS = {Route.IDS: "full_speed", Route.PACED_IDS: "paced", Route.BATCHED_IDS: "batched"}
+_TRITON_MODELS = {
+    Route.IDS: "full_speed",
+    Route.PACED_IDS: "paced",
+    Route.IDS_EACH_80_MS: "each_80_ms",
+    Route.IDS_EACH_320_MS: "each_320_ms",
+    Route.BATCHED_IDS: "batched",
+}
 _QUIET = ("--log-level=WARNING",)
 
 
@@ -41,13 +49,19 @@ class Systems:
         )
         return self._subject(Column.ONE, command, {"all": command})
 
-    def split(self, *, with_worker: bool = False) -> Subject:
-        """Starts store, translator and edge in a process each, and a worker on request."""
+    def split(self, *, with_worker: bool = False, with_tls: bool = False) -> Subject:
+        """Starts store, translator and edge in a process each, and a worker on request. With TLS both sides of each
+        connection between them show a certificate."""
         folder = self._new_folder("split")
         profiles = self.profiles(folder, tuple(Route))
-        store = self._serve("store", "--store-port=0", f"--store-url={_sqlite(folder)}")
-        translator = self._serve("translator", "--translator-port=0", f"--translator-profiles={profiles}")
-        edge = self._serve("edge", "--edge-port=0", *_addresses("edge", store, translator))
+        tls = _Certificates.made_in(folder) if with_tls else None
+        store = self._serve("store", "--store-port=0", f"--store-url={_sqlite(folder)}", *_server("store", tls))
+        translator = self._serve(
+            "translator", "--translator-port=0", f"--translator-profiles={profiles}", *_server("translator", tls)
+        )
+        edge = self._serve(
+            "edge", "--edge-port=0", "--edge-turns-max=0", *_addresses("edge", store, translator), *_client("edge", tls)
+        )
         parts = {"edge": edge, "translator": translator, "store": store}
         if with_worker:
             parts["worker"] = self._serve("worker", *_addresses("worker", store, translator))
@@ -84,6 +98,46 @@ class Systems:
         if self._graphs is not None:
             self._graphs.record(column, pids, self._life)
         return Subject(column, url.hostname, url.port, pids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Certificates:
+    """The certificates of one system: an authority, one that all servers use, and one that all clients use."""
+
+    authority: Certificate
+    server: Certificate
+    client: Certificate
+
+    @classmethod
+    def made_in(cls, folder: Path) -> _Certificates:
+        signer = authority(folder, "authority")
+        return cls(signer, signed_by(signer, folder, "server"), signed_by(signer, folder, "client"))
+
+
+def _server(target: str, tls: _Certificates | None) -> Sequence[str]:
+    """The options with which a server uses TLS, and wants a certificate of its callers."""
+    if tls is None:
+        return ()
+    return (
+        f"--{target}-tls-cert-file={tls.server.cert}",
+        f"--{target}-tls-key-file={tls.server.key}",
+        f"--{target}-tls-client-ca-file={tls.authority.cert}",
+    )
+
+
+def _client(target: str, tls: _Certificates | None) -> Sequence[str]:
+    """The options with which an edge or a worker uses TLS to its store and its translator."""
+    if tls is None:
+        return ()
+    return tuple(
+        f"--{target}-{server}-tls-{option}={path}"
+        for server in ("store", "translator")
+        for option, path in (
+            ("ca-file", tls.authority.cert),
+            ("cert-file", tls.client.cert),
+            ("key-file", tls.client.key),
+        )
+    )
 
 
 def _addresses(target: str, store: Command, translator: Command) -> Sequence[str]:

@@ -42,6 +42,10 @@ class Bench:
     def split(self) -> Subject:
         return self.systems.split()
 
+    @cached_property
+    def split_with_tls(self) -> Subject:
+        return self.systems.split(with_tls=True)
+
     def antiphons(self) -> list[Subject]:
         """Antiphon in one process, and split."""
         wanted = []

@@ -10,6 +10,8 @@ from benchmarks.gateway.subjects import Column
 ENGINE, PEER, ONE, SPLIT = Column.ENGINE, Column.PEER, Column.ONE, Column.SPLIT
 AT_ONCE = (1, 16, 64, 512)
 IDS_AT_ONCE = (1, 16, 64)
+STREAMS_BETWEEN_SERVICES = {64: 20, 256: 80, 1024: 320}
+"""Numbers of streams, with the milliseconds between two ids of a stream: 3,200 ids a second in all, 64 in each step."""
 BESIDE = {"alone": "alone", "paced": "beside 64 chat streams at 20 ms", "full": "beside 64 chat streams at full speed"}
 """The other streams when a new one begins."""
 DEPTHS = (1, 10, 100, 300, 1000)
@@ -98,6 +100,16 @@ ROWS: Mapping[str, Sequence[Row]] = {
             for count in IDS_AT_ONCE
         ),
         Row("ids-paced-written", "the least cost of the last with a write to its client", "us"),
+    ),
+    "services": tuple(
+        Row(f"services-{count}-{measure}{tls}", f"{count:,} streams with an id each {pace} ms{with_tls}: {what}", unit)
+        for count, pace in STREAMS_BETWEEN_SERVICES.items()
+        for tls, with_tls in {"": "", "-tls": ", TLS between the services"}.items()
+        for measure, what, unit in (
+            ("cpu", "CPU per id", "us"),
+            ("cores", "cores for 100,000 ids/s", ""),
+            ("gap", "between two ids, p99", "ms"),
+        )
     ),
     "ids-batched": (Row("ids-batched", "CPU per id, 16 ids per message, 64 streams", "us", (most(ONE, 5),)),),
     "capacity": (

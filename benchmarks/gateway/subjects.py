@@ -23,6 +23,8 @@ class Route(StrEnum):
     CHAT = "chat"
     IDS = "ids"
     PACED_IDS = "paced-ids"
+    IDS_EACH_80_MS = "ids-80-ms"
+    IDS_EACH_320_MS = "ids-320-ms"
     BATCHED_IDS = "batched-ids"
 
 

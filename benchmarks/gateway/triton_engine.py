@@ -2,8 +2,10 @@
 
     python -m benchmarks.gateway.triton_engine --port 9500 --tokenizer /models/smollm2/tokenizer.json
 
-It has one model for each way to send: `full_speed` an id per message as fast as it can, `paced` an id each 20 ms,
-`batched` 16 ids per message at full speed. The ids are those of an English text, and the last one ends the generation.
+It has one model for each way to send: `full_speed` an id per message as fast as it can, `paced` an id each 20 ms, two
+that are slower, `batched` 16 ids per message at full speed. A paced model sends as a server does that batches in
+flight: each step brings an id of all its streams. The slower ones stand for several servers, whose steps are spread.
+The ids are those of an English text, and the last one ends the generation.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
+from math import floor
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +38,23 @@ REQUEST_BYTES_MAX = 64 * 2**20
 class Manner:
     """The pace and the batch size with which a model sends its ids."""
 
-    delay_s: float = 0
+    step_s: float = 0
+    servers: int = 1
     ids_per_message: int = 1
 
+    def due_s(self, now_s: float, stream: int) -> float:
+        """The next step after `now_s` of the server that runs the stream."""
+        phase_s = self.step_s * (stream % self.servers) / self.servers
+        return (floor((now_s - phase_s) / self.step_s) + 1) * self.step_s + phase_s
 
-MODELS = {"full_speed": Manner(), "paced": Manner(delay_s=0.02), "batched": Manner(ids_per_message=16)}
+
+MODELS = {
+    "full_speed": Manner(),
+    "paced": Manner(step_s=0.02),
+    "each_80_ms": Manner(step_s=0.08, servers=4),
+    "each_320_ms": Manner(step_s=0.32, servers=16),
+    "batched": Manner(ids_per_message=16),
+}
 _FINAL = final_response().SerializeToString()
 _END = token_response([END_ID]).SerializeToString()
 
@@ -65,6 +81,7 @@ class Handler(grpc.GenericRpcHandler):
 
     def __init__(self, story: Sequence[int]) -> None:
         self._messages = {name: Messages(story, manner.ids_per_message) for name, manner in MODELS.items()}
+        self._streams = count()
         self._answers: dict[str, Callable[[bytes], bytes]] = {
             "ServerReady": lambda _: bytes(service_pb2.ServerReadyResponse(ready=True).SerializeToString()),
             "ModelReady": lambda _: bytes(service_pb2.ModelReadyResponse(ready=True).SerializeToString()),
@@ -81,12 +98,12 @@ class Handler(grpc.GenericRpcHandler):
     async def _generate(self, requests: AsyncIterator[bytes], context: Any) -> None:
         async for data in requests:
             request = service_pb2.ModelInferRequest.FromString(data)
-            delay_s = MODELS[request.model_name].delay_s
-            due = asyncio.get_running_loop().time()
+            manner, now_s = MODELS[request.model_name], asyncio.get_running_loop().time
+            due_s = manner.due_s(now_s(), next(self._streams)) if manner.step_s else 0
             for message in self._messages[request.model_name].of(_tokens(request)):
-                if delay_s and message is not _FINAL:
-                    due += delay_s
-                    await asyncio.sleep(due - asyncio.get_running_loop().time())
+                if manner.step_s and message is not _FINAL:
+                    await asyncio.sleep(due_s - now_s())
+                    due_s += manner.step_s
                 await context.write(message)
 
 
