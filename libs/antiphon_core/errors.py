@@ -33,12 +33,14 @@
     ├── Unavailable                    try again later, possibly elsewhere
     │   ├── StoreUnavailable
     │   ├── TranslatorUnavailable
+    │   ├── ToolsUnavailable
     │   └── EngineUnavailable
     │       └── EngineOverloaded       `retry_after_ms` is the engine's own advice, if it gave one
     ├── Timeout
     │   └── EngineTimeout
     ├── EngineFault                    the engine answered with an error of its own
     │   └── EngineMisconfigured        the model's profile does not fit its server: only an operator can correct it
+    ├── ToolServerFault                a tool server answered with an error, or not at all
     ├── ServiceFault                   a service of Antiphon answered what its protocol excludes
     ├── Unimplemented
     └── InternalError                  a bug of Antiphon; the cause is logged, never sent
@@ -307,6 +309,10 @@ class TranslatorUnavailable(Unavailable):
     pass
 
 
+class ToolsUnavailable(Unavailable):
+    pass
+
+
 class EngineUnavailable(Unavailable):
     pass
 
@@ -328,6 +334,10 @@ class EngineFault(AntiphonError):
 
 
 class EngineMisconfigured(EngineFault):
+    pass
+
+
+class ToolServerFault(AntiphonError):
     pass
 
 
@@ -457,12 +467,15 @@ TABLE: tuple[Row, ...] = (
     Row(Unavailable, "UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "unavailable"),
     Row(StoreUnavailable, "STORE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "store_unavailable"),
     Row(TranslatorUnavailable, "TRANSLATOR_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "translator_unavailable"),
+    Row(ToolsUnavailable, "TOOLS_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "tools_unavailable"),
     Row(EngineUnavailable, "ENGINE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "engine_unavailable"),
     Row(EngineOverloaded, "ENGINE_OVERLOADED", _Code.UNAVAILABLE, 429, "requests", "rate_limit_exceeded"),
     Row(Timeout, "TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "timeout"),
     Row(EngineTimeout, "ENGINE_TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "engine_timeout"),
     Row(EngineFault, "ENGINE_FAULT", _Code.UNKNOWN, 502, _SERVER, "engine_fault"),
     Row(EngineMisconfigured, "ENGINE_MISCONFIGURED", _Code.FAILED_PRECONDITION, 502, _SERVER, "engine_misconfigured"),
+    # OpenAI's status and type for an MCP server that does not list its tools.
+    Row(ToolServerFault, "TOOL_SERVER_FAULT", _Code.UNKNOWN, 424, "external_connector_error", "tool_server_error"),
     Row(ServiceFault, "SERVICE_FAULT", _Code.UNKNOWN, 502, _SERVER, "service_fault"),
     Row(Unimplemented, "UNIMPLEMENTED", _Code.UNIMPLEMENTED, 501, _SERVER, "unimplemented"),
     Row(InternalError, "INTERNAL", _Code.INTERNAL, 500, _SERVER, "server_error"),

@@ -59,6 +59,11 @@ SOCKET_HISTORIES_ITEMS_MAX = 64  # unstored responses that can be continued: two
 SOCKET_HISTORIES_BYTES_MAX = 20 * 2**20  # all of them together: CHAIN_BYTES_MAX
 STREAM_ID_CHARS_MAX = 256  # OpenAI's
 
+# ---- Tools of tool servers ----
+TOOL_SERVER_CHARS_MAX = 64  # the label of a server: part of the names that the model sees
+TOOL_CALL_ID_BYTES_MAX = 512  # the id of a response, and of a call in it
+TOOL_ARGUMENTS_BYTES_MAX = 2**20  # of one call, in UTF-8
+
 # ---- JSON schemas ----
 INCLUDE_ITEMS_MAX = 64  # eight values exist, and clients may repeat them
 SCHEMA_NAME_CHARS_MAX = 64  # OpenAI's, as the next four
