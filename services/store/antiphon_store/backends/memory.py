@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock, SystemClock
@@ -53,12 +52,14 @@ class _Index:
         if at is not None:
             del self.lines[bisect_left(self.lines, (at, entry_id))]
 
-    def behind(self, after: _Line | None, *, descending: bool) -> Iterator[_Line]:
-        """The lines behind `after` in the direction of reading; None: all lines."""
-        if descending:
+    def select(self, span: Span) -> Sequence[_Line]:
+        """The lines that a span selects."""
+        limit, after, is_descending = span
+        if is_descending:
             end = len(self.lines) if after is None else bisect_left(self.lines, after)
-            return (self.lines[position] for position in range(end - 1, -1, -1))
-        return islice(self.lines, 0 if after is None else bisect_right(self.lines, after), None)
+            return self.lines[max(0, end - limit) : end][::-1]
+        begin = 0 if after is None else bisect_right(self.lines, after)
+        return self.lines[begin : begin + limit]
 
 
 class Tree:
@@ -78,13 +79,13 @@ class MemoryRows(LocalBackend):
         self._clock = clock or SystemClock()
         self.trees: dict[Partition, Tree] = {}
         self.tenant_wide: defaultdict[tuple[str, Index, str], _Index] = defaultdict(_Index)
-        self._is_open = False
+        self._now_ms: Callable[[], int] = _raise_closed
 
     async def open(self) -> None:
-        self._is_open = True
+        self._now_ms = self._clock.now_ms
 
     async def close(self) -> None:
-        self._is_open = False
+        self._now_ms = _raise_closed
 
     async def ready(self) -> None:
         self._now_ms()
@@ -108,25 +109,25 @@ class MemoryRows(LocalBackend):
     async def step(self, partition: Partition, work: Callable[[LocalRows], _Answer], *, only_reads: bool) -> _Answer:
         return work(_TreeRows(self, partition, self._now_ms()))
 
-    def _now_ms(self) -> int:
-        if not self._is_open:
-            raise StoreUnavailable("The store is closed.")
-        return self._clock.now_ms()
+
+def _raise_closed() -> int:
+    raise StoreUnavailable("The store is closed.")
 
 
 class _TreeRows(LocalRows):
     """The rows of one tree during a step. A tree is kept while it has rows or index entries."""
 
-    __slots__ = ("_backend", "_partition", "_tree", "row")
+    __slots__ = ("_backend", "_partition", "_tree", "row", "whole_row")
 
     row: Callable[[Ref], Row | None]
+    whole_row: Callable[[Ref], Row | None]
 
     def __init__(self, backend: MemoryRows, partition: Partition, now_ms: int) -> None:
         super().__init__(now_ms)
         self._backend = backend
         self._partition = partition
         self._tree = backend.trees.get(partition) or Tree()
-        self.row = self._tree.rows.get
+        self.row = self.whole_row = self._tree.rows.get
 
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
         ids = sorted(ref.id for ref in self._tree.rows if ref.kind is kind and ref.id.startswith(prefix))
@@ -155,8 +156,7 @@ class _TreeRows(LocalRows):
         indexes, name = self._indexes(index, key)
         if name not in indexes:
             return []
-        lines = indexes[name].behind(span.after, descending=span.is_descending)
-        return [Entry(entry_id, at) for at, entry_id in islice(lines, span.limit)]
+        return [Entry(entry_id, at) for at, entry_id in indexes[name].select(span)]
 
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
         if index in TENANT_WIDE:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
+from operator import methodcaller
 from typing import Self, TypeVar
 
 from antiphon_store.rows.local_rows import LocalRows
@@ -91,10 +92,9 @@ class LocalBackend(ABC):
         return await self.step(partition, read, only_reads=True)
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
-        def take(rows: LocalRows) -> Sequence[Entry]:
-            return rows.take_due(index, key, limit=limit, hide_ms=hide_ms)
-
-        return await self.step(Partition(tenant, ""), take, only_reads=False)
+        take = methodcaller("take_due", index, key, limit=limit, hide_ms=hide_ms)
+        taken: Sequence[Entry] = await self.step(Partition(tenant, ""), take, only_reads=False)
+        return taken
 
 
 def ancestors(node_ids: Sequence[str], links: Mapping[str, tuple[str | None, int]], depth: int) -> dict[str, str]:

@@ -56,7 +56,7 @@ class LocalReads(ABC):
     def row(self, ref: Ref, /) -> Row | None:
         """A row with the changes so far, perhaps without its payloads."""
 
-    def whole_row(self, ref: Ref) -> Row | None:
+    def whole_row(self, ref: Ref, /) -> Row | None:
         """A row with the changes so far and its payloads."""
         return self.row(ref)
 

@@ -168,14 +168,15 @@ class LocalRows(LocalReads):
 
     def put(self, change: Put) -> None:
         ref, fields, items, body = change
-        self.write(ref, new_fields(fields, self.now_ms), items, body)
+        self.write(ref, change_fields(None, fields, self.now_ms), items, body)
 
     def set(self, change: Set) -> None:
         ref, fields, items, body = change
-        former = self.row(ref)
+        row = self.row(ref)
+        former = row.fields if row is not None else None
         stored = change_fields(former, fields, self.now_ms)
         if ref.kind is Kind.NODE and former is not None:
-            self.list_node(ref.id, stored, former.fields)
+            self.list_node(ref.id, stored, former)
         self.write(ref, stored, items, body)
 
     def delete(self, change: Delete) -> None:
@@ -188,7 +189,7 @@ class LocalRows(LocalReads):
         node_id, parent_id, values, items, body = grow
         parent = self.row(Ref(Kind.NODE, parent_id)) if parent_id is not None else None
         depth = parent.fields["depth"] + 1 if parent is not None else 0
-        fields = new_fields(values, self.now_ms)
+        fields = change_fields(None, values, self.now_ms)
         fields |= {"depth": depth, "created": self.now_ms, "updated": self.now_ms}
         self.add_node(node_id, parent_id, fields, items, body)
         self._grown = node_id, f"{Kind.NODE}/{node_id}"
@@ -232,32 +233,16 @@ class _LocalView(View):
 # ---- What a change does to a row ----
 
 
-def resolve(value: Value, former: Value, now_ms: int) -> Value:
-    """The value to store: that of the change, with `Now` and `Add` replaced by numbers."""
-    if type(value) is Now:
-        return now_ms + value.plus_ms
-    if type(value) is Add:
-        return (former or 0) + value.amount
-    return value
-
-
-def new_fields(fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
-    """The fields of a new row."""
-    stored = dict(fields)
+def change_fields(former: Mapping[str, Value] | None, fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
+    """The fields of a row after a change of `fields`, with `Now` and `Add` replaced by numbers. `former` is None for a
+    new row."""
+    stored = {**former, **fields} if former is not None else dict(fields)
     for name, value in fields.items():
-        if type(value) in _COMPUTED:
-            stored[name] = resolve(value, None, now_ms)
-    stored["v"] = stored.get("v", 0) + 1
-    return stored
-
-
-def change_fields(row: Row | None, fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
-    """The fields of a row after `Set`."""
-    stored = dict(row.fields) if row is not None else {}
-    version: int = stored["v"] if "v" in stored else fields.get("v", 0)
-    for name, value in fields.items():
-        stored[name] = resolve(value, stored.get(name), now_ms) if type(value) in _COMPUTED else value
-    stored["v"] = version + 1
+        if type(value) is Now:
+            stored[name] = now_ms + value.plus_ms
+        elif type(value) is Add:
+            stored[name] = value.amount + ((former or {}).get(name) or 0)
+    stored["v"] = (former or fields).get("v", 0) + 1
     return stored
 
 
@@ -266,8 +251,6 @@ def index_entries(node_id: str, fields: Mapping[str, Value]) -> tuple[tuple[Inde
     created_ms = fields["created"]
     return (Index.LEVEL, level_id(created_ms, node_id), fields["depth"]), (Index.CREATED, node_id, created_ms)
 
-
-_COMPUTED = frozenset({Now, Add})
 
 _CHANGES: dict[type, Callable[[LocalRows, Any], None]] = {
     Put: LocalRows.put,

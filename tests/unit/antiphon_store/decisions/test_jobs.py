@@ -307,4 +307,4 @@ def _stepped(stored: Row, step: str, now_ms: int) -> Row:
     except (JobNotFound, StaleFence):
         return stored
     sets = [each for each in view.program().changes if getattr(each, "ref", None) == JOB]
-    return Row(change_fields(stored, sets[0].fields, now_ms)) if sets else stored  # type: ignore[union-attr]
+    return Row(change_fields(stored.fields, sets[0].fields, now_ms)) if sets else stored  # type: ignore[union-attr]

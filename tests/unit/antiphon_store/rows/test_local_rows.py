@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from antiphon_store.rows.local_rows import change_fields
-from antiphon_store.rows.model import Add, Now, Row
+from antiphon_store.rows.model import Add, Now
 
 
 def test_a_change_resolves_values_keeps_other_fields_and_counts() -> None:
-    new = change_fields(Row({"v": 3, "fence": 4, "kept": "k"}), {"fence": Add(2), "until": Now(50), "head": None}, 100)
+    new = change_fields({"v": 3, "fence": 4, "kept": "k"}, {"fence": Add(2), "until": Now(50), "head": None}, 100)
     assert new == {"v": 4, "fence": 6, "kept": "k", "until": 150, "head": None}
 
 

@@ -141,7 +141,7 @@ class TreeRows(LocalRows):
 
     # ---- Rows ----
 
-    def whole_row(self, ref: Ref) -> Row | None:
+    def whole_row(self, ref: Ref, /) -> Row | None:
         if ref.kind is Kind.NODE and ref not in self._whole:
             self._whole.add(ref)
             self._rows.pop(ref, None)
