@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -24,7 +25,6 @@ from antiphon_edge.callers.authentication import Authenticator
 from antiphon_edge.http import encodings, pages, request_ids
 from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.http_errors import Handler
-from antiphon_edge.operations.routing import operation_of
 from antiphon_edge.operations.table import Access, Operation
 from antiphon_edge.quotas import admission
 
@@ -51,47 +51,38 @@ class AccessChecks:
     def middleware(self) -> Handler:
         @web.middleware
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-            operation, resource = operation_of(request), request.match_info.route.resource
+            resource = request.match_info.route.resource
+            operation: Operation | None = getattr(request.match_info.handler, "operation", None)
             is_open = operation is not None and (operation.access is Access.OPEN or operation.access in self.opened)
-            if resource is None:
-                return await self._serve(request, handler, operation)
-            request[request_ids.ROUTE] = resource.canonical
-            if is_open or not audit.is_on():
-                return await self._serve(request, handler, operation, is_open=is_open)
-            action = f"{request.method} {resource.canonical}"
-            with auditing.audit_request(request, action) as outcome:
-                answer = await self._serve(request, handler, operation, action=action)
+            if resource is not None:
+                request[request_ids.ROUTE] = resource.canonical
+            is_audited = resource is not None and not is_open and audit.is_on()
+            action = f"{request.method} {request[request_ids.ROUTE]}" if is_audited else None
+            with auditing.audit_request(request, action) if action else nullcontext(auditing.Outcome()) as outcome:
+                answer: web.StreamResponse | None = self._rejection_of(request, is_open=is_open, action=action)
+                if answer is None and (is_open or (operation is not None and operation.cancels)):
+                    answer = await handler(request)
+                elif answer is None:
+                    generates = operation is not None and operation.generates
+                    answer = await admission.admit(request, handler, generates=generates)
                 outcome.status = answer.status
             return answer
 
         return check  # type: ignore[return-value]
 
-    async def _serve(
-        self,
-        request: web.Request,
-        handler: Handler,
-        operation: Operation | None,
-        *,
-        is_open: bool = False,
-        action: str | None = None,
-    ) -> web.StreamResponse:
-        """The answer of the handler, or of the check that rejects the request. `action` is that of the audit log."""
-        answer = self._answer_to_page(request)
-        if answer is not None:
-            return answer
+    def _rejection_of(self, request: web.Request, *, is_open: bool, action: str | None) -> web.Response | None:
+        """The answer of the first check that a request does not pass; None if it passes all checks before admission.
+        `action` is that of the audit log."""
+        if self.cors is not None and (preflight := self.cors.preflight(request)) is not None:
+            return preflight
+        if self.own_pages is not None:
+            own = self.own_pages
+            if (rejection := pages.rejection_of(request, own.origins, is_local=own.is_local)) is not None:
+                return rejection
         if not is_open:
             authentication.authenticate(request, self.authenticator)
         if action is not None:
             auditing.require_start(request, action)
         if request.can_read_body and not encodings.is_readable(request):
             return encodings.unreadable()
-        if is_open or (operation is not None and operation.cancels):
-            return await handler(request)
-        return await admission.admit(request, handler, generates=operation is not None and operation.generates)
-
-    def _answer_to_page(self, request: web.Request) -> web.Response | None:
-        """The answer to a preflight request, or to a page that may not call the server."""
-        preflight = self.cors.preflight(request) if self.cors is not None else None
-        if preflight is not None or self.own_pages is None:
-            return preflight
-        return pages.rejection_of(request, self.own_pages.origins, is_local=self.own_pages.is_local)
+        return None

@@ -29,7 +29,7 @@ from antiphon_edge.http.connections import WriteBounds
 from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.http_server import HttpServer
 from antiphon_edge.http.listener import listen
-from antiphon_edge.http.requests_in_progress import RequestsInProgress
+from antiphon_edge.http.request_ids import RequestsInProgress
 from antiphon_edge.openapi.routes import DocumentRoutes
 from antiphon_edge.operations.routing import routes_of
 from antiphon_edge.operations.table import Access

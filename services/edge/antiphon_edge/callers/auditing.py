@@ -13,7 +13,7 @@ from aiohttp import web
 from antiphon_core import audit
 from antiphon_core.audit import Action
 from antiphon_core.telemetry import correlation
-from antiphon_edge.callers.tenancy import caller_of, tenant_of
+from antiphon_edge.callers.authentication import CALLER, tenant_of
 from antiphon_edge.http.http_errors import status_of
 from antiphon_edge.http.request_ids import CLIENT_CLOSED_REQUEST
 
@@ -63,7 +63,7 @@ def audit_request(request: web.Request, action: str) -> Iterator[Outcome]:
 
 
 def _action(request: web.Request, action: str, result: str) -> Action:
-    caller, now = caller_of(request), correlation.current()
+    caller, now = request.get(CALLER, ""), correlation.current()  # without a caller if authentication failed
     ids = [*request.match_info.values(), *([now.response_id] if now.response_id else [])]
     return Action(
         service=SERVICE,

@@ -1,4 +1,4 @@
-"""Authentication of HTTP requests: finds the tenant of each. Later code reads the tenant from tenancy.py.
+"""Authentication of HTTP requests: finds the tenant of each, and the name of its caller in the audit log.
 
 There are two methods. An API key, sent as `Authorization: Bearer ak_...`, belongs to one tenant. A proxy that
 authenticates clients by itself names the tenant in `x-tenant-id`, and must have an address in a trusted network. From
@@ -21,13 +21,16 @@ from aiohttp import web
 from antiphon_core.clock import Clock
 from antiphon_core.errors import InvalidApiKey, InvalidRequest
 from antiphon_core.ids import is_reserved_tenant, is_tenant
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_edge.access_settings import AccessSettings, Network
 from antiphon_edge.callers.api_keys import KeyGuard
-from antiphon_edge.callers.tenancy import set_caller, set_tenant, tenant_of
 
 log = logging.getLogger(__name__)
 
 TENANT_HEADER = "x-tenant-id"
+TENANT: web.RequestKey[str] = web.RequestKey("tenant", str)
+CALLER: web.RequestKey[str] = web.RequestKey("caller", str)
+"""The caller for the audit log: the id of its key, or its address."""
 
 _NO_KEY = (
     "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth "
@@ -51,22 +54,22 @@ class Authenticator:
         return cls(KeyGuard(*files, clock=clock, grace_s=settings.secrets_grace_s), settings.networks())
 
     def tenant_of(self, request: web.Request) -> str | None:
-        """The tenant of a request; None for the default one, without authentication. Notes the caller (tenancy.py).
+        """The tenant of a request; None for the default one, without authentication. Notes the caller.
 
         InvalidApiKey: the caller has no valid key. InvalidRequest: `x-tenant-id` is invalid, or not from a trusted
         proxy."""
         given = request.headers.getall(TENANT_HEADER, [])
         if given:
             tenant = self._tenant_of_proxy(request, given)
-            set_caller(request, f"proxy {request.remote}")
+            request[CALLER] = f"proxy {request.remote}"
             return tenant
         if self.keys is None and not self.trusted_proxies:
-            set_caller(request, f"address {request.remote}")
+            request[CALLER] = f"address {request.remote}"
             return None
         if self.keys is None:
             raise InvalidApiKey("This server accepts requests only through its proxy, which authenticates them.")
         key = self.keys.identify(_bearer(request))
-        set_caller(request, f"key {key.id}")
+        request[CALLER] = f"key {key.id}"
         return key.tenant
 
     def _tenant_of_proxy(self, request: web.Request, given: Sequence[str]) -> str:
@@ -96,6 +99,12 @@ class Authenticator:
         return any(address in network for network in self.trusted_proxies)
 
 
+def tenant_of(request: web.Request) -> str:
+    """The tenant of a request; the default tenant without authentication."""
+    tenant: str = request.get(TENANT, DEFAULT_TENANT)
+    return tenant
+
+
 _AUTHENTICATOR: web.RequestKey[Authenticator] = web.RequestKey("authenticator", Authenticator)
 
 
@@ -108,7 +117,7 @@ def authenticate(request: web.Request, authenticator: Authenticator) -> None:
         log.info("%s %s from %s is rejected: %s", request.method, path, request.remote, error.message)
         raise
     if tenant is not None:
-        set_tenant(request, tenant)
+        request[TENANT] = tenant
     # No callable that holds the request: a reference cycle would keep it until the garbage collector runs.
     request[_AUTHENTICATOR] = authenticator
 

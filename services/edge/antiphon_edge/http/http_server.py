@@ -38,7 +38,7 @@ from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound, HeadDetector
 from antiphon_edge.http.http_errors import MALFORMED, Handler, answer_to, rejection
 from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES, PLAIN_BYTES, PacedReads, ReadBuffer
-from antiphon_edge.http.requests_in_progress import RequestsInProgress
+from antiphon_edge.http.request_ids import RequestsInProgress
 from antiphon_edge.http.slow_senders import SenderWatch
 from antiphon_edge.http.socket_frames import CheckedFrames
 
@@ -104,9 +104,9 @@ class HttpServer(web.Server):
         table: ConnectionTable,
         requests: RequestsInProgress,
     ) -> None:
-        handler = requests.wrap(_wrap_handler(inner.request_handler, cors))
+        handler = _wrap_handler(inner.request_handler, cors)
         super().__init__(
-            request_ids.observe(handler, ids),  # type: ignore[arg-type]
+            request_ids.observe(handler, ids, requests),  # type: ignore[arg-type]
             request_factory=_wrap_factory(inner.request_factory),
             handler_cancellation=inner.handler_cancellation,
         )

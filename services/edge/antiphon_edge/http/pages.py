@@ -10,6 +10,7 @@ Servers with authentication are safe, since such a page has no API key. Without 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from ipaddress import ip_address
 
 from aiohttp import hdrs, web
@@ -33,6 +34,7 @@ def is_foreign(request: web.Request, origins: Collection[str]) -> bool:
     return origin.partition("://")[2] != request.host
 
 
+@lru_cache(maxsize=64)  # clients name few hosts; the parse of an address takes as long as all other checks of a page
 def is_foreign_name(host: str) -> bool:
     """Whether the host of a `Host` header is a name that somebody else can register in the DNS."""
     name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host

@@ -7,9 +7,11 @@ trace."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
+from contextlib import suppress
 
 from aiohttp import web
 
@@ -40,18 +42,48 @@ _SENT_STATUS: web.RequestKey[int] = web.RequestKey("sent_status", int)
 a client that disconnects is cancelled and returns no answer."""
 
 
-def observe(handler: Handler, ids: Ids) -> Handler:
-    """Wraps a handler: assigns the request id, and writes a span, metrics and an access line at the end."""
+class RequestsInProgress:
+    """Counts the requests that handlers work on, for a shutdown that waits for them. A WebSocket is one request until
+    it is closed.
+
+    aiohttp's own shutdown waits for each connection up to its timeout, cancels the handler, and then waits for as long
+    again (`RequestHandler.shutdown`), so that a drain of 30 s took 60 s."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._none = asyncio.Event()
+
+    def end(self) -> None:
+        """Takes note that a request is answered."""
+        self.count -= 1
+        if not self.count:
+            self._none.set()
+
+    async def wait_end(self, timeout_s: float) -> None:
+        """Returns when there are no requests, or after the timeout."""
+        if not self.count:
+            return
+        self._none.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._none.wait()
+
+
+def observe(handler: Handler, ids: Ids, in_progress: RequestsInProgress) -> Handler:
+    """Wraps a handler: assigns the request id, counts the request while it is in progress, and writes a span, metrics
+    and an access line at the end."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         assign(request, ids)
         method = request.method if request.method in _METHODS else OTHER_METHOD
         facts = {spans.HTTP_METHOD: method, spans.URL_SCHEME: request.scheme, spans.REQUEST_ID: request[_REQUEST_ID]}
         with tracing.span(method, SpanKind.SERVER, facts) as span:
+            in_progress.count += 1
             try:
                 answer = await handler(request)
                 request[_SENT_STATUS] = answer.status
             finally:
+                in_progress.end()
                 status = request.get(_SENT_STATUS, CLIENT_CLOSED_REQUEST)
                 route = request.get(ROUTE, OTHER_ROUTE)
                 span.rename(f"{method} {route}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.http.http_errors import Handler
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.rate_limits import BucketLevels, RateLimiter

@@ -15,7 +15,7 @@ from aiohttp import web
 from antiphon_core import offload
 from antiphon_core.byte_budget import ByteBudget, Tally
 from antiphon_core.jsons import work_bytes
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.http.decoding import Decoding
 from antiphon_edge.http.encodings import decoder_of
 from antiphon_edge.quotas.admission import long_work_of

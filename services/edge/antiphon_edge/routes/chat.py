@@ -8,7 +8,7 @@ from aiohttp import web
 
 from antiphon_core import offload
 from antiphon_core.jsons import dumps, loads, work_bytes
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.chat.body import ChatRequest
 from antiphon_edge.chat.chunks import ChunkStream
 from antiphon_edge.chat.completions import completion_of

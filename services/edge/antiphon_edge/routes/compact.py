@@ -14,7 +14,7 @@ from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads, par
 from antiphon_core.ports.translator import Translator, Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge import stored_content
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.http import dropped_tools
 from antiphon_edge.operations.routing import serves

@@ -21,7 +21,7 @@ from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import ItemPage
 from antiphon_edge import stored_content
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.conversation_requests import AddItems, CreateConversation, UpdateConversation
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.quotas.admission import long_work_of

@@ -15,7 +15,7 @@ from antiphon_core.ports.prompts import Prompt, PromptStore
 from antiphon_core.ports.store import Order
 from antiphon_core.request.prompts import PutPrompt
 from antiphon_edge import stored_content
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.operations.routing import serves
 from antiphon_edge.prompt_rendering import variables_of
 from antiphon_edge.routes import answers, bodies, queries

@@ -11,7 +11,7 @@ from antiphon_core.ports.conversations import ADDED_ITEMS
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record
 from antiphon_edge import stored_content
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.routes import answers, queries
 
 _NAMES = ("session", "conversation")

@@ -22,7 +22,7 @@ from antiphon_core.telemetry import metrics
 from antiphon_edge import stored_content
 from antiphon_edge.background.background import Background, is_background, synchronous
 from antiphon_edge.callers import authentication
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.http import dropped_tools
 from antiphon_edge.operations.parameters import SEQUENCE_MAX
 from antiphon_edge.operations.routing import serves

@@ -29,7 +29,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import ForkSource, Node, NodePage
 from antiphon_core.ports.store import Record
 from antiphon_edge import stored_content
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.conversation_requests import ForkSession
 from antiphon_edge.operations.parameters import IDEMPOTENCY_KEY
 from antiphon_edge.operations.routing import serves

@@ -30,7 +30,7 @@ from antiphon_core.telemetry import remedies
 from antiphon_core.tracebacks import release_frames
 from antiphon_core.unexpected import as_antiphon_error
 from antiphon_edge.callers import auditing, authentication
-from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.http import connections
 from antiphon_edge.http.allowance import Allowance, Rate
 from antiphon_edge.http.http_errors import FAILED

@@ -13,7 +13,7 @@ from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.errors import InvalidRequest, RequestRateExceeded
 from antiphon_core.jsons import parse_object
 from antiphon_core.offload import INLINE_BYTES_MAX
-from antiphon_edge.callers.tenancy import set_tenant
+from antiphon_edge.callers.authentication import TENANT
 from antiphon_edge.quotas.admission import set_long_work
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.routes import bodies
@@ -42,7 +42,7 @@ def request_with(body: bytes, encoding: str = "identity") -> web.Request:
         app=app,
         client_max_size=2 * SHARE,
     )
-    set_tenant(request, "acme")
+    request[TENANT] = "acme"
     return request
 
 

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
-from antiphon_edge.http.requests_in_progress import RequestsInProgress
+from antiphon_core.ids import RandomIds
+from antiphon_edge.http.request_ids import RequestsInProgress, observe
 
 NEVER_S = 3_600.0
-REQUEST: Any = object()
 
 
 async def test_requests_count_until_their_handlers_return_or_fail() -> None:
@@ -23,7 +23,10 @@ async def test_requests_count_until_their_handlers_return_or_fail() -> None:
         await release.wait()
         raise ValueError
 
-    running = [asyncio.ensure_future(requests.wrap(handler)(REQUEST)) for handler in (answer, fail, answer)]
+    running = [
+        asyncio.ensure_future(observe(handler, RandomIds(), requests)(make_mocked_request("GET", "/")))
+        for handler in (answer, fail, answer)
+    ]
     await asyncio.sleep(0)
     assert requests.count == 3
     waiting = asyncio.create_task(requests.wait_end(NEVER_S))
