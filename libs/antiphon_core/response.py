@@ -103,11 +103,16 @@ def _text(asked: Object) -> Object:
     return given
 
 
-def usage(*, input_tokens: int, output_tokens: int, cached_tokens: int = 0, reasoning_tokens: int = 0) -> Object:
-    """The member `usage`, with all members of both detail objects."""
+def usage(
+    *, input_tokens: int, output_tokens: int, cached_tokens: int | None = None, reasoning_tokens: int = 0
+) -> Object:
+    """The member `usage`, with all members of both detail objects. The tokens that were not cached are written to the
+    cache. Clients require both numbers, so both are 0 where the engine reports nothing of its cache (`cached_tokens`
+    None), which they are in no other case: no prompt is empty."""
+    written = 0 if cached_tokens is None else input_tokens - cached_tokens
     return {
         "input_tokens": input_tokens,
-        "input_tokens_details": {"cached_tokens": cached_tokens, "cache_write_tokens": 0},
+        "input_tokens_details": {"cached_tokens": cached_tokens or 0, "cache_write_tokens": written},
         "output_tokens": output_tokens,
         "output_tokens_details": {"reasoning_tokens": reasoning_tokens},
         "total_tokens": input_tokens + output_tokens,

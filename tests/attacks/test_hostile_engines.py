@@ -47,7 +47,7 @@ NETWORK_BYTES = 16 * 2**20
 """The size of the buffers of two sockets and their clients, beside the bytes that were counted."""
 READERS: dict[str, Callable[[], EventReader]] = {
     "chat": lambda: ChunkReader(NotedParts()),
-    "token ids": lambda: TokensReader(GenerationRequest("r", TokenPrompt((1,)), max_tokens=10)),
+    "token ids": lambda: TokensReader(GenerationRequest("r", TokenPrompt((1,)), max_tokens=10), NotedParts()),
 }
 
 

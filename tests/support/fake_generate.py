@@ -26,6 +26,13 @@ def ids_event(ids: Sequence[int], finish: str | None = None, logprobs: Object | 
     return event({"request_id": "generate-tokens-1", "choices": [choice], "usage": None})
 
 
+def usage_event(prompt: int, total: int, cached: int | None) -> bytes:
+    """Returns the event behind the last ids of a request with `stream_options.include_usage`."""
+    details = None if cached is None else {"cached_tokens": cached}
+    usage = {"prompt_tokens": prompt, "completion_tokens": total - prompt, "prompt_tokens_details": details}
+    return event({"request_id": "generate-tokens-1", "choices": [], "usage": usage})
+
+
 def scored(*entries: tuple[int, float, dict[int, float]]) -> Object:
     """Returns log probabilities in vLLM's form: for each token its own, and those of the alternatives."""
     return {"content": [_entry(token, logprob) | {"top_logprobs": _entries(top)} for token, logprob, top in entries]}
@@ -35,9 +42,10 @@ def scored(*entries: tuple[int, float, dict[int, float]]) -> Object:
 class FakeGenerate(FakeChat):
     """The behaviour of the server. A model of `compute` goes on until a stop id or `max_tokens`. After `lost_after` ids
     of such a generation the server closes the connection, after `aborted_after` ids it ends the stream without a
-    reason."""
+    reason. It reports `cached` tokens, if that is not None."""
 
     context_length: int | None = 4_096
+    cached: int | None = None
     lost_after: int | None = None
     aborted_after: int | None = None
 
@@ -71,7 +79,7 @@ class FakeGenerate(FakeChat):
             script.append(ids_event(ids[-1:], reason))
             if reason is not None:
                 break
-        return [*script, DONE]
+        return [*script, usage_event(len(asked["token_ids"]), len(ids), self.cached), DONE]
 
 
 @asynccontextmanager

@@ -39,12 +39,23 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineTimes:
+    """The times of a turn that its engine measured, in nanoseconds: the wait in its queue, and the reading of the
+    prompt. None: the engine does not report it."""
+
+    queue_ns: int | None = None
+    prefill_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Final:
-    """A finished response in the two parts that the store keeps: `body` without `output`, and the output items."""
+    """A finished response in the two parts that the store keeps: `body` without `output`, and the output items.
+    `times` are those of its engine."""
 
     status: Status
     body: bytes
     output_items: bytes
+    times: EngineTimes = field(default=EngineTimes(), kw_only=True)
 
 
 @value

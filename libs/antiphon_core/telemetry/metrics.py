@@ -214,8 +214,8 @@ WORKER_SLOTS_BUSY = gauge(
 
 TOKENS = counter(
     "antiphon_tokens_total",
-    "Tokens in the usage of turns that ended: input, cached (the part of input that the engine had cached), output, "
-    "reasoning (a part of output).",
+    "Tokens in the usage of turns that ended: input, cached (the part of input that the engine had cached, where it "
+    "reports that), output, reasoning (a part of output).",
     targets=[TRANSLATOR],
     labels=("model", "type"),
 )
@@ -251,9 +251,24 @@ ENGINE_DURATION = histogram(
     labels=("model", "outcome"),
     buckets=TURN_S,
 )
-ENGINE_QUEUE = histogram(
+ENGINE_FIRST_OUTPUT = histogram(
     "antiphon_engine_first_output_seconds",
     "Time from the request to the engine to its first output: the engine's queue and its prefill.",
+    targets=[TRANSLATOR],
+    labels=("model",),
+    buckets=FIRST_TOKEN_S,
+)
+ENGINE_QUEUE = histogram(
+    "antiphon_engine_queue_seconds",
+    "Time that the turn waited in the engine's queue, where the engine measures it: the token-level models of "
+    "TensorRT-LLM and of antiphon triton-models.",
+    targets=[TRANSLATOR],
+    labels=("model",),
+    buckets=FIRST_TOKEN_S,
+)
+ENGINE_PREFILL = histogram(
+    "antiphon_engine_prefill_seconds",
+    "Time in which the engine read the part of the prompt that it had not cached, where the engine measures it.",
     targets=[TRANSLATOR],
     labels=("model",),
     buckets=FIRST_TOKEN_S,

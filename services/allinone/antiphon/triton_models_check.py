@@ -91,7 +91,8 @@ class Check:
         return "two greedy answers have the same ids"
 
     async def cache_use(self) -> str:
-        cached = (await self._ask(1)).chunks[0].cached_tokens
+        facts = [chunk.facts for chunk in (await self._ask(1)).chunks if chunk.facts is not None]
+        cached = facts[0].cached_tokens if facts else None
         return "not reported" if cached is None else f"{cached} tokens of a prompt that was sent before"
 
     async def finish(self) -> str:

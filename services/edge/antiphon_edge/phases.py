@@ -1,7 +1,8 @@
 """Durations of the phases of a request, for the header `Server-Timing` of its answer.
 
 A phase is recorded when it ends. The header has the phases that ended before the head of the answer was sent: all
-phases of a whole answer, and those before the first event of a stream.
+phases of a whole answer, and those before the first event of a stream. The times of the engine come with the end of
+a turn, so a stream never has them; the metrics have those of all turns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ START = "start"
 """History, idempotency key, and waiting for the session."""
 FIRST_TOKEN = "first-token"  # noqa: S105 - no secret
 """From the acceptance of the turn to the first output."""
+ENGINE_QUEUE = "engine-queue"
+"""The wait in the engine's queue, as the engine measured it."""
+PREFILL = "prefill"
+"""The reading of the prompt, as the engine measured it."""
 COMMIT = "commit"
 """The commit of the record."""
 TOTAL = "total"

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
 from antiphon_core.jsons import Object
+from antiphon_core.ports.translator import EngineTimes
 from antiphon_core.values import value
 from antiphon_translator.parsing.segments import Segment
 
@@ -207,12 +208,19 @@ class TokenLogprob:
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Exact token counts. Output tokens include the id that ended the generation. Reasoning tokens are a part of the
-    output tokens; cached tokens are the part of the input tokens that the server had in its cache."""
+    output tokens; cached tokens are the part of the input tokens that the server had in its cache, None where it does
+    not report them. `times` are those that the engine measured."""
 
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int = 0
-    cached_tokens: int = 0
+    cached_tokens: int | None = None
+    times: EngineTimes = field(default=EngineTimes())
+
+    def behind(self, first: Usage) -> Usage:
+        """This usage of a second generation that goes on behind a `first` one. What the engine reports of the prompt
+        is that of the first: the second one finds in its cache what the first one has just put there."""
+        return replace(self, cached_tokens=first.cached_tokens, times=first.times)
 
 
 @value
@@ -225,19 +233,37 @@ class ReportedUsage:
     cached_tokens: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """The figures of an engine about one request, which it reports once or twice. `cached_tokens` is the part of the
+    prompt that it had in its cache. None: not reported."""
+
+    cached_tokens: int | None = None
+    queue_ns: int | None = None
+    prefill_ns: int | None = None
+
+    def completed_by(self, later: EngineFacts) -> EngineFacts:
+        """These facts, with those of a later report where these have none. The first report counts, because an engine
+        that continues the generation of another one finds the output in its prompt."""
+        return EngineFacts(
+            later.cached_tokens if self.cached_tokens is None else self.cached_tokens,
+            later.queue_ns if self.queue_ns is None else self.queue_ns,
+            later.prefill_ns if self.prefill_ns is None else self.prefill_ns,
+        )
+
+
 @value
 class TokenChunk:
     """One message of a TOKENS engine.
 
     `finish` is set when the engine itself reports why the generation ended. `logprobs` has one entry for each id, if
-    the request asks for them. `cached_tokens` is the part of the prompt that the server had in its cache; None if the
-    server does not say.
+    the request asks for them. `facts` are what the engine reports of the request with this message, if anything.
     """
 
     ids: Sequence[int] = ()
     finish: FinishReason | None = None
     logprobs: Sequence[TokenLogprob] = ()
-    cached_tokens: int | None = None
+    facts: EngineFacts | None = None
 
 
 def are_token_ids(ids: Sequence[int]) -> bool:

@@ -73,10 +73,10 @@ class GenerationWatch:
     def note_first_output(self) -> None:
         """Records the time to the engine's first output."""
         self.is_waiting = False
-        metrics.ENGINE_QUEUE.of(self._model).observe(perf_counter() - self._started_s)
+        metrics.ENGINE_FIRST_OUTPUT.of(self._model).observe(perf_counter() - self._started_s)
 
     def note_usage(self, usage: Usage | None) -> None:
-        """Counts the tokens of the turn."""
+        """Counts the tokens of the turn, and the times that its engine measured."""
         if usage is None:
             return
         self._usage = usage
@@ -86,7 +86,14 @@ class GenerationWatch:
             ("output", usage.output_tokens),
             ("reasoning", usage.reasoning_tokens),
         ):
-            metrics.TOKENS.of(self._model, kind).add(count)
+            if count is not None:
+                metrics.TOKENS.of(self._model, kind).add(count)
+        for instrument, duration_ns in (
+            (metrics.ENGINE_QUEUE, usage.times.queue_ns),
+            (metrics.ENGINE_PREFILL, usage.times.prefill_ns),
+        ):
+            if duration_ns is not None:
+                instrument.of(self._model).observe(duration_ns / 1e9)
 
     def note_check(self, mismatch: str | None, *, is_unchecked: bool) -> None:
         """Counts and logs an answer that does not match its format, and counts one that was not checked. `mismatch` is
@@ -99,8 +106,5 @@ class GenerationWatch:
 
 
 def _usage_facts(usage: Usage) -> dict[str, tracing.Value]:
-    return {
-        spans.INPUT_TOKENS: usage.input_tokens,
-        spans.OUTPUT_TOKENS: usage.output_tokens,
-        spans.CACHED_TOKENS: usage.cached_tokens,
-    }
+    cached = {} if usage.cached_tokens is None else {spans.CACHED_TOKENS: usage.cached_tokens}
+    return {spans.INPUT_TOKENS: usage.input_tokens, spans.OUTPUT_TOKENS: usage.output_tokens, **cached}

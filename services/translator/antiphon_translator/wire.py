@@ -6,7 +6,7 @@ from typing import Any
 
 from antiphon_core.errors import InvalidRequest, ServiceFault
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
+from antiphon_core.ports.translator import Batch, EngineTimes, Final, Model, Resume, Turn
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
 
@@ -98,11 +98,17 @@ def model_value(message: Any) -> Model:
 
 
 def _final_fields(final: Final) -> dict[str, Any]:
-    return {"status": _STATUS[final.status], "body": final.body, "output_items": final.output_items}
+    times = {"queue_ns": final.times.queue_ns, "prefill_ns": final.times.prefill_ns}
+    return {"status": _STATUS[final.status], "body": final.body, "output_items": final.output_items, "times": times}
 
 
 def _final_value(message: Any) -> Final:
     status, body, items = _FROM_STATUS.get(message.status), message.body, message.output_items
     if status is None or (body[:1], body[-1:], items[:1], items[-1:]) != _FINAL_ENDS:
         raise ServiceFault("A translator ended a response with something that is no response.")
-    return Final(status=status, body=body, output_items=items)
+    return Final(status=status, body=body, output_items=items, times=_times_value(message.times))
+
+
+def _times_value(message: Any) -> EngineTimes:
+    given = {name: getattr(message, name) for name in ("queue_ns", "prefill_ns") if message.HasField(name)}
+    return EngineTimes(**given)

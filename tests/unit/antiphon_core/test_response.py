@@ -44,10 +44,15 @@ def test_a_new_response_echoes_the_whole_text_format() -> None:
     # The echo is not validated, because the type of this member in Open Responses allows no schema.
 
 
-def test_usage_adds_up() -> None:
-    usage = response.usage(input_tokens=3, output_tokens=4, cached_tokens=2)
+@pytest.mark.parametrize(
+    ("cached", "read", "written"),
+    [(2, 2, 1), (0, 0, 3), (3, 3, 0), (None, 0, 0)],
+    ids=["a part", "nothing", "all", "not reported"],
+)
+def test_usage_adds_up(cached: int | None, read: int, written: int) -> None:
+    usage = response.usage(input_tokens=3, output_tokens=4, cached_tokens=cached)
     assert usage["total_tokens"] == 7
-    assert usage["input_tokens_details"]["cached_tokens"] == 2
+    assert usage["input_tokens_details"] == {"cached_tokens": read, "cache_write_tokens": written}
 
 
 def test_a_failed_response_keeps_its_output() -> None:

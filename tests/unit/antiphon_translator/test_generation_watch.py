@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from antiphon_core.errors import EngineFault
+from antiphon_core.ports.translator import EngineTimes
 from antiphon_core.telemetry import correlation, metrics
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_translator.generation import Usage
@@ -41,6 +42,18 @@ def test_answer_that_does_not_match_its_format_is_counted_and_logged(caplog: pyt
     assert caplog.messages == ["the answer of resp_1 does not match its format: it is no JSON"]
 
 
+def test_only_what_the_engine_reports_is_counted() -> None:
+    GenerationWatch("g5", "resp_1").note_usage(Usage(5, 7, times=EngineTimes(queue_ns=2 * 10**9)))
+    assert not any(labels == ("g5", "cached") for labels in metrics.TOKENS.children())
+    assert (metrics.ENGINE_QUEUE.of("g5").count, metrics.ENGINE_PREFILL.of("g5").count) == (1, 0)
+    assert metrics.ENGINE_QUEUE.of("g5").sum == 2
+    with recorded() as tracer:
+        watch = GenerationWatch("g5", "resp_1")
+        with watch.running():
+            watch.note_usage(Usage(5, 7))
+    assert "gen_ai.usage.cache_read.input_tokens" not in tracer.spans[0].facts
+
+
 def test_first_output_of_a_generation_is_measured_once() -> None:
     watch = GenerationWatch("g2", "resp_1")
     assert not watch.is_waiting
@@ -48,7 +61,7 @@ def test_first_output_of_a_generation_is_measured_once() -> None:
         assert watch.is_waiting
         watch.note_first_output()
         assert not watch.is_waiting
-    assert metrics.ENGINE_QUEUE.of("g2").count == 1
+    assert metrics.ENGINE_FIRST_OUTPUT.of("g2").count == 1
     assert metrics.ENGINE_DURATION.of("g2", "ok").count == 1
 
 

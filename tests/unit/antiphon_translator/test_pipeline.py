@@ -15,13 +15,14 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Turn
+from antiphon_core.ports.translator import Batch, EngineTimes, Turn
 from antiphon_core.request.body import Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
     ChatChunk,
     ChatPrompt,
     EngineChunk,
+    EngineFacts,
     FinishReason,
     GenerationRequest,
     Level,
@@ -139,14 +140,34 @@ def test_answer_limit_of_the_profile_applies_to_requests_without_one(asked: dict
     assert (request.max_tokens, told["max_output_tokens"]) == (limit, limit)
 
 
-@pytest.mark.parametrize(("said", "cached"), [(8, 8), (1_000, None), (None, 0), (0, 0)])
-def test_cached_tokens_of_the_engine_are_in_the_usage(said: int | None, cached: int | None) -> None:
+ALL = 10**6
+"""More tokens than a prompt has."""
+
+
+@pytest.mark.parametrize(
+    ("reports", "cached"),
+    [
+        ([EngineFacts(8)], 8),
+        ([EngineFacts(8, 5), EngineFacts(9, 6, 7)], 8),  # of an engine that goes on behind the ids of another one
+        ([EngineFacts(None, 5), EngineFacts(0, 6, 7)], 0),
+        ([EngineFacts(ALL)], ALL),
+        ([], None),
+    ],
+)
+def test_first_report_of_the_engine_counts(reports: list[EngineFacts], cached: int | None) -> None:
     made = pipeline(turn("Hi"), model(kv_block_tokens=4))
     _, request = made.start()
-    made.receive([TokenChunk(encoded("one"), cached_tokens=said), TokenChunk([END_ID])])
-    usage = ended(made.finish(completed_at=COMPLETED_AT))["usage"]
-    wanted = usage["input_tokens"] if cached is None else cached  # at most all input tokens
-    assert (request.block_tokens, usage["input_tokens_details"]["cached_tokens"]) == (4, wanted)
+    made.receive([*(TokenChunk(encoded("one"), facts=facts) for facts in reports), TokenChunk([END_ID])])
+    batches = made.finish(completed_at=COMPLETED_AT)
+    usage, final = ended(batches)["usage"], batches[-1].final
+    assert made.usage is not None
+    assert final is not None
+    assert request.block_tokens == 4
+    assert made.usage.cached_tokens == (cached if cached != ALL else usage["input_tokens"])
+    written = 0 if cached is None else usage["input_tokens"] - (made.usage.cached_tokens or 0)
+    shown = {"cached_tokens": made.usage.cached_tokens or 0, "cache_write_tokens": written}
+    assert usage["input_tokens_details"] == shown
+    assert final.times == made.usage.times == EngineTimes(*((5, 7) if len(reports) == 2 else ()))
 
 
 def test_end_id_as_the_last_permitted_token_completes_the_response() -> None:

@@ -11,6 +11,7 @@ from antiphon_core.limits import ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_ITEMS_MAX
 from antiphon_translator.generation import (
     ChatChunk,
     EngineChunk,
+    EngineFacts,
     FinishReason,
     ReportedUsage,
     TextChunk,
@@ -163,9 +164,9 @@ def test_slices_of_text_come_behind_their_log_probabilities() -> None:
     ]
 
 
-def test_only_the_last_slice_has_the_cached_tokens() -> None:
-    chunk = TokenChunk(range(2 * ENGINE_SLICE_ITEMS_MAX), cached_tokens=7)
-    assert [each.cached_tokens for each in only(TokenChunk, slices(chunk))] == [None, 7]
+def test_only_the_last_slice_has_the_facts() -> None:
+    chunk = TokenChunk(range(2 * ENGINE_SLICE_ITEMS_MAX), facts=EngineFacts(7))
+    assert [each.facts for each in only(TokenChunk, slices(chunk))] == [None, EngineFacts(7)]
 
 
 async def test_after_an_error_no_slice_is_delivered() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
+from antiphon_core.ports.translator import Batch, EngineTimes, Final, Model, Resume, Turn
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
 from tests.support.sent import sent
@@ -27,9 +27,16 @@ def test_missing_turn_is_rejected_with_its_field() -> None:
     assert caught.value.field == "turn"
 
 
-@pytest.mark.parametrize("status", [Status.COMPLETED, Status.INCOMPLETE, Status.FAILED])
-def test_final_batch_survives_the_wire(status: Status) -> None:
-    final = Final(status=status, body=b"{}", output_items=b"[]")
+@pytest.mark.parametrize(
+    ("status", "times"),
+    [
+        (Status.COMPLETED, EngineTimes(0, 2**40)),
+        (Status.INCOMPLETE, EngineTimes(None, 7)),
+        (Status.FAILED, EngineTimes()),
+    ],
+)
+def test_final_batch_survives_the_wire(status: Status, times: EngineTimes) -> None:
+    final = Final(status=status, body=b"{}", output_items=b"[]", times=times)
     batch = Batch(first_sequence=3, count=2, frames=b"event", final=final)
     assert wire.batch_value(sent(wire.batch_message(batch))) == batch
 

@@ -151,7 +151,8 @@ _RESPONSE: dict[str, Object] = {
             "input_tokens_details": record(
                 {"cached_tokens": INTEGER},
                 {"cache_write_tokens": INTEGER},
-                description="Input tokens that the engine had in its cache, if it reports them.",
+                description="Input tokens that the engine had in its cache, and those that it has now written to it. "
+                "Both are 0 if it reports nothing of its cache.",
             ),
             "output_tokens": doc(INTEGER, "Tokens that the model generated."),
             "output_tokens_details": record(

@@ -67,6 +67,12 @@ class TurnWatch:
         """Notes the final state of the turn, whose record is safe."""
         self._final = final
         self._model = self._accepted.model
+        for phase, duration_ns in (
+            (phases.ENGINE_QUEUE, final.times.queue_ns),
+            (phases.PREFILL, final.times.prefill_ns),
+        ):
+            if duration_ns is not None:
+                phases.note(phase, duration_ns / 1e9)
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
-from antiphon_translator.engines import triton_wire
+from antiphon_translator.engines import triton_facts, triton_wire
 from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.repeated_messages import RepeatedMessages
 from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_facts import FactsReader
 from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_signature import (
     Reader,
@@ -30,6 +31,7 @@ from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import (
     Alternative,
     EngineChunk,
+    EngineFacts,
     FinishReason,
     GenerationRequest,
     Level,
@@ -53,9 +55,7 @@ CONTROL_INPUTS: Mapping[str, tuple[str, ...]] = {
 }
 REQUIRED_INPUTS = ("input_ids", "input_lengths", "request_output_len")
 _REQUIRED_OUTPUTS = ("output_ids", "sequence_length")
-_METRICS_IN, _REUSED_OUT = "return_perf_metrics", "kv_cache_reused_blocks"
-# Not TensorRT-LLM's own: the models of antiphon_tokens have them.
-_CACHED_OUT, _FINISH_OUT = "cached_tokens", "finish_reason"
+_FINISH_OUT = "finish_reason"  # not TensorRT-LLM's own: the models of antiphon_tokens have it
 _TOP_IN, _TOP_OUT = "top_log_probs", ("top_log_prob_ids", "top_log_prob_values")
 _LOGPROBS_IN, _LOGPROBS_OUT = "return_log_probs", "output_log_probs"
 
@@ -100,7 +100,7 @@ class TokensSignature:
         return triton_wire.build(self.model, request.request_id, self._tensors(request))
 
     def reader(self, request: GenerationRequest) -> TokensReader:
-        return TokensReader(request)
+        return TokensReader(request, has_facts=triton_facts.can_be_asked(self.model))
 
     def _tensors(self, request: GenerationRequest) -> list[Tensor]:
         optional = [one("streaming", True), one("exclude_input_in_output", True), *_stop_tensors(request.stop_ids)]
@@ -122,15 +122,9 @@ class TokensSignature:
             tensors.append(one(_LOGPROBS_IN, True))
             if request.top_logprobs:
                 tensors.append(one(_TOP_IN, request.top_logprobs))
-        if self._can_say_cached(request):
-            tensors.append(one(_METRICS_IN, True))
+        if triton_facts.can_be_asked(self.model):
+            tensors.append(one(triton_facts.ASKED_BY, True))
         return tensors
-
-    def _can_say_cached(self, request: GenerationRequest) -> bool:
-        """Whether the model can say how much of the prompt it had cached: in tokens, or in blocks of a known size."""
-        outputs = self.model.outputs
-        counts = _CACHED_OUT in outputs or (_REUSED_OUT in outputs and request.block_tokens > 0)
-        return counts and _METRICS_IN in self.model.inputs
 
 
 def _stop_tensors(stop_ids: Sequence[int]) -> list[Tensor]:
@@ -145,16 +139,17 @@ def _stop_tensors(stop_ids: Sequence[int]) -> list[Tensor]:
 
 
 class TokensReader(Reader):
-    """Reads token ids, log probabilities, and what a model says of the request, from responses."""
+    """Reads token ids, log probabilities and facts of the request from responses. `has_facts`: the model was asked for
+    them."""
 
-    def __init__(self, request: GenerationRequest) -> None:
+    def __init__(self, request: GenerationRequest, *, has_facts: bool = False) -> None:
         self.is_complete = False
         self._outputs = Outputs()
         self._left = request.max_tokens
         self._stop_ids = frozenset(request.stop_ids)
         self._wants_logprobs = request.top_logprobs is not None
         self._top = request.top_logprobs or 0
-        self._block_tokens = request.block_tokens
+        self._facts = FactsReader(self._outputs, block_tokens=request.block_tokens) if has_facts else None
         self._repeated = RepeatedMessages()
 
     def read_repeated(self, message: bytes) -> TokenChunk | None:
@@ -162,7 +157,7 @@ class TokensReader(Reader):
         return self._chunk(ids) if ids is not None else None
 
     def learn(self, message: bytes, chunk: EngineChunk) -> None:
-        if isinstance(chunk, TokenChunk) and not (chunk.logprobs or chunk.cached_tokens or chunk.finish):
+        if isinstance(chunk, TokenChunk) and not (chunk.logprobs or chunk.facts or chunk.finish):
             self._repeated.learn(message, chunk.ids, self._read_ids)
 
     def read(self, response: Any) -> TokenChunk | None:
@@ -170,12 +165,13 @@ class TokensReader(Reader):
             return None
         ids = self._new_ids(response)
         finish = self._finish_reason(response)
-        if not ids and finish is None:
+        facts = self._facts.read(response) if self._facts is not None else None
+        if not ids and finish is None and facts is None:
             return None
         if not are_token_ids(ids):
             raise triton_wire.unreadable()
         logprobs = self._logprobs(response, ids) if self._wants_logprobs else ()
-        return self._chunk(ids, finish, logprobs, self._cached_tokens(response))
+        return self._chunk(ids, finish, logprobs, facts)
 
     def _new_ids(self, response: Any) -> list[int]:
         """The new ids of a response. EngineFault: it cannot be read."""
@@ -199,25 +195,17 @@ class TokensReader(Reader):
         ids: list[int],
         finish: FinishReason | None = None,
         logprobs: Sequence[TokenLogprob] = (),
-        cached_tokens: int | None = None,
+        facts: EngineFacts | None = None,
     ) -> TokenChunk:
         """Counts new ids, and makes a chunk of them."""
         self._left -= len(ids)
         self.is_complete = finish is not None or self._left <= 0 or not self._stop_ids.isdisjoint(ids)
-        return TokenChunk(ids, finish, logprobs, cached_tokens)
+        return TokenChunk(ids, finish, logprobs, facts)
 
     def _finish_reason(self, response: Any) -> FinishReason | None:
         """The finish reason in a last response. Classic models have none: the ids say why a generation ended."""
         reason = self._outputs.text(response, _FINISH_OUT)
         return finish_reason_or_stop(reason.decode("utf-8", "replace")) if reason else None
-
-    def _cached_tokens(self, response: Any) -> int | None:
-        """The cached tokens of the prompt: exact, or in blocks of a known size. None: this response does not say."""
-        tokens = self._outputs.numbers(response, _CACHED_OUT)
-        if tokens:
-            return max(0, tokens[0])
-        blocks = self._outputs.numbers(response, _REUSED_OUT) if self._block_tokens else None
-        return max(0, blocks[0]) * self._block_tokens if blocks else None
 
     def finish(self) -> None:
         return None

@@ -57,9 +57,8 @@ class VllmTokensEngine:
         await self._require_route()
         body = compact(vllm_wire.body(request, self._profile.served_name))
         try:
-            await self._server.generate(
-                self._url, body, TokensReader(request), deliver, flow, cut_off=EngineUnavailable
-            )
+            reader = TokensReader(request, self._server.unread)
+            await self._server.generate(self._url, body, reader, deliver, flow, cut_off=EngineUnavailable)
         except InvalidRequest:
             raise  # an error of the request, not of the server
         except AntiphonError:

@@ -2,21 +2,28 @@
 
 vLLM sends an event for each output that has ids, the last of them with a finish reason. The end of an aborted
 generation has no ids and is not sent at all, so a stream without a finish reason was broken off.
+
+An event with the usage, and no choice, follows the one with the finish reason. Nothing is read behind the last id of an
+answer, so that one is held back until the usage comes, which is at once. The count of cached tokens is in it only with
+`--enable-prompt-tokens-details`, and only if it is not 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.jsons import Object
+from antiphon_translator.engines import chat_usage
 from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.stream_budget import PIECE_CHARS
 from antiphon_translator.engines.triton_vllm import structured_outputs
+from antiphon_translator.engines.unread import UnreadReport
 from antiphon_translator.generation import (
     Alternative,
+    EngineFacts,
     FinishReason,
     GenerationRequest,
     Sampling,
@@ -41,6 +48,7 @@ def body(request: GenerationRequest, model: str) -> Object:
         "token_ids": list(request.prompt_as(TokenPrompt).ids),
         "sampling_params": _sampling_params(request),
         "stream": True,
+        "stream_options": {"include_usage": True},
     }
 
 
@@ -67,18 +75,21 @@ def _logprobs_asked(top: int) -> int:
 class TokensReader:
     """Reads the events of one stream."""
 
-    def __init__(self, request: GenerationRequest) -> None:
+    def __init__(self, request: GenerationRequest, unread: UnreadReport) -> None:
         self.is_complete = False
         self.content_chars = 0
         self._top = request.top_logprobs
+        self._unread = unread
+        self._last: TokenChunk | None = None
+        """The chunk with the finish reason, until the usage has come."""
 
     def read(self, event: Object) -> TokenChunk | None:
-        """Returns the ids of an event. EngineUnavailable: the generation was aborted. EngineFault: the event cannot be
-        read, or has an unknown finish reason."""
+        """Returns the ids of an event; those of the last one with the usage that follows it. EngineUnavailable: the
+        generation was aborted. EngineFault: the event cannot be read, or has an unknown finish reason."""
         try:
             choices = event["choices"]
-            if not choices:  # an event with the usage
-                return None
+            if not choices:
+                return self._take_last(event.get("usage"))
             (choice,) = choices
             if choice.get("index"):  # the request asked for one choice
                 return None
@@ -90,13 +101,26 @@ class TokensReader:
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise EngineFault("The engine sent an event that cannot be read.") from error
         self.content_chars += PIECE_CHARS * len(ids)
-        return TokenChunk(ids, finish=finish, logprobs=logprobs) if ids or finish is not None else None
+        chunk = TokenChunk(ids, finish=finish, logprobs=logprobs)
+        if finish is not None:
+            self._last = chunk
+            return None
+        return chunk if ids else None
 
     def note_done(self) -> None:
         """Nothing: vLLM ends the stream of an aborted generation in the same way."""
 
-    def finish(self) -> None:
-        return None
+    def finish(self) -> TokenChunk | None:
+        """The last chunk of a server that sent no usage."""
+        return self._take_last(None)
+
+    def _take_last(self, usage: object) -> TokenChunk | None:
+        """The last chunk, with what the usage has of the cache."""
+        last, self._last = self._last, None
+        known = chat_usage.merge_usage(None, usage, self._unread) if usage is not None else None
+        if last is None or known is None or known.cached_tokens is None:
+            return last
+        return replace(last, facts=EngineFacts(known.cached_tokens))
 
     def _finish(self, reason: str | None) -> FinishReason | None:
         if not reason:

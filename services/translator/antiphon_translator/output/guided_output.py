@@ -54,6 +54,8 @@ class GuidedOutput:
     ) -> None:
         self._make_output = make_output
         self._inner = make_output()
+        self._first: Usage | None = None
+        """The usage of the first generation, once a second one continues it."""
         self._request = request
         self._guide = guide
         self._tokenizer = tokenizer
@@ -89,7 +91,8 @@ class GuidedOutput:
         return self._inner.end(cut_off=cut_off)
 
     def usage(self) -> Usage:
-        return self._inner.usage()
+        usage = self._inner.usage()
+        return usage if self._first is None else usage.behind(self._first)
 
     @property
     def uncounted_bytes(self) -> int:
@@ -109,7 +112,7 @@ class GuidedOutput:
             return None
         prompt, kept = _behind(self._request, self._pieces[: self._kept])
         self._is_watching = self._has_answer_begun = False
-        self._inner = self._make_output()
+        self._first, self._inner = self._inner.usage(), self._make_output()
         self._inner.resume(kept)
         return replace(
             self._request,
@@ -168,7 +171,7 @@ def _pieces(chunk: TokenChunk | TextChunk) -> Iterator[TokenChunk | TextChunk]:
 def _without_content(chunk: TokenChunk | TextChunk) -> TokenChunk | TextChunk:
     """The finish reason and the usage of a chunk, without its ids or text."""
     if isinstance(chunk, TokenChunk):
-        return TokenChunk(finish=chunk.finish, cached_tokens=chunk.cached_tokens)
+        return TokenChunk(finish=chunk.finish, facts=chunk.facts)
     return TextChunk(finish=chunk.finish, usage=chunk.usage)
 
 

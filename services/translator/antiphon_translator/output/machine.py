@@ -247,7 +247,7 @@ class ResponseMachine:
         body, output_items = response.split(self._response)
         ended = self._response | {"output": Fragment(output_items)}
         self._emit({"type": f"response.{status.value}", "response": ended})
-        self.final = Final(status=status, body=body, output_items=output_items)
+        self.final = Final(status=status, body=body, output_items=output_items, times=usage.times)
 
     def _emit(self, event: Object) -> None:
         numbered = {"type": event["type"], "sequence_number": self._next_sequence, **event}

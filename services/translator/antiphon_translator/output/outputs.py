@@ -274,7 +274,8 @@ class _Count:
             output = self._given_output + carried
             reasoning = self._given.reasoning_tokens or self._share_of_reasoning(output)
         prompt = self._prompt_tokens() if self._given_input is None else max(self._given_input - carried, 0)
-        return Usage(prompt, output, min(reasoning, output), min(self._given.cached_tokens or 0, prompt))
+        cached = None if self._given.cached_tokens is None else min(self._given.cached_tokens, prompt)
+        return Usage(prompt, output, min(reasoning, output), cached)
 
     def _counted_output(self) -> tuple[int, int]:
         """The tokens of the output, and of the reasoning in it, by the tokenizer."""

@@ -172,6 +172,8 @@ def _pieces(chunk: TokenChunk | TextChunk) -> Iterator[TokenChunk | TextChunk]:
         return
     last = len(chunk.ids) - 1
     for index, token_id in enumerate(chunk.ids):
-        finish = chunk.finish if index == last else None
         logprobs = chunk.logprobs[index : index + 1]
-        yield TokenChunk((token_id,), finish=finish, logprobs=logprobs, cached_tokens=chunk.cached_tokens)
+        if index < last:
+            yield TokenChunk((token_id,), logprobs=logprobs)
+        else:
+            yield TokenChunk((token_id,), finish=chunk.finish, logprobs=logprobs, facts=chunk.facts)

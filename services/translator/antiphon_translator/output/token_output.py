@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from antiphon_core.jsons import Object
+from antiphon_core.ports.translator import EngineTimes
 from antiphon_translator.generation import (
     EngineChunk,
+    EngineFacts,
     FinishReason,
     GenerationRequest,
     TokenChunk,
@@ -34,7 +36,7 @@ class TokenOutput:
     are ignored."""
 
     def __init__(self, parser: TokenParser, request: GenerationRequest) -> None:
-        self._cached_tokens: int | None = None
+        self._facts = EngineFacts()
         self.finish: FinishReason | None = None
         self._parser = parser
         self._prompt_tokens = len(request.prompt_as(TokenPrompt).ids)
@@ -57,8 +59,8 @@ class TokenOutput:
     def take(self, chunk: EngineChunk) -> list[Segment]:
         if not isinstance(chunk, TokenChunk):
             raise wrong_level(chunk)
-        if chunk.cached_tokens is not None:
-            self._cached_tokens = chunk.cached_tokens
+        if chunk.facts is not None:
+            self._facts = self._facts.completed_by(chunk.facts)
         if self._has_stop_texts:
             segments = self._take_one_by_one(chunk.ids)
         else:
@@ -74,8 +76,10 @@ class TokenOutput:
         return self._parser.finish(cut_off=cut_off)
 
     def usage(self) -> Usage:
-        cached = min(self._cached_tokens or 0, self._prompt_tokens)
-        return Usage(self._prompt_tokens, self._tokens, self._parser.reasoning_tokens, cached)
+        facts = self._facts
+        cached = None if facts.cached_tokens is None else min(facts.cached_tokens, self._prompt_tokens)
+        times = EngineTimes(facts.queue_ns, facts.prefill_ns)
+        return Usage(self._prompt_tokens, self._tokens, self._parser.reasoning_tokens, cached, times)
 
     @property
     def uncounted_bytes(self) -> int:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from antiphon_core import response
 from antiphon_core.errors import EngineTimeout, ModelNotFound
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Final, Turn
+from antiphon_core.ports.translator import EngineTimes, Final, Turn
 from antiphon_core.telemetry import correlation, metrics
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_edge import phases
@@ -44,6 +45,14 @@ def test_time_to_the_first_token_and_between_tokens_is_measured() -> None:
     assert metrics.FIRST_TOKEN.of("caller", "t1").count == 1
     assert metrics.INTER_TOKEN.of("t1").count == PAUSES_MAX + 2
     assert phases.header(1).startswith("first-token;dur=")
+
+
+def test_times_of_the_engine_are_phases_of_the_answer() -> None:
+    turn = watch("t7")
+    phases.begin()
+    with turn.running():
+        turn.note_end(replace(final(Status.COMPLETED), times=EngineTimes(queue_ns=2_500_000)))
+    assert phases.header(1) == "engine-queue;dur=2.5, total;dur=1000.0"
 
 
 def test_a_turn_that_ended_is_counted_with_its_status() -> None:

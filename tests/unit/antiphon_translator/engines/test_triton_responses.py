@@ -235,16 +235,17 @@ class CountingReader(TokensReader):
 
 
 @pytest.mark.parametrize(
-    ("changes", "outputs"),
+    ("changes", "outputs", "repeats"),
     [
-        ({"top_logprobs": 0}, {"output_log_probs": [-0.5]}),
-        ({"block_tokens": 32}, {"kv_cache_reused_blocks": [3]}),
-        ({}, {"cached_tokens": [70]}),
+        ({"top_logprobs": 0}, {"output_log_probs": [-0.5]}, 0),
+        ({}, {"cached_tokens": [70]}, 1),  # the first one is parsed for its facts, the second one learned
     ],
-    ids=["log probabilities", "cached blocks", "cached tokens"],
+    ids=["log probabilities", "facts"],
 )
-def test_messages_with_more_than_ids_are_parsed(changes: dict[str, Any], outputs: dict[str, Any]) -> None:
-    reader = CountingReader(replace(REQUEST, **changes))
+def test_messages_are_parsed_as_long_as_they_have_more_than_ids(
+    changes: dict[str, Any], outputs: dict[str, Any], repeats: int
+) -> None:
+    reader = CountingReader(replace(REQUEST, **changes), has_facts=True)
     generation = Generation(reader=reader)
     generation.receive(*[response({"sequence_length": [1], "output_ids": [5], **outputs})] * 3)
-    assert (len(generation.deliveries.ids), reader.repeats) == (3, 0)
+    assert (len(generation.deliveries.ids), reader.repeats) == (3, repeats)

@@ -11,6 +11,7 @@ from antiphon_translator.engines.triton_model import TritonModel, read_config
 from antiphon_translator.engines.triton_tokens import TokensReader, TokensSignature, describe
 from antiphon_translator.generation import (
     Alternative,
+    EngineFacts,
     FinishReason,
     GenerationRequest,
     Guide,
@@ -213,36 +214,20 @@ def test_older_model_has_older_input_names_and_fewer_controls() -> None:
     assert isinstance(signature, TokensSignature)
 
 
-def test_cached_tokens_are_requested_only_from_a_model_that_can_say_them() -> None:
-    inputs = {**MODEL.inputs, "return_perf_metrics": "BOOL"}
-    classic = replace(MODEL, inputs=inputs, outputs=MODEL.outputs | {"kv_cache_reused_blocks"})
-    ours = replace(MODEL, inputs=inputs, outputs=MODEL.outputs | {"cached_tokens"})
-    asking = replace(REQUEST, block_tokens=32)
-    assert sent(asking, classic)["return_perf_metrics"] == ([1, 1], [True])
-    assert sent(REQUEST, ours)["return_perf_metrics"] == ([1, 1], [True])
-    assert "return_perf_metrics" not in sent(asking, replace(classic, outputs=MODEL.outputs))
-    assert "return_perf_metrics" not in sent(REQUEST, classic)
+def test_facts_are_requested_only_from_a_model_that_reports_them() -> None:
+    asking = {**MODEL.inputs, "return_perf_metrics": "BOOL"}
+    for name in ("kv_cache_reused_blocks", "cached_tokens", "first_token_time_ns"):
+        reporting = replace(MODEL, inputs=asking, outputs=MODEL.outputs | {name})
+        assert sent(REQUEST, reporting)["return_perf_metrics"] == ([1, 1], [True])
+        assert "return_perf_metrics" not in sent(REQUEST, replace(reporting, inputs=MODEL.inputs))
+    assert "return_perf_metrics" not in sent(REQUEST, replace(MODEL, inputs=asking))
 
 
-@pytest.mark.parametrize(
-    ("outputs", "block_tokens", "cached"),
-    [
-        ({"kv_cache_reused_blocks": [3]}, 32, 96),
-        ({"kv_cache_reused_blocks": [3]}, 0, None),
-        ({"cached_tokens": [70]}, 0, 70),
-        ({"cached_tokens": [0], "kv_cache_reused_blocks": [3]}, 32, 0),
-        ({"cached_tokens": [-1]}, 0, 0),
-        ({}, 32, None),
-    ],
-)
-def test_cached_tokens_are_exact_or_counted_in_blocks(
-    outputs: dict[str, list[int]], block_tokens: int, cached: int | None
-) -> None:
-    told = response({"sequence_length": [1], "output_ids": [7], **outputs})
-    reader = TokensReader(replace(REQUEST, block_tokens=block_tokens))
-    assert reader.read(told.infer_response) == TokenChunk([7], cached_tokens=cached)
-    later = response({"sequence_length": [1], "output_ids": [8]})
-    assert reader.read(later.infer_response) == TokenChunk([8]), "a model may say it once"
+@pytest.mark.parametrize("ids", [[], [7]])
+def test_facts_of_a_response_come_with_its_ids_if_it_has_any(ids: list[int]) -> None:
+    told = response({"sequence_length": [len(ids)], "output_ids": ids, "cached_tokens": [70]}).infer_response
+    assert TokensReader(REQUEST, has_facts=True).read(told) == TokenChunk(ids, facts=EngineFacts(70))
+    assert TokensReader(REQUEST).read(told) == (TokenChunk(ids) if ids else None)
 
 
 @pytest.mark.parametrize(

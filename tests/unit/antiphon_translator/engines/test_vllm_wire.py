@@ -11,16 +11,19 @@ from antiphon_translator.engines import vllm_wire
 from antiphon_translator.engines.vllm_wire import TokensReader
 from antiphon_translator.generation import (
     Alternative,
+    EngineFacts,
     FinishReason,
     GenerationRequest,
     Guide,
     GuideKind,
     Sampling,
     TextPrompt,
+    TokenChunk,
     TokenLogprob,
     TokenPrompt,
 )
 from tests.support.fake_generate import ids_event, scored
+from tests.support.unread import NotedParts
 
 REQUEST = GenerationRequest(request_id="resp_1", max_tokens=40, prompt=TokenPrompt((5, 6)), stop_ids=(2, 7))
 
@@ -30,8 +33,13 @@ def params_of(**changes: Any) -> dict[str, Any]:
     return params
 
 
+def _read_all(reader: TokensReader, event: bytes) -> Any:
+    """The chunk of an event, also of a last one, behind which no usage comes."""
+    return reader.read(loads(event.removeprefix(b"data: "))) or reader.finish()
+
+
 def read(event: bytes, **changes: Any) -> Any:
-    return TokensReader(replace(REQUEST, **changes)).read(loads(event.removeprefix(b"data: ")))
+    return _read_all(TokensReader(replace(REQUEST, **changes), NotedParts()), event)
 
 
 def test_body_has_the_token_ids_the_limit_and_the_stop_ids() -> None:
@@ -40,6 +48,7 @@ def test_body_has_the_token_ids_the_limit_and_the_stop_ids() -> None:
         "model": "meta/m",
         "token_ids": [5, 6],
         "stream": True,
+        "stream_options": {"include_usage": True},
         "sampling_params": {"max_tokens": 40, "detokenize": False, "stop_token_ids": [2, 7]},
     }
 
@@ -91,11 +100,29 @@ def test_last_event_has_the_finish_reason(reason: str, finish: FinishReason) -> 
 
 def test_event_without_ids_and_finish_reason_makes_no_chunk() -> None:
     assert read(ids_event([])) is None
-    assert TokensReader(REQUEST).read({"choices": [], "usage": {"prompt_tokens": 2}}) is None
+    assert TokensReader(REQUEST, NotedParts()).read({"choices": [], "usage": {"prompt_tokens": 2}}) is None
+
+
+@pytest.mark.parametrize(
+    ("usage", "facts", "parts"),
+    [
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}, EngineFacts(8), []),
+        ({"prompt_tokens": 9, "prompt_tokens_details": None}, None, []),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": -1}}, None, []),
+        (None, None, []),
+        ([7], None, ["usage"]),
+    ],
+)
+def test_last_ids_come_with_the_usage_behind_them(usage: Any, facts: EngineFacts | None, parts: list[str]) -> None:
+    unread = NotedParts()
+    reader = TokensReader(REQUEST, unread)
+    assert reader.read(loads(ids_event([8, 2], "stop").removeprefix(b"data: "))) is None
+    assert reader.read({"choices": [], "usage": usage}) == TokenChunk([8, 2], FinishReason.STOP, facts=facts)
+    assert (reader.finish(), unread.parts) == (None, parts)
 
 
 def test_event_with_an_empty_finish_reason_does_not_end_the_output() -> None:
-    reader = TokensReader(REQUEST)
+    reader = TokensReader(REQUEST, NotedParts())
     chunk = reader.read(loads(ids_event([8], "").removeprefix(b"data: ")))
     assert chunk is not None
     assert (list(chunk.ids), chunk.finish) == ([8], None)
@@ -103,7 +130,7 @@ def test_event_with_an_empty_finish_reason_does_not_end_the_output() -> None:
 
 
 def test_a_reader_is_complete_with_a_finish_reason() -> None:
-    reader = TokensReader(REQUEST)
+    reader = TokensReader(REQUEST, NotedParts())
     reader.read(loads(ids_event([8]).removeprefix(b"data: ")))
     assert not reader.is_complete
     reader.read(loads(ids_event([2], "stop").removeprefix(b"data: ")))
@@ -132,7 +159,7 @@ def test_an_aborted_generation_is_unavailable_and_one_with_an_error_a_fault() ->
 )
 def test_malformed_event_is_a_fault(event: Any) -> None:
     with pytest.raises(EngineFault, match="cannot be read"):
-        TokensReader(REQUEST).read(event)
+        TokensReader(REQUEST, NotedParts()).read(event)
 
 
 def test_unlikely_chosen_token_does_not_replace_an_alternative() -> None:
@@ -158,4 +185,4 @@ def test_missing_log_probabilities_are_a_fault(logprobs: Any) -> None:
 
 
 def test_ids_of_another_choice_are_left_out() -> None:
-    assert TokensReader(REQUEST).read({"choices": [{"index": 5, "token_ids": [7]}]}) is None
+    assert TokensReader(REQUEST, NotedParts()).read({"choices": [{"index": 5, "token_ids": [7]}]}) is None

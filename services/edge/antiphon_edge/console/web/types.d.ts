@@ -13,7 +13,7 @@ export interface Usage {
   input_tokens: number;
   output_tokens: number;
   total_tokens: number;
-  input_tokens_details?: { cached_tokens?: number };
+  input_tokens_details?: { cached_tokens?: number; cache_write_tokens?: number };
   output_tokens_details?: { reasoning_tokens?: number };
 }
 

@@ -8,6 +8,7 @@ __all__ = (
     "CheckTurnResponse",
     "CountTokensRequest",
     "CountTokensResponse",
+    "EngineTimes",
     "Final",
     "FinalStatus",
     "GenerateRequest",
@@ -117,6 +118,31 @@ default_message_pool.register_message("antiphon.translator.v1", "CountTokensResp
 
 
 @dataclass(eq=False, repr=False)
+class EngineTimes(betterproto2.Message):
+    """
+    Times of a turn that its engine measured; none that it does not report.
+    """
+
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR.message_types_by_name["EngineTimes"]
+
+    queue_ns: "int | None" = betterproto2.field(1, betterproto2.TYPE_UINT64, optional=True)
+    """
+    The wait in the engine's queue.
+    """
+
+    prefill_ns: "int | None" = betterproto2.field(2, betterproto2.TYPE_UINT64, optional=True)
+    """
+    The reading of the part of the prompt that was not cached.
+    """
+
+
+default_message_pool.register_message("antiphon.translator.v1", "EngineTimes", EngineTimes)
+
+
+@dataclass(eq=False, repr=False)
 class Final(betterproto2.Message):
     """
     The finished response, in the parts that the store keeps.
@@ -138,6 +164,11 @@ class Final(betterproto2.Message):
     output_items: "bytes" = betterproto2.field(3, betterproto2.TYPE_BYTES)
     """
     The `output` member, a JSON array.
+    """
+
+    times: "EngineTimes | None" = betterproto2.field(20, betterproto2.TYPE_MESSAGE, optional=True)
+    """
+    The times that the engine measured.
     """
 
 
@@ -341,5 +372,5 @@ default_message_pool.register_message("antiphon.translator.v1", "Turn", Turn)
 
 
 ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n\'antiphon/translator/v1/translator.proto\x12\x16antiphon.translator.v1"\x90\x01\n\x04Turn\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x1d\n\ncreated_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x18\n\x07request\x18\x03 \x01(\x0cR\x07request\x12\x18\n\x07history\x18\x04 \x01(\x0cR\x07history\x12\x14\n\x05input\x18\x05 \x01(\x0cR\x05input"J\n\x06Resume\x12#\n\rnext_sequence\x18\x01 \x01(\x04R\x0cnextSequence\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds"\xbc\x01\n\x0fGenerateRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn\x126\n\x06resume\x18\x02 \x01(\x0b2\x1e.antiphon.translator.v1.ResumeR\x06resume\x12 \n\x0bcheckpoints\x18\x03 \x01(\x08R\x0bcheckpoints\x12\x1d\n\nsilence_ms\x18\x04 \x01(\rR\tsilenceMs"\xb9\x01\n\x10GenerateResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x123\n\x05final\x18\x04 \x01(\x0b2\x1d.antiphon.translator.v1.FinalR\x05final\x12\x1b\n\ttoken_ids\x18\x05 \x03(\rR\x08tokenIds"\x81\x01\n\x05Final\x12;\n\x06status\x18\x01 \x01(\x0e2#.antiphon.translator.v1.FinalStatusR\x06status\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body\x12!\n\x0coutput_items\x18\x03 \x01(\x0cR\x0boutputItemsJ\x04\x08\x04\x10\x05"F\n\x12CountTokensRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"8\n\x13CountTokensResponse\x12!\n\x0cinput_tokens\x18\x01 \x01(\rR\x0binputTokens"D\n\x10CheckTurnRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"\x13\n\x11CheckTurnResponse"\x13\n\x11ListModelsRequest"\x9f\x01\n\x05Model\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04root\x18\x02 \x01(\tR\x04root\x12%\n\x0econtext_length\x18\x03 \x01(\rR\rcontextLength\x12\x14\n\x05ready\x18\x04 \x01(\x08R\x05ready\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n\ncreated_at\x18\x06 \x01(\x03R\tcreatedAt"K\n\x12ListModelsResponse\x125\n\x06models\x18\x01 \x03(\x0b2\x1d.antiphon.translator.v1.ModelR\x06models*{\n\x0bFinalStatus\x12\x1a\n\x18FINAL_STATUS_UNSPECIFIED\x12\x1a\n\x16FINAL_STATUS_COMPLETED\x10\x01\x12\x1b\n\x17FINAL_STATUS_INCOMPLETE\x10\x02\x12\x17\n\x13FINAL_STATUS_FAILED\x10\x032\xa3\x03\n\x11TranslatorService\x12_\n\x08Generate\x12\'.antiphon.translator.v1.GenerateRequest\x1a(.antiphon.translator.v1.GenerateResponse0\x01\x12f\n\x0bCountTokens\x12*.antiphon.translator.v1.CountTokensRequest\x1a+.antiphon.translator.v1.CountTokensResponse\x12`\n\tCheckTurn\x12(.antiphon.translator.v1.CheckTurnRequest\x1a).antiphon.translator.v1.CheckTurnResponse\x12c\n\nListModels\x12).antiphon.translator.v1.ListModelsRequest\x1a*.antiphon.translator.v1.ListModelsResponseb\x06proto3'
+    b'\n\'antiphon/translator/v1/translator.proto\x12\x16antiphon.translator.v1"\x90\x01\n\x04Turn\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x1d\n\ncreated_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x18\n\x07request\x18\x03 \x01(\x0cR\x07request\x12\x18\n\x07history\x18\x04 \x01(\x0cR\x07history\x12\x14\n\x05input\x18\x05 \x01(\x0cR\x05input"J\n\x06Resume\x12#\n\rnext_sequence\x18\x01 \x01(\x04R\x0cnextSequence\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds"\xbc\x01\n\x0fGenerateRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn\x126\n\x06resume\x18\x02 \x01(\x0b2\x1e.antiphon.translator.v1.ResumeR\x06resume\x12 \n\x0bcheckpoints\x18\x03 \x01(\x08R\x0bcheckpoints\x12\x1d\n\nsilence_ms\x18\x04 \x01(\rR\tsilenceMs"\xb9\x01\n\x10GenerateResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x123\n\x05final\x18\x04 \x01(\x0b2\x1d.antiphon.translator.v1.FinalR\x05final\x12\x1b\n\ttoken_ids\x18\x05 \x03(\rR\x08tokenIds"m\n\x0bEngineTimes\x12\x1e\n\x08queue_ns\x18\x01 \x01(\x04H\x00R\x07queueNs\x88\x01\x01\x12"\n\nprefill_ns\x18\x02 \x01(\x04H\x01R\tprefillNs\x88\x01\x01B\x0b\n\t_queue_nsB\r\n\x0b_prefill_ns"\xbc\x01\n\x05Final\x12;\n\x06status\x18\x01 \x01(\x0e2#.antiphon.translator.v1.FinalStatusR\x06status\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body\x12!\n\x0coutput_items\x18\x03 \x01(\x0cR\x0boutputItems\x129\n\x05times\x18\x14 \x01(\x0b2#.antiphon.translator.v1.EngineTimesR\x05timesJ\x04\x08\x04\x10\x05"F\n\x12CountTokensRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"8\n\x13CountTokensResponse\x12!\n\x0cinput_tokens\x18\x01 \x01(\rR\x0binputTokens"D\n\x10CheckTurnRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"\x13\n\x11CheckTurnResponse"\x13\n\x11ListModelsRequest"\x9f\x01\n\x05Model\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04root\x18\x02 \x01(\tR\x04root\x12%\n\x0econtext_length\x18\x03 \x01(\rR\rcontextLength\x12\x14\n\x05ready\x18\x04 \x01(\x08R\x05ready\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n\ncreated_at\x18\x06 \x01(\x03R\tcreatedAt"K\n\x12ListModelsResponse\x125\n\x06models\x18\x01 \x03(\x0b2\x1d.antiphon.translator.v1.ModelR\x06models*{\n\x0bFinalStatus\x12\x1a\n\x18FINAL_STATUS_UNSPECIFIED\x12\x1a\n\x16FINAL_STATUS_COMPLETED\x10\x01\x12\x1b\n\x17FINAL_STATUS_INCOMPLETE\x10\x02\x12\x17\n\x13FINAL_STATUS_FAILED\x10\x032\xa3\x03\n\x11TranslatorService\x12_\n\x08Generate\x12\'.antiphon.translator.v1.GenerateRequest\x1a(.antiphon.translator.v1.GenerateResponse0\x01\x12f\n\x0bCountTokens\x12*.antiphon.translator.v1.CountTokensRequest\x1a+.antiphon.translator.v1.CountTokensResponse\x12`\n\tCheckTurn\x12(.antiphon.translator.v1.CheckTurnRequest\x1a).antiphon.translator.v1.CheckTurnResponse\x12c\n\nListModels\x12).antiphon.translator.v1.ListModelsRequest\x1a*.antiphon.translator.v1.ListModelsResponseb\x06proto3'
 )

@@ -155,6 +155,7 @@ export const STRINGS = {
   usage: {
     title: "Tokens",
     cached: "Cached input",
+    unreported: "not reported",
     fresh: "New input",
     reasoning: "Reasoning",
     output: "Output",

@@ -1,4 +1,5 @@
 /** Usage and timing of a response. @import { Response, Usage } from "../../types" */
+import { cachedTokensOf } from "../core/cached.js";
 import { duration, timingsOf } from "../core/timings.js";
 import { html } from "../parts/html.js";
 import * as library from "../state/library.js";
@@ -13,16 +14,17 @@ export function UsageAndTime({ response }) {
 /** @param {{ usage: Usage }} props */
 function Tokens({ usage }) {
   const S = STRINGS.usage;
-  const cached = usage.input_tokens_details?.cached_tokens ?? 0;
+  const reported = cachedTokensOf(usage);
+  const cached = reported ?? 0;
   const reasoning = usage.output_tokens_details?.reasoning_tokens ?? 0;
   const parts = [
-    { name: S.cached, tokens: cached, kind: "cached" },
+    { name: S.cached, tokens: cached, kind: "cached", shown: reported === null ? S.unreported : undefined },
     { name: S.fresh, tokens: usage.input_tokens - cached, kind: "fresh" },
     { name: S.reasoning, tokens: reasoning, kind: "reasoning" },
     { name: S.output, tokens: usage.output_tokens - reasoning, kind: "output" },
   ];
   return html`<${Bar} parts=${parts.map((part) => ({ ...part, size: part.tokens }))} />
-    <table class="facts"><tbody>${parts.map(({ name, tokens, kind }) => html`<tr><th scope="row"><i class="swatch" data-kind=${kind}></i>${name}</th><td>${tokens.toLocaleString("en")}</td></tr>`)}
+    <table class="facts"><tbody>${parts.map(({ name, tokens, kind, shown }) => html`<tr><th scope="row"><i class="swatch" data-kind=${kind}></i>${name}</th><td>${shown ?? tokens.toLocaleString("en")}</td></tr>`)}
     <tr class="sum"><th scope="row">${S.total}</th><td>${usage.total_tokens.toLocaleString("en")}</td></tr></tbody></table>`;
 }
 
