@@ -46,7 +46,6 @@ IMAGES_ITEMS_MAX = 500  # in one turn with its history; OpenAI's
 FILE_BYTES_MAX = 2**20  # text of one file: more tokens than most contexts hold
 FILE_NAME_CHARS_MAX = 255  # what file systems allow
 MEDIA_BYTES_MAX = 64 * 2**20  # all images and files of one turn; they are held in memory until the engine has them
-MEDIA_URL_CHARS_MAX = 8_192  # signed URLs stay far below
 MEDIA_REDIRECTS_MAX = 3
 MEDIA_TURN_FETCHES_MAX = 4  # at once for one turn: half of its tenant's
 MEDIA_TENANT_FETCHES_MAX = 8  # at once for one tenant: half of all, so that its slow servers delay no other tenant

@@ -14,8 +14,8 @@ from itertools import islice
 
 import pytest
 
+from antiphon_core.egress import addresses
 from antiphon_core.limits import MEDIA_FETCHES_MAX, MEDIA_TENANT_FETCHES_MAX, MEDIA_TURN_FETCHES_MAX
-from antiphon_translator.media import addresses
 from antiphon_translator.media.downloads import Download, Failure
 from antiphon_translator.media.fetching import Fetcher, FetchRules
 from tests.support.waiting import WAIT_MAX_S, until

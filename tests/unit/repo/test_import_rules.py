@@ -53,6 +53,8 @@ HTTP2_RIM = {
 TRANSLATOR = PACKAGES["antiphon_translator"]
 # Pure modules: no sockets, no event loop, no clock of their own.
 SANS_IO = [
+    "antiphon_core/egress/addresses.py",
+    "antiphon_core/egress/urls.py",
     "antiphon_core/events.py",
     "antiphon_core/fold.py",
     *(
@@ -92,12 +94,14 @@ SANS_IO = [
     *(
         f"antiphon_translator/media/{path.name}"
         for path in sorted((TRANSLATOR / "media").glob("*.py"))
-        if path.name not in ("fetching.py", "resolver.py")
+        if path.name != "fetching.py"
     ),
 ]
 # Modules of the vocabulary that one package alone uses, each with the reason.
 OF_ONE_PACKAGE = {
     "antiphon_core.fold": "defines what a response is, for all who write or read its events",
+    "antiphon_core.egress.guarded_session": "the service of tools will connect by it, too",
+    "antiphon_core.egress.resolver": "the service of tools will connect by it, too",
     "antiphon_core.ports.tools": "the edge and the service of tools meet here; both are being built",
     "antiphon_core.rpc.lean_streams": "the client of the streams that rpc/server.py serves",
     "antiphon_core.telemetry.reference_page": "a command of `make docs`",

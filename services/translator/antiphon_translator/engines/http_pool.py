@@ -17,8 +17,8 @@ from typing import Any
 
 import aiohttp
 
+from antiphon_core.egress.http_connections import BoundedConnector
 from antiphon_core.limits import ENGINE_CONNECTIONS_ITEMS_MAX
-from antiphon_translator.http_connections import BoundedConnector
 
 KEEPALIVE_S = 4.0
 """Seconds after which an idle connection is closed here. Servers on uvicorn (vLLM, SGLang, NIM) close it after 5 s;

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import aiohttp
 
+from antiphon_core.egress.http_connections import REDIRECTS, EndlessFraming, compression_of
 from antiphon_core.errors import AntiphonError, EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, loads
@@ -29,7 +30,6 @@ from antiphon_translator.engines.stream_budget import StreamBudget
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, time_tokens
 from antiphon_translator.engines.unread import UnreadParts
 from antiphon_translator.generation import EngineChunk
-from antiphon_translator.http_connections import REDIRECTS, EndlessFraming, compression_of
 from antiphon_translator.models.profiles import ModelProfile
 
 log = logging.getLogger(__name__)

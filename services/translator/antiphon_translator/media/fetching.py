@@ -3,13 +3,10 @@
 A client could use a URL to send requests to servers that only this machine can reach. So:
 
 * Only https, and only from the hosts that the operator names, if any are named. No user names in URLs.
-* The IP address is checked when the socket to it is created (`_CheckedSockets`): whatever a name resolves to, and
-  however the URL spells it, no connection is made to an address that is not public. There is no second DNS lookup, so
-  DNS rebinding has no effect.
+* The IP address is checked when the socket to it is created, and answers are bounded (antiphon_core/egress).
 * A redirect is a new URL, with the same rules; at most MEDIA_REDIRECTS_MAX are followed.
-* DNS lookups run in threads of their own (resolver.py).
-* Bytes are counted as they are received, heads too (http_connections.py). One timeout holds for all URLs of a turn.
-* No cookies, no credentials, no proxy from the environment; nothing is decompressed.
+* DNS lookups run in threads of their own.
+* Bytes are counted as they are received. One timeout holds for all URLs of a turn.
 * The reason why an address was not reached goes to the log only: clients must not be able to map the network.
 
 A URL is never passed on to an engine, which would fetch it by rules of its own.
@@ -18,13 +15,10 @@ A URL is never passed on to an engine, which would fetch it by rules of its own.
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
-import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakValueDictionary
 
 import aiohttp
@@ -32,17 +26,17 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from antiphon_core import limits
+from antiphon_core.egress.guarded_session import guarded_session
+from antiphon_core.egress.http_connections import REDIRECTS, EndlessFraming
+from antiphon_core.egress.resolver import Resolver
+from antiphon_core.egress.urls import EgressRules, UrlRejected, check_url, permits_of, schemes_of
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_core.tracebacks import release_frames
-from antiphon_translator.http_connections import REDIRECTS, BoundedConnector, EndlessFraming
-from antiphon_translator.media import addresses
 from antiphon_translator.media.downloads import Download, Downloads, Failure, Problem
-from antiphon_translator.media.resolver import Resolver
 from antiphon_translator.settings import TranslatorSettings
 
 log = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_S = 5.0
 CHUNK_BYTES = 32  # content for a byte of framing: servers of files send chunks of kilobytes
 
 _HEADERS = {"User-Agent": "antiphon", "Accept": "*/*", "Accept-Encoding": "identity"}
@@ -57,25 +51,19 @@ class _Unusable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchRules:
-    """The rules for fetching URLs. `permits` says whether an IP address may be connected to."""
+class FetchRules(EgressRules):
+    """The rules for fetching URLs."""
 
-    permits: Callable[[str], bool]
     can_fetch: bool = True
-    hosts: tuple[str, ...] = ()
-    schemes: tuple[str, ...] = ("https",)
     timeout_s: float = 20.0
 
     @classmethod
     def of(cls, settings: TranslatorSettings) -> FetchRules:
-        def permits(address: str) -> bool:
-            return addresses.is_public(address) or (settings.media_private_addresses and addresses.is_internal(address))
-
         return cls(
-            permits,
-            can_fetch=settings.media_fetch,
+            permits_of(private_addresses=settings.media_private_addresses),
             hosts=tuple(host.lower() for host in settings.media_hosts),
-            schemes=("https", "http") if settings.media_http else ("https",),
+            schemes=schemes_of(http=settings.media_http),
+            can_fetch=settings.media_fetch,
             timeout_s=settings.media_timeout_s,
         )
 
@@ -89,7 +77,7 @@ class Fetcher:
         """`tls` has the trusted certificates; without it, those of the system are trusted."""
         self._rules = rules
         self._tls = tls
-        self._resolver = resolver or Resolver()
+        self._resolver = resolver or Resolver(limits.MEDIA_FETCHES_MAX)
         self._session: aiohttp.ClientSession | None = None
         self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
@@ -140,21 +128,13 @@ class Fetcher:
 
     def _connect(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = BoundedConnector(
-                chunk_bytes=CHUNK_BYTES,
-                resolver=self._resolver,
-                ssl=self._tls or True,
-                socket_factory=_CheckedSockets(self._rules.permits),
-                limit=limits.MEDIA_FETCHES_MAX,
-                force_close=True,
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
+            self._session = guarded_session(
+                self._rules.permits,
+                self._resolver,
                 headers=_HEADERS,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
-                auto_decompress=False,
-                trust_env=False,
+                chunk_bytes=CHUNK_BYTES,
+                connections_max=limits.MEDIA_FETCHES_MAX,
+                tls=self._tls,
             )
         return self._session
 
@@ -171,19 +151,6 @@ class _TurnLimits:
         if self._bytes_left < 0:
             most = limits.MEDIA_BYTES_MAX // 2**20
             raise _Unusable(Problem.SIZE, f"all images and files of a turn can have at most {most} MiB")
-
-
-class _CheckedSockets:
-    """Creates the socket of each connection. OSError: its address may not be connected to."""
-
-    def __init__(self, permits: Callable[[str], bool]) -> None:
-        self._permits = permits
-
-    def __call__(self, info: tuple[Any, ...]) -> socket.socket:
-        family, kind, protocol, _name, address = info
-        if not self._permits(str(address[0])):
-            raise OSError(errno.EACCES, f"nothing may be fetched from the address {address[0]}")
-        return socket.socket(family, kind, protocol)
 
 
 def _failure(error: Exception) -> Failure:
@@ -207,30 +174,12 @@ def _reason(error: Exception) -> str:
 
 
 def _check_url(url: str, rules: FetchRules) -> URL:
-    """Parses a URL with the parser of the client that connects to it, and checks it against the rules."""
     if not rules.can_fetch:
         raise _Unusable(Problem.URL, "this server takes data: URLs only")
-    if len(url) > limits.MEDIA_URL_CHARS_MAX:
-        raise _Unusable(Problem.URL, f"the URL has more than {limits.MEDIA_URL_CHARS_MAX} characters")
     try:
-        parsed = URL(url)
-        host, user, password = parsed.host, parsed.user, parsed.password
-    except ValueError as error:
-        raise _Unusable(Problem.URL, "this is no URL") from error
-    if parsed.scheme not in rules.schemes:
-        raise _Unusable(Problem.URL, f"its URL must begin with {' or '.join(rules.schemes)}, or with data:")
-    if not host:
-        raise _Unusable(Problem.URL, "its URL names no host")
-    if user is not None or password is not None:
-        raise _Unusable(Problem.URL, "its URL must not have a user name or password")
-    if rules.hosts and not any(_covers(pattern, host) for pattern in rules.hosts):
-        raise _Unusable(Problem.URL, "this server does not fetch from that host")
-    return parsed
-
-
-def _covers(pattern: str, host: str) -> bool:
-    name = host.lower().rstrip(".")
-    return name.endswith(pattern[1:]) if pattern.startswith("*.") else name == pattern
+        return check_url(url, rules)
+    except UrlRejected as error:
+        raise _Unusable(Problem.URL, f"its URL {error}") from error
 
 
 def _media_type(response: aiohttp.ClientResponse) -> str:

@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from antiphon_core import limits
-from antiphon_translator.media import fetching
+from antiphon_core.egress.guarded_session import CONNECT_TIMEOUT_S
 from antiphon_translator.media.downloads import Download, Failure, Problem
 from antiphon_translator.media.fetching import Fetcher, FetchRules
 from antiphon_translator.settings import TranslatorSettings
@@ -149,20 +149,8 @@ async def test_compressed_content_is_not_decompressed(web: Web) -> None:
 # ---- Rejected URLs ----
 
 URLS: list[tuple[str, str]] = [
-    ("ftp://a.example/", "must begin with https or http, or with data:"),
-    ("file:///etc/passwd", "must begin with https"),
-    ("//a.example/", "must begin with https"),
-    ("a.example/x.png", "must begin with https"),
-    ("", "must begin with https"),
-    ("https://", "names no host"),
-    ("https:///x", "names no host"),
-    ("http://[::1", "is no URL"),
-    ("http://a.example:99999/", "is no URL"),
-    ("http://user@a.example/", "user name"),
-    ("http://user:pass@a.example/", "user name"),
-    ("http://:pass@a.example/", "user name"),
-    ("http://a.example\\@b.example/", "is no URL"),
-    ("http://" + "a" * 9000, "more than 8192 characters"),
+    ("ftp://a.example/", "its URL must begin with https or http"),
+    ("http://user@a.example/", "its URL must not have a user name"),
 ]
 
 
@@ -234,13 +222,13 @@ async def test_redirect_from_https_to_http_is_not_followed_when_only_https_is_pe
         made = Fetcher(rules(schemes=("https",)), resolver=Names(), tls=knowing)
         found = (await made.fetch({url: MOST}))[url]
         await made.close()
-    assert found == Failure(Problem.URL, "its URL must begin with https, or with data:")
+    assert found == Failure(Problem.URL, "its URL must begin with https")
     assert (len(secure.requests), web.requests) == (1, [])
 
 
 async def test_http_url_is_rejected_when_only_https_is_permitted(web: Web) -> None:
     found = await fetch(web.url("/a"), rules(schemes=("https",)))
-    assert found == Failure(Problem.URL, "its URL must begin with https, or with data:")
+    assert found == Failure(Problem.URL, "its URL must begin with https")
     assert web.requests == []
 
 
@@ -251,33 +239,17 @@ async def test_more_than_three_redirects_are_a_failure(web: Web) -> None:
     assert found == Failure(Problem.DOWNLOAD, "its server redirects more than 3 times")
 
 
-@pytest.mark.parametrize(
-    ("hosts", "host", "allowed"),
-    [
-        (("a.example",), "a.example", True),
-        (("a.example",), "A.Example", True),
-        (("a.example",), "a.example.", True),
-        (("a.example",), "b.a.example", False),
-        (("a.example",), "xa.example", False),
-        (("*.a.example",), "b.a.example", True),
-        (("*.a.example",), "c.b.a.example", True),
-        (("*.a.example",), "a.example", False),
-        (("*.a.example",), "ba.example", False),
-        (("b.example", "a.example"), "a.example", True),
-    ],
-)
-async def test_only_configured_hosts_are_fetched(web: Web, hosts: tuple[str, ...], host: str, allowed: bool) -> None:
+async def test_only_configured_hosts_are_fetched(web: Web) -> None:
     web.pages["/"] = Page([b"x"])
-    found = await fetch(web.url(host=host), rules(hosts=hosts))
-    assert isinstance(found, Download) is allowed
-    if not allowed:
-        assert found == Failure(Problem.URL, "this server does not fetch from that host")
+    assert isinstance(await fetch(web.url(host="b.a.example"), rules(hosts=("*.a.example",))), Download)
+    found = await fetch(web.url(host="a.example"), rules(hosts=("*.a.example",)))
+    assert found == Failure(Problem.URL, "its URL names a host that this server does not connect to")
 
 
 async def test_redirect_to_a_host_that_is_not_configured_is_rejected(web: Web) -> None:
     web.pages["/"] = redirect(web.url("/x", "b.example"))
     found = await fetch(web.url(), rules(hosts=("a.example",)))
-    assert found == Failure(Problem.URL, "this server does not fetch from that host")
+    assert found == Failure(Problem.URL, "its URL names a host that this server does not connect to")
 
 
 async def test_url_is_rejected_when_fetching_is_disabled(web: Web) -> None:
@@ -356,7 +328,7 @@ async def test_absent_and_forbidden_servers_have_equal_errors(
         absent = await fetch(f"http://a.example:{port}/")
     forbidden = await fetch("http://b.example/", names=Names({"b.example": ["10.0.0.1"]}))
     assert absent == forbidden == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
-    assert "nothing may be fetched from the address 10.0.0.1" in caplog.text
+    assert "nothing may be sent to the address 10.0.0.1" in caplog.text
 
 
 async def test_unresolvable_host_name_is_reported_as_unreachable() -> None:
@@ -408,4 +380,4 @@ def test_fetch_rules_take_hosts_schemes_and_timeout_from_the_settings() -> None:
 
 
 def test_connect_timeout_is_shorter_than_the_media_timeout() -> None:
-    assert TranslatorSettings().media_timeout_s > fetching.CONNECT_TIMEOUT_S
+    assert TranslatorSettings().media_timeout_s > CONNECT_TIMEOUT_S

@@ -12,14 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from antiphon_core import limits
-
 
 class Resolver(AbstractResolver):
     """Resolves names as the system does: by /etc/hosts, the DNS of the cluster and public DNS."""
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(limits.MEDIA_FETCHES_MAX, thread_name_prefix="media-names")
+    def __init__(self, lookups_max: int) -> None:
+        """`lookups_max`: the lookups at once; further ones wait."""
+        self._threads = ThreadPoolExecutor(lookups_max, thread_name_prefix="egress-names")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+from antiphon_core.egress.http_connections import BoundedProtocol, EndlessFraming
 from antiphon_core.limits import (
     HTTP_FRAMING_BYTES_MAX,
     HTTP_HEADS_BYTES_MAX,
     HTTP_INTERIM_ITEMS_MAX,
     HTTP_PIECE_BYTES_MAX,
 )
-from antiphon_translator.http_connections import BoundedProtocol, EndlessFraming
 
 CHUNK_BYTES = 4
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -1,6 +1,7 @@
 """Protection against SSRF: the IP addresses that a URL in a request may lead to.
 
-The address is checked, not the host name, and the check is made where the connection is made (fetching.py): otherwise a
+The address is checked, not the host name, and the check is made where the connection is made (guarded_session.py):
+otherwise a
 second DNS lookup could return another address (DNS rebinding). The tables are written out, because `is_private` differs
 between versions of Python (3.11 has 192.0.0.0/29, where IANA has 192.0.0.0/24) and does not know the addresses at which
 clouds serve credentials.

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.media.addresses import is_internal, is_public
+from antiphon_core.egress.addresses import is_internal, is_public
 
 PUBLIC = ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "64:ff9b::101:101"]
 INTERNAL = ["127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "192.168.1.1", "::1", "fd12::1", "64:ff9b::7f00:1"]

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from antiphon_translator.media.resolver import Resolver
+from antiphon_core.egress.resolver import Resolver
 
 
 async def test_resolver_answers_like_the_system_resolver() -> None:
-    resolver = Resolver()
+    resolver = Resolver(2)
     try:
         found = await resolver.resolve("127.0.0.1", 80)
     finally:
@@ -25,8 +25,8 @@ async def test_dns_lookup_runs_in_its_own_thread(monkeypatch: pytest.MonkeyPatch
         raise socket.gaierror("nothing")
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    resolver = Resolver()
+    resolver = Resolver(2)
     with pytest.raises(OSError, match="nothing"):
         await resolver.resolve("a.example")
     await resolver.close()
-    assert threads[0].startswith("media-names")
+    assert threads[0].startswith("egress-names")

@@ -1,4 +1,4 @@
-"""The connections of the translator's HTTP clients, to engines and to the hosts of URLs: their heads are bounded.
+"""The connections of HTTP clients, to engines, tool servers and the hosts of URLs: their heads are bounded.
 
 A server may send any number of interim responses (1xx) before its answer. aiohttp parses all of a read, queues each
 head, and waits for the next: an endless sequence of them stopped the event loop for 4 s at a time and took 190 MB. Here
