@@ -19,6 +19,7 @@ from typing import TypeVar
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import EngineTimes
 from antiphon_core.values import value
+from antiphon_translator.engines.placement import PlacementHint
 from antiphon_translator.parsing.segments import Segment
 
 UNLIMITED = sys.maxsize
@@ -153,6 +154,8 @@ class GenerationRequest:
     of tokens in a block of the server's KV cache, for servers that count cached blocks; 0 if it is not known. With
     `ignore_eos` the end-of-turn id is a token like any other,
     and there are no `stop_ids` and `stop_tokens`.
+    `placement` are the caches that hold a beginning of the prompt, the longest beginning first. `prompt_tokens` is the
+    length of the prompt, an estimate where its server encodes it; 0 if it is not known.
     """
 
     request_id: str
@@ -170,6 +173,8 @@ class GenerationRequest:
     lora: str | None = None
     cache_key: str | None = None
     block_tokens: int = 0
+    placement: Sequence[PlacementHint] = ()
+    prompt_tokens: int = 0
 
     @property
     def answer_stops(self) -> tuple[str, ...]:
@@ -264,6 +269,7 @@ class TokenChunk:
     finish: FinishReason | None = None
     logprobs: Sequence[TokenLogprob] = ()
     facts: EngineFacts | None = None
+    placement: str | None = None
 
 
 def are_token_ids(ids: Sequence[int]) -> bool:
@@ -283,6 +289,7 @@ class TextChunk:
     finish: FinishReason | None = None
     usage: ReportedUsage | None = None
     logprobs: Sequence[TokenLogprob] = ()
+    placement: str | None = None
 
 
 @value
@@ -295,9 +302,12 @@ class ChatChunk:
     segments: Sequence[Segment] = ()
     finish: FinishReason | None = None
     usage: ReportedUsage | None = None
+    placement: str | None = None
 
 
 EngineChunk = TokenChunk | TextChunk | ChatChunk
+"""The first chunk of each endpoint that worked on a generation has the `placement` of its prompt there, for the hints
+of later prompts (engines/placement.py)."""
 
 
 def wrong_level(chunk: EngineChunk) -> TypeError:

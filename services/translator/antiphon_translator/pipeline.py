@@ -84,6 +84,9 @@ class TurnPipeline:
         self._unsent_ids: list[int] = []
         self.usage: Usage | None = None
         """The usage of the turn, once it has ended."""
+        self.placement: str | None = None
+        """Where the prompt of the latest generation lies in a KV cache (engines/placement.py); None before its first
+        output, and where the engine does not say."""
         self.mismatch: str | None = None
         """How the answer of a turn that has ended fails to match its format; None if the answer matches."""
         self.is_unchecked = False
@@ -150,6 +153,8 @@ class TurnPipeline:
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """Returns the events of these chunks: one delta for each chunk that completes some text."""
         for chunk in chunks:
+            if chunk.placement is not None:
+                self.placement = chunk.placement
             if self.is_done:
                 break
             segments = self._output.take(chunk)

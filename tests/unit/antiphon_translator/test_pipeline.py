@@ -170,6 +170,17 @@ def test_first_report_of_the_engine_counts(reports: list[EngineFacts], cached: i
     assert final.times == made.usage.times == EngineTimes(*((5, 7) if len(reports) == 2 else ()))
 
 
+def test_placement_is_that_of_the_endpoint_which_ended_the_generation() -> None:
+    made = pipeline(turn("Hi"))
+    made.start()
+    assert made.placement is None
+    for chunk in (TokenChunk(encoded("one"), placement="a"), TokenChunk(encoded("two"))):
+        made.receive([chunk])
+        assert made.placement == "a"
+    made.receive([TokenChunk([END_ID], placement="b"), TokenChunk()])
+    assert made.placement == "b"
+
+
 def test_end_id_as_the_last_permitted_token_completes_the_response() -> None:
     batches, _ = play([encoded("one two"), [END_ID]], max_output_tokens=len(encoded("one two")) + 1)
     assert ended(batches)["status"] == "completed"

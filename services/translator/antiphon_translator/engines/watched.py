@@ -1,18 +1,21 @@
-"""Metrics and spans of an engine at one endpoint: whether it is up, its generations in flight, its errors, and a span
-for each generation that carries the trace on to the model's server.
+"""An engine at one endpoint, with metrics and spans: whether it is up, its generations in flight, its errors, a span
+for each generation that carries the trace on to the model's server, and the placement on each first chunk.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.telemetry import metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
-from antiphon_translator.generation import GenerationRequest, Level
+from antiphon_translator.engines.placement import placement_of
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from antiphon_translator.models.profiles import ModelProfile
 
 
@@ -58,7 +61,7 @@ class WatchedEngine:
         self._in_flight.add()
         try:
             with tracing.span(spans.chat(self._model), SpanKind.CLIENT, self._facts):
-                await self._inner.generate(request, deliver, flow)
+                await self._inner.generate(request, _PlacedDelivery(self._endpoint, deliver), flow)
             self._mark_up()
         except AntiphonError as error:
             metrics.ENGINE_ERRORS.of(self._model, self._endpoint, type(error).__name__).add()
@@ -95,3 +98,22 @@ class WatchedEngine:
     def _mark_up(self) -> None:
         self._fault = None
         self._up.set(1)
+
+
+class _PlacedDelivery:
+    """Puts the placement on the first chunk of one generation: the endpoint, and what its router returned as "where",
+    which is all that an engine knows of it."""
+
+    def __init__(self, endpoint: str, deliver: Deliver) -> None:
+        self._endpoint = endpoint
+        self._deliver = deliver
+        self._has_begun = False
+
+    def __call__(self, chunks: Sequence[EngineChunk]) -> bool:
+        if self._has_begun:
+            return self._deliver(chunks)
+        self._has_begun = True
+        first = chunks[0]
+        return self._deliver(
+            [replace(first, placement=placement_of(self._endpoint, first.placement or "")), *chunks[1:]]
+        )

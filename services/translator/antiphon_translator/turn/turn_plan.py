@@ -170,6 +170,7 @@ def _generation(
         lora=model.lora,
         cache_key=parameters.prompt_cache_key,
         block_tokens=model.kv_block_tokens,
+        prompt_tokens=prompt.tokens + len(beginning),
     )
 
 

@@ -9,10 +9,12 @@ from antiphon_core.flow import Flow
 from antiphon_core.telemetry import metrics
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines import watched as watched_module
+from antiphon_translator.engines.placement import placement_of
 from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine, Step
 from antiphon_translator.engines.watched import WatchedEngine
-from antiphon_translator.generation import GenerationRequest, Level, TokenPrompt
+from antiphon_translator.generation import GenerationRequest, Level, TokenChunk, TokenPrompt
 from antiphon_translator.models.profiles import ModelProfile
+from tests.support.pushed import Deliveries
 from tests.support.recorded_spans import recorded
 from tests.support.served_models import FILES
 
@@ -41,6 +43,16 @@ async def test_generation_is_recorded_as_a_span_of_its_endpoint() -> None:
     assert (span.facts["server.address"], span.facts["gen_ai.request.model"]) == ("t:1", "w1")
     assert metrics.ENGINE_IN_FLIGHT.of("w1", "t:1").value == 0
     assert (is_up("w1"), engine.level) == (1, Level.TOKENS)
+
+
+@pytest.mark.parametrize("where", [None, "pod-7"])
+async def test_first_chunk_of_a_generation_has_its_placement(where: str | None) -> None:
+    engine, deliveries = watched("w6", Emit(TokenChunk([5], placement=where), [6]), Emit([7])), Deliveries()
+    for _ in range(2):
+        await engine.generate(REQUEST, deliveries, Flow())
+    chunks = [chunk for received in deliveries.received for chunk in received]
+    assert [chunk.placement for chunk in chunks] == [placement_of("t:1", where or ""), None, None] * 2
+    assert deliveries.ids == [5, 6, 7] * 2
 
 
 async def test_unavailable_endpoint_is_down_until_it_answers() -> None:
