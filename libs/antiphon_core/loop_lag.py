@@ -34,6 +34,8 @@ class LoopLag:
         self.last_s = 0.0
         self.max_s = 0.0
         """Since the process started."""
+        self.standing_s = 0.0
+        """The smallest of the last STANDING_COUNT measurements; near 0 if the loop was only blocked once."""
         self._recent: deque[tuple[float, float]] = deque()
         self._log_limit = LogLimit(WARNING_EVERY_S)
 
@@ -41,13 +43,6 @@ class LoopLag:
     def recent_max_s(self) -> float:
         """The longest lag within RECENT_S before the last measurement."""
         return max((lag_s for _, lag_s in self._recent.copy()), default=0.0)
-
-    @property
-    def standing_s(self) -> float:
-        """The smallest of the last STANDING_COUNT measurements; near 0 if the loop was only blocked once."""
-        if len(self._recent) < STANDING_COUNT:
-            return 0.0
-        return min(islice(reversed(self._recent), STANDING_COUNT), key=_LAG_S)[1]
 
     @asynccontextmanager
     async def measure(self) -> AsyncIterator[None]:
@@ -67,6 +62,8 @@ class LoopLag:
         self._recent.append((now_s, lag_s))
         while self._recent[0][0] < now_s - RECENT_S:
             self._recent.popleft()
+        if len(self._recent) >= STANDING_COUNT:
+            self.standing_s = min(islice(reversed(self._recent), STANDING_COUNT), key=_LAG_S)[1]
         if lag_s >= WARNING_S and self._log_limit.count(now_s):
             log.warning(
                 "the event loop was blocked for %.0f ms: every request of this process waited as long. The machine may "

@@ -42,7 +42,8 @@ async def admit(request: web.Request, handler: Handler, *, generates: bool) -> w
     """Counts a request, or rejects it with a `retry-after`."""
     limiter, tenant = request.app[_LIMITER], tenant_of(request)
     request.app[_LONG_WORK].note_request(tenant)
-    request[_LEVELS] = limiter.levels_of(tenant)
+    if limiter.has_limits:
+        request[_LEVELS] = limiter.levels_of(tenant)
     if not generates and not _streams(request):
         await limiter.admit(tenant, generates=False)
         return await handler(request)

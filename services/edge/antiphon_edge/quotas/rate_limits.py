@@ -115,6 +115,7 @@ class RateLimiter:
         """`slot_ttl_s`: how long stream slots stay taken after their edge has died. Without a `shedder` the process has
         no load limits."""
         self.shedder = shedder or LoadShedder(LoadLimits(), ProcessLoad())
+        self.has_limits = limits.has_any
         self._limits = limits
         self._counts = counts
         self._clock = clock
@@ -152,7 +153,7 @@ class RateLimiter:
         overloaded."""
         turn = await self.shedder.begin(tenant) if generates else None
         try:
-            slot = await self._take_slot(tenant, generates=generates)
+            slot = await self._take_slot(tenant, generates=generates) if self.has_limits else None
         except BaseException:
             if turn is not None:
                 turn.end()
@@ -164,7 +165,7 @@ class RateLimiter:
             if slot is not None:
                 self._give_back(tenant, slot)
 
-        with StreamSlot(give_back, turn).held_by_request():
+        with StreamSlot(give_back, turn).occupy():
             yield
 
     async def _take_slot(self, tenant: str, *, generates: bool) -> str | None:

@@ -21,23 +21,16 @@ class StreamSlot:
 
     @contextmanager
     def occupy(self) -> Iterator[None]:
+        """Holds the slot during the block. Tasks that the block starts can call `held_by_task`."""
+        former = _of_request.set(self)
         self._holders += 1
         try:
             yield
         finally:
+            _of_request.reset(former)
             self._holders -= 1
             if self._holders == 0:
                 self._give_back()
-
-    @contextmanager
-    def held_by_request(self) -> Iterator[None]:
-        """Holds the slot during the request of this task. Tasks that the request starts can call `held_by_task`."""
-        former = _of_request.set(self)
-        try:
-            with self.occupy():
-                yield
-        finally:
-            _of_request.reset(former)
 
 
 @contextmanager

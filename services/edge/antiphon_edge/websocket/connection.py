@@ -286,7 +286,7 @@ class Connection:
         try:
             await self._limiter.admit(self._tenant, generates=True)
             turn = await self._limiter.shedder.begin(self._tenant)
-            with StreamSlot(turn.end, turn).held_by_request():
+            with StreamSlot(turn.end, turn).occupy():
                 yield
         finally:
             self._has_free_slot = True
