@@ -40,12 +40,17 @@ def tokenizer() -> ModelTokenizer:
     return ModelTokenizer(Tokenizer.from_buffer(_tokenizer_json()))
 
 
+def uncached_prompts() -> PromptEncoder:
+    """Returns SmolLM2's prompts with an empty cache."""
+    template = JinjaTemplate((FILES / "chat_template.jinja").read_text("utf-8"), special_tokens={})
+    return PromptEncoder(template, tokenizer())
+
+
 @cache
 def _model() -> ServedModel:
-    template = JinjaTemplate((FILES / "chat_template.jinja").read_text("utf-8"), special_tokens={})
     return ServedModel(
         name="m",
-        prompt=PromptEncoder(template, tokenizer()),
+        prompt=uncached_prompts(),
         tokenizer=tokenizer(),
         stop_ids=(END_ID,),
         sampling_defaults={},

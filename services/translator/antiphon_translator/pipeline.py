@@ -179,12 +179,19 @@ class TurnPipeline:
         if self._assembly.is_empty:
             self._assembly.add_empty_message("incomplete" if cut_off else "completed")
         self.usage = self._output.usage()
+        self._plan.prompt.remember(self._plan.model, self._written_ids())
         if reason is not None:
             self._machine.send(Incomplete(self.usage, reason))
         else:
             self._machine.send(Complete(self.usage, completed_at))
             self._check()
         return self._machine.take()
+
+    def _written_ids(self) -> Sequence[int]:
+        """All ids behind those of the prompt; none where the engine delivers no ids."""
+        request = self._plan.request
+        begun = request.prompt.ids[len(self._plan.prompt.ids) :] if isinstance(request.prompt, TokenPrompt) else ()
+        return [*begun, *self._output.written_ids]
 
     def _check(self) -> None:
         """Checks the answer against the format that was asked for."""

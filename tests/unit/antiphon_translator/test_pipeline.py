@@ -15,7 +15,7 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, EngineTimes, Turn
+from antiphon_core.ports.translator import Batch, EngineTimes, Resume, Turn
 from antiphon_core.request.body import Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
@@ -41,7 +41,7 @@ from antiphon_translator.turn.turn_prompt import TurnPrompt
 from tests.support.images import GIF, PNG, data_url, image_part, user
 from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in, images_in, text_in
-from tests.support.served_models import END_ID, message, model, tokenizer, turn
+from tests.support.served_models import END_ID, message, model, tokenizer, turn, uncached_prompts
 
 ABLE = ALL_CONTROLS | {"ignore_eos", "guide"}
 COMPLETED_AT = 1_700_000_009
@@ -546,3 +546,20 @@ def test_output_that_a_filter_broke_off_is_incomplete_for_that_reason() -> None:
     response = fold([event for batch in batches for event in events.decode(batch.frames)])
     assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "content_filter"})
     assert (response["output"][0]["status"], response["usage"]["output_tokens"]) == ("incomplete", 1)
+
+
+@pytest.mark.parametrize("end", [[END_ID], []])  # TensorRT-LLM does not deliver its `end_id`
+@pytest.mark.parametrize("resumed", [0, 4])
+def test_next_turn_extends_the_ids_that_the_engine_wrote(end: list[int], resumed: int) -> None:
+    """Also where another translator received the first ids of the answer."""
+    served = replace(model(), prompt=uncached_prompts())
+    written = [token_id for letter in "An answer" for token_id in encoded(letter)]
+    resume = Resume(2, written[:resumed]) if resumed else None
+    made = pipeline_of(served, turn("Hi"), controls=ABLE, ids=SequentialIds(), resume=resume)
+    made.start()
+    made.receive([TokenChunk([*written[resumed:], *end], finish=None if end else FinishReason.STOP)])
+    made.finish(completed_at=COMPLETED_AT)
+    engine = [*prompt_ids(served, turn("Hi")), *written]
+    history = [message("user", "Hi"), message("assistant", "An answer")]
+    _, following = pipeline(turn("And?", history=history), served).start()
+    assert list(ids_in(following))[: len(engine)] == engine

@@ -95,6 +95,10 @@ class GuidedOutput:
         return usage if self._first is None else usage.behind(self._first)
 
     @property
+    def written_ids(self) -> Sequence[int]:
+        return self._inner.written_ids
+
+    @property
     def uncounted_bytes(self) -> int:
         return self._inner.uncounted_bytes
 

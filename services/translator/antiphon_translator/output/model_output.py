@@ -30,6 +30,10 @@ class ModelOutput(Protocol):
         """The usage so far."""
 
     @property
+    def written_ids(self) -> Sequence[int]:
+        """The ids that the engine wrote, without the one that ended the generation; none where it delivers no ids."""
+
+    @property
     def uncounted_bytes(self) -> int:
         """The bytes of output that `usage` has to encode, because the server has not counted them. That may take long,
         so it must not run on the event loop."""

@@ -132,6 +132,10 @@ class TextOutput:
         return self._count.usage()
 
     @property
+    def written_ids(self) -> Sequence[int]:
+        return ()
+
+    @property
     def uncounted_bytes(self) -> int:
         return self._count.uncounted_bytes
 
@@ -186,6 +190,10 @@ class ChatOutput:
 
     def usage(self) -> Usage:
         return self._count.usage()
+
+    @property
+    def written_ids(self) -> Sequence[int]:
+        return ()
 
     @property
     def uncounted_bytes(self) -> int:

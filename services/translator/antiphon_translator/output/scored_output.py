@@ -8,7 +8,7 @@ response fails, because an incomplete list looks like a complete one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from antiphon_core.errors import EngineFault
 from antiphon_translator.generation import (
@@ -122,6 +122,10 @@ class ScoredOutput:
 
     def usage(self) -> Usage:
         return self._output.usage()
+
+    @property
+    def written_ids(self) -> Sequence[int]:
+        return self._output.written_ids
 
     @property
     def uncounted_bytes(self) -> int:

@@ -6,6 +6,7 @@ same parser as any other, with the family's table in the same characters. The se
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -44,6 +45,7 @@ class TokenOutput:
         self._stop_ids: Collection[int] = frozenset(request.stop_ids)
         self._has_stop_texts = bool(request.stop)
         self._tokens = 0
+        self.written_ids = array("I")
 
     @property
     def is_in_reasoning(self) -> bool:
@@ -120,6 +122,7 @@ class TokenOutput:
             wanted.append(token_id)
             if self._tokens >= self._max_tokens:
                 self._end(FinishReason.LENGTH)
+        self.written_ids.extend(wanted)
         return wanted
 
     def _end(self, reason: FinishReason) -> None:

@@ -10,7 +10,7 @@ from antiphon_core import limits, offload
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.prompt.prompt_bound import PromptBound
-from antiphon_translator.prompt.prompt_cache import CachingEncoder, UnspeltControlToken
+from antiphon_translator.prompt.prompt_cache import CachingEncoder, PromptEnd, UnspeltControlToken
 from antiphon_translator.templates import image_mark, role_probe
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.templates.defusal import Defusal
@@ -43,12 +43,13 @@ class EncodedPrompt:
 
     `pieces` is the text, cut inside names of control tokens that the conversation spells as plain text. `ids` is empty
     if the prompt has more `tokens` than the limit. If that was found before all of the prompt was encoded, `is_floor`
-    is true, `tokens` is a lower bound, and `pieces` may be empty."""
+    is true, `tokens` is a lower bound, and `pieces` may be empty. `end` is that of `Encoded`."""
 
     pieces: Sequence[str]
     tokens: int
     ids: Sequence[int]
     is_floor: bool = False
+    end: PromptEnd | None = None
 
 
 class PromptEncoder:
@@ -130,7 +131,12 @@ class PromptEncoder:
             return EncodedPrompt((), error.tokens, (), is_floor=True)
         except UnspeltControlToken as error:
             raise _spells_a_control_token() from error
-        return EncodedPrompt(pieces, encoded.tokens, encoded.ids, encoded.is_floor)
+        return EncodedPrompt(pieces, encoded.tokens, encoded.ids, encoded.is_floor, encoded.end)
+
+    def remember(self, prompt: EncodedPrompt, written: Sequence[int]) -> None:
+        """Keeps the ids that the model wrote behind a prompt, for later prompts that have their text."""
+        if prompt.end is not None and written:
+            self._encoder.remember(prompt.end, written)
 
     def _fitting(self, prompt: str, most_tokens: int | None) -> str:
         """Returns the prompt. _CannotFit: it has more than `most_tokens`, by the tokenizer's lower bound."""

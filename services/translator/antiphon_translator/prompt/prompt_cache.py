@@ -4,7 +4,9 @@ A prompt can be cut behind certain control tokens, the separators (separators.py
 its parts, joined. The cache is a tree. A node stands for the beginning of a text up to a separator, is found by the
 digest of that beginning, and has the ids that its parent lacks. A prompt is looked up from its end; only the text
 behind the longest known beginning is encoded. Nodes are made for the last few separators only. The next prompt of the
-same chat goes on behind one of them, because templates write the end of a prompt differently once it is history.
+same chat goes on behind one of them, because templates write the end of a prompt differently once it is history. The
+node at the end of a prompt remembers the ids that the model wrote behind it; the next prompt takes them over where it
+has their text (splices.py).
 
 The system message comes first and may change with every turn, so it is encoded apart from the text behind it. The size
 of the cache is bounded in bytes, and the least recently used nodes are evicted first.
@@ -19,32 +21,27 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from array import array
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
-from threading import Lock
+from itertools import pairwise, takewhile
 
 from tokenizers import Encoding
 
 from antiphon_core import offload
-from antiphon_core.telemetry import metrics
-from antiphon_translator.templates.control_tokens import ControlTokens
+from antiphon_translator.prompt.prefix_cache import ID, ROOT, Output, PrefixCache
+from antiphon_translator.prompt.splices import Splice, Splicer, Written
+from antiphon_translator.templates.control_tokens import ControlTokens, Span
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
-NODE_BYTES = 320  # the overhead of a node besides its ids: two digests, three objects, an entry in a dictionary
 NODES_MAX = 4  # the nodes that one text adds
 BLOCK_CHARS = 4_096  # the least size of most parts: the library encodes several parts in parallel
 GROUP_CHARS = 256 * 2**10  # encoded between two checks of whether the request still waits: a tenth of a second
 _LOOKED_AT_CHARS = (4_096, 65_536)  # how much of a text's end is searched first: turns seldom add more
 _DIGEST_BYTES = 16
 PIECE_IDS = 8_192  # a quarter of a millisecond
-_ROOT = b""
-_ID = "i"  # 32 bits, as engines are sent them
-
-Span = tuple[int, int]
 
 
 class UnspeltControlToken(Exception):
@@ -52,91 +49,52 @@ class UnspeltControlToken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
-    """A node of the tree: the ids from the end of its parent's text to the end of its own."""
+class PromptEnd:
+    """The end of an encoded prompt: the node at its last separator, and the text behind that."""
 
-    parent: bytes
-    ids: array[int]
-
-    @property
-    def size(self) -> int:
-        return NODE_BYTES + self.ids.itemsize * len(self.ids)
-
-
-class PrefixCache:
-    """The nodes by the digests of their texts, the most recently used last. Safe to use from several threads."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._nodes: OrderedDict[bytes, _Node] = OrderedDict()
-        self._lock = Lock()
-        self.bytes = 0
-
-    def find(self, digests: Sequence[bytes]) -> tuple[int, array[int]] | None:
-        """The index of the first of these digests whose node and ancestors are cached, and all ids up to its end."""
-        with self._lock:
-            for number, digest in enumerate(digests):
-                nodes = self._path(digest)
-                if nodes is not None:
-                    return number, _join_ids(reversed(nodes))
-        return None
-
-    def keep(self, digest: bytes, parent: bytes, ids: Sequence[int]) -> None:
-        """Adds a node, and evicts nodes while the cache is over its limit."""
-        node = _Node(parent, array(_ID, ids))
-        if node.size > self._most_bytes:
-            return
-        with self._lock:
-            before = self._nodes.pop(digest, None)
-            self._nodes[digest] = node
-            self.bytes += node.size - (before.size if before is not None else 0)
-            while self.bytes > self._most_bytes:
-                self.bytes -= self._nodes.popitem(last=False)[1].size
-                metrics.PROMPT_CACHE_EVICTIONS.of().add()
-
-    def _path(self, digest: bytes) -> list[_Node] | None:
-        """A node and its ancestors up to the root; None if one of them was evicted. Parents are marked as used after
-        their children, so that they are evicted later."""
-        nodes: list[_Node] = []
-        while digest != _ROOT:
-            node = self._nodes.get(digest)
-            if node is None:
-                return None
-            self._nodes.move_to_end(digest)
-            nodes.append(node)
-            digest = node.parent
-        return nodes
-
-
-def _join_ids(nodes: Iterator[_Node]) -> array[int]:
-    ids = array(_ID)
-    for node in nodes:
-        ids.extend(node.ids)
-    return ids
+    node: bytes
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """The number of tokens in some texts, and their ids. `ids` is empty if there are more than the limit. `is_floor`:
-    `tokens` is a lower bound, because encoding stopped at the limit."""
+    `tokens` is a lower bound, because encoding stopped at the limit. `end` is None where the cache has no node to
+    remember an output by."""
 
     tokens: int
     ids: Sequence[int] = ()
     is_floor: bool = False
+    end: PromptEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The plan for encoding a text. Up to the first of `cuts` its ids are `known`: those of the node `base`. The text
-    behind it is encoded in `parts`, which meet at the cuts, and spells `control_tokens`; nodes are made at the cuts
-    with a digest in `kept`."""
+    """The plan for encoding a text. Its beginning has the `known` ids, those of the node `base`. The text behind it is
+    in `parts`, as text to encode or as the ids of a splice; `ends` are the places where they end. It spells
+    `control_tokens`. Nodes are made at the ends with a digest in `kept`; `end` is the last of them."""
 
     known: array[int]
     base: bytes
-    parts: Sequence[str]
-    cuts: Sequence[int]
+    parts: Sequence[str | array[int]]
+    ends: Sequence[int]
     control_tokens: int
     kept: Mapping[int, bytes]
+    end: PromptEnd
+
+    @property
+    def texts(self) -> list[str]:
+        """The parts that must be encoded."""
+        return [part for part in self.parts if isinstance(part, str)]
+
+    @property
+    def tokens(self) -> int:
+        """The number of ids that are known before anything is encoded."""
+        return len(self.known) + sum(len(part) for part in self.parts if not isinstance(part, str))
+
+    def ids(self, encodings: Iterator[Encoding]) -> list[array[int]]:
+        """The ids of each part, of which the encodings are those of `texts`."""
+        return [_pack_ids(next(encodings).ids) if isinstance(part, str) else part for part in self.parts]
 
 
 class CachingEncoder:
@@ -146,6 +104,7 @@ class CachingEncoder:
         self._tokenizer = tokenizer
         self._control = control
         self._separators: frozenset[str] = tokenizer.separators if most_bytes > 0 else frozenset()
+        self._splicer = Splicer(tokenizer, control)
         self._cache = PrefixCache(most_bytes)
         self._key = os.urandom(_DIGEST_BYTES)
 
@@ -156,22 +115,33 @@ class CachingEncoder:
         UnspeltControlToken: a text becomes a control token that it does not spell. WorkAbandoned: the request no longer
         waits for the result."""
         plans = [self._plan(text) for text in self._split(texts, apart)]
-        parts = [part for plan in plans for part in plan.parts]
-        tokens, found = sum([len(plan.known) for plan in plans]), list[Encoding]()
+        parts = [text for plan in plans for text in plan.texts]
+        most = sys.maxsize if most_tokens is None else most_tokens
+        tokens, found = sum(plan.tokens for plan in plans), list[Encoding]()
         for group in _groups(parts):
+            if tokens > most:
+                break
             offload.require_wanted()
             found += self._tokenizer.encode_all(group)
             tokens += sum(map(len, found[-len(group) :]))
-            if most_tokens is not None and tokens > most_tokens:
-                return Encoded(tokens, is_floor=len(found) < len(parts))
-        ids, encodings = array(_ID), iter(found)
+        if tokens > most:
+            return Encoded(tokens, is_floor=len(found) < len(parts))
+        ids, encodings = array(ID), iter(found)
         for plan in plans:
-            added = [_pack_ids(encoding.ids) for encoding in islice(encodings, len(plan.parts))]
+            added = plan.ids(encodings)
             self._require_spelt(plan, added)
             self._keep(plan, added)
             for more in (plan.known, *added):
                 ids.extend(more)
-        return Encoded(tokens, ids)
+        end = plans[-1].end
+        return Encoded(tokens, ids, end=end if end.node != ROOT else None)
+
+    def remember(self, end: PromptEnd, ids: Sequence[int]) -> None:
+        """Keeps the ids that a model wrote behind a prompt. A later prompt that has their text gets these ids, so that
+        it extends what the engine has in its KV cache (splices.py)."""
+        size = self._tokenizer.size
+        vocabulary_ids = takewhile(lambda token_id: 0 <= token_id < size, ids)
+        self._cache.keep_output(end.node, Output(end.text, array(ID, vocabulary_ids)))
 
     def _split(self, texts: Sequence[str], apart: int) -> Sequence[str]:
         first = texts[0]
@@ -187,10 +157,18 @@ class CachingEncoder:
             digests = self._digests(text, places)
             found = self._cache.find(digests[::-1])
             if found is not None:
-                last = len(places) - 1 - found[0]
+                last = len(places) - 1 - found.number
                 new = dict(zip(places[last + 1 :], digests[last + 1 :], strict=True))
-                return _plan_text(text, found[1], digests[last], places[last], new, spans)
-        return _plan_text(text, array(_ID), _ROOT, 0, dict(zip(places, digests, strict=True)), spans)
+                splices = self._splices(text, spans, places[last], found.outputs)
+                return _plan_text(text, found.ids, digests[last], places[last], new, spans, splices)
+        return _plan_text(text, array(ID), ROOT, 0, dict(zip(places, digests, strict=True)), spans, ())
+
+    def _splices(self, text: str, spans: Sequence[Span], place: int, outputs: Iterable[Output]) -> Sequence[Splice]:
+        """The splices of the output that agrees with most of the text behind `place`, of those written there."""
+        written = [
+            Written(place + len(output.lead), output.ids) for output in outputs if text.startswith(output.lead, place)
+        ]
+        return max((self._splicer.fit(text, spans, each) for each in written), key=_end_of, default=())
 
     def _starts(self, text: str) -> Sequence[int]:
         """The positions to search from, one after the other, until a cached beginning is found. Any position will do,
@@ -223,12 +201,12 @@ class CachingEncoder:
             raise UnspeltControlToken
 
     def _keep(self, plan: _Plan, added: Sequence[array[int]]) -> None:
-        parent, ids = plan.base, array(_ID)
-        for end, more in zip(plan.cuts[1:], added, strict=False):  # behind the last cut nothing is kept
+        parent, ids = plan.base, array(ID)
+        for end, more in zip(plan.ends, added, strict=True):
             ids.extend(more)
             if end in plan.kept:
                 self._cache.keep(plan.kept[end], parent, ids)
-                parent, ids = plan.kept[end], array(_ID)
+                parent, ids = plan.kept[end], array(ID)
 
 
 def _groups(parts: Sequence[str]) -> Iterator[list[str]]:
@@ -246,7 +224,7 @@ def _groups(parts: Sequence[str]) -> Iterator[list[str]]:
 
 def _pack_ids(ids: Sequence[int]) -> array[int]:
     """Ids as an array of four bytes each; a list takes nine times as much memory."""
-    packed = array(_ID)
+    packed = array(ID)
     for piece in _pieces(ids):
         packed.extend(piece)
     return packed
@@ -259,18 +237,31 @@ def _pieces(ids: Sequence[int]) -> Iterable[Sequence[int]]:
     return (ids[start : start + PIECE_IDS] for start in range(0, len(ids), PIECE_IDS))
 
 
+def _end_of(splices: Sequence[Splice]) -> int:
+    return splices[-1].end if splices else 0
+
+
 def _plan_text(
-    text: str, known: array[int], base: bytes, start: int, digests: Mapping[int, bytes], spans: Sequence[Span]
+    text: str,
+    known: array[int],
+    base: bytes,
+    start: int,
+    digests: Mapping[int, bytes],
+    spans: Sequence[Span],
+    splices: Sequence[Splice],
 ) -> _Plan:
     """The plan of a text that is known up to `start`. `digests` are those of the separators behind `start`; `spans` are
-    those of control tokens from there on, at least."""
+    those of control tokens from there on, at least. No cut is within a splice: those end at control tokens."""
     places = list(digests)
-    kept = places[-NODES_MAX:]
+    kept = {place: digests[place] for place in places[-NODES_MAX:]}
     cuts = [start]
     for place in places[:-NODES_MAX]:
         if place - cuts[-1] >= BLOCK_CHARS:
             cuts.append(place)
-    cuts += kept
-    parts = [text[begin:end] for begin, end in pairwise((*cuts, len(text)))]
+    spliced = {splice.begin: splice for splice in splices}
+    bounds = sorted({*cuts, *kept, *spliced, *(splice.end for splice in splices), len(text)})
+    parts = [spliced[begin].ids if begin in spliced else text[begin:end] for begin, end in pairwise(bounds)]
     control_tokens = len(spans) - bisect_left(spans, (start, 0))
-    return _Plan(known, base, parts, cuts, control_tokens, {place: digests[place] for place in kept})
+    last = places[-1] if places else start
+    end = PromptEnd(digests[last] if places else base, text[last:])
+    return _Plan(known, base, parts, bounds[1:], control_tokens, kept, end)

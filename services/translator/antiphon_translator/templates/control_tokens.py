@@ -41,6 +41,8 @@ _PRIVATE_USE = re.compile("[\U000f0000-\U0010ffff]")  # planes 15 and 16: no rea
 _WRITTEN_BY_FILTERS = "\\\"'&"  # what filters put into a text that does not have it: quotes, escapes, entities
 _WINDOW_CHARS = 2**16  # of one search: a search is one call, in which no other thread runs
 
+Span = tuple[int, int]
+
 
 class ControlTokens:
     """The control tokens of one vocabulary, and where a text spells them."""
@@ -60,11 +62,11 @@ class ControlTokens:
         is_known = literals is not None and all(map(_marks_a_name, self._first))
         self._can_be_composed = not is_known or may_be_completed(literals or (), self.names)
 
-    def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
+    def find(self, text: str, start: int = 0) -> Span | None:
         """The span of the first control token at or behind `start`, the longest of those that begin there."""
         return next(self.spans(text, start), None)
 
-    def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+    def spans(self, text: str, start: int = 0) -> Iterator[Span]:
         """Yields the spans of all control tokens at or behind `start`, in order."""
         end = start
         for window in range(start, len(text), _WINDOW_CHARS):
@@ -73,8 +75,8 @@ class ControlTokens:
                 if begin < end or text[begin : begin + 2] not in self._openings:
                     continue
                 for length in self._lengths:
-                    if text[begin : begin + length] in self.names:
-                        end = begin + length
+                    if (name := text[begin : begin + length]) in self.names:
+                        end = begin + len(name)  # at the end of the text a slice is shorter than asked for
                         yield begin, end
                         break
 

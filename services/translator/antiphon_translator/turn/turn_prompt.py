@@ -96,6 +96,11 @@ class TurnPrompt:
         except InvalidRequest:
             return self.tokens
 
+    def remember(self, model: ServedModel, written: Sequence[int]) -> None:
+        """Keeps the ids behind the prompt, the answer's beginning included, for the prompts of later turns."""
+        if self.encoded is not None:
+            model.prompt.remember(self.encoded, written)
+
     def answers_at_once(self, model: ServedModel) -> bool:
         """Whether the output begins with the answer: the model can neither reason nor call a tool before it."""
         if self.tools.callable:

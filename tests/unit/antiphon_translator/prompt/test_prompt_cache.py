@@ -3,6 +3,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,16 +14,15 @@ from tokenizers import AddedToken, Encoding, Regex, Tokenizer, models, normalize
 from antiphon_local_triton.pretokenizers import PRE_TOKENIZERS
 from antiphon_translator.prompt.prompt_cache import (
     BLOCK_CHARS,
-    NODE_BYTES,
     NODES_MAX,
     PIECE_IDS,
     CachingEncoder,
     Encoded,
-    PrefixCache,
     UnspeltControlToken,
 )
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
+from tests.support.segmentations import split_some
 from tests.support.served_models import tokenizer
 from tests.support.small_vocabulary import byte_tokenizer
 
@@ -245,37 +245,81 @@ def test_prompts_with_a_common_prefix_do_not_mix() -> None:
         assert tokenizer().decode(encoder.encode([text]).ids) == text
 
 
-def test_least_recently_used_entry_is_evicted() -> None:
-    cache = PrefixCache(3 * (NODE_BYTES + 8))
-    for digest in (b"1", b"2", b"3"):
-        cache.keep(digest, b"", [1, 2])
-    cache.find([b"1"])
-    cache.keep(b"4", b"", [1, 2])
-    assert [cache.find([digest]) is not None for digest in (b"1", b"2", b"3", b"4")] == [True, False, True, True]
-    assert cache.bytes == 3 * (NODE_BYTES + 8)
+def next_prompt(prompt: str, answer: str, *, close: str = "<|im_end|>") -> str:
+    return f"{prompt}{answer}{close}\n{chat('user', 'And then?')}<|im_start|>assistant\n"
 
 
-def test_entry_without_its_parent_is_not_found_until_it_is_stored_again() -> None:
-    cache = PrefixCache(2 * (NODE_BYTES + 8))
-    cache.keep(b"1", b"", [1])
-    cache.keep(b"2", b"1", [2])
-    assert cache.find([b"2", b"1"]) == (0, array("I", [1, 2]))
-    cache.find([b"1"])
-    cache.keep(b"3", b"", [3])  # evicts node 2, which was used before its parent
-    assert cache.find([b"2", b"1"]) == (1, array("I", [1]))
-    cache.keep(b"2", b"1", [2])
-    assert cache.find([b"2"]) == (0, array("I", [1, 2]))
+@pytest.mark.parametrize("rule", ["smollm2", *(f"smollm2 as {rule}" for rule in ("llama3", "qwen2", "tekken"))])
+@given(
+    st.lists(st.lists(PIECES.filter(lambda piece: piece not in MARKERS), max_size=12), min_size=2, max_size=10),
+    st.randoms(use_true_random=False),
+)
+def test_prompts_extend_the_ids_that_the_engine_wrote(rule: str, answers: list[list[str]], chance: Random) -> None:
+    made = TOKENIZERS[rule]
+    encoder = encoder_of(made, 100 * ROOM)
+    text, engine = chat("user", "Hello") + "<|im_start|>assistant\n", list[int]()
+    for pieces in answers:
+        answer = "".join(pieces)
+        if list(encoder._control.spans(answer)) or made.decode(made.encode(answer)) != answer:
+            continue  # the vocabulary lacks a byte of it
+        encoded = encoder.encode([text])
+        assert list(encoded.ids[: len(engine)]) == engine
+        assert made.decode(encoded.ids) == text
+        assert encoded.tokens == len(encoded.ids)
+        assert encoded.end is not None
+        written = split_some(made, made.encode(answer), chance)
+        encoder.remember(encoded.end, written)
+        engine = [*encoded.ids, *written]
+        text = next_prompt(text, answer, close=chance.choice(["<|im_end|>", "<|im_start|>"]))
 
 
-def test_cache_stays_within_its_byte_limit() -> None:
-    cache = PrefixCache(2_000)
-    for number in range(100):
-        cache.keep(str(number).encode(), b"", range(number))
-        assert cache.bytes <= 2_000
-    cache.keep(b"too much", b"", range(1_000))
-    assert cache.find([b"too much"]) is None
-    cache.keep(b"99", b"", range(9))
-    assert cache.bytes == sum(each.size for each in cache._nodes.values())
+def test_each_branch_behind_a_prompt_extends_its_own_answer() -> None:
+    encoder, chance = encoder_of(tokenizer(), 100 * ROOM), Random(1)
+    prompt = encoder.encode([chat("user", "Hello") + "<|im_start|>assistant\n"])
+    text = tokenizer().decode(prompt.ids)
+    answers = [f"The {number}th answer is different from the others." for number in range(3)]
+    written = [split_some(tokenizer(), tokenizer().encode(answer), chance, share=0.9) for answer in answers]
+    assert prompt.end is not None
+    for ids in written:
+        encoder.remember(prompt.end, ids)
+    for answer, ids in zip(answers, written, strict=True):
+        engine = [*prompt.ids, *ids]
+        assert ids != tokenizer().encode(answer)
+        assert list(encoder.encode([next_prompt(text, answer)]).ids[: len(engine)]) == engine
+
+
+def test_remembered_answer_is_not_encoded_again(counting: Counting) -> None:
+    encoder = encoder_of(counting, 100 * ROOM)
+    prompt = chat("user", "Hello") + "<|im_start|>assistant\n"
+    end = encoder.encode([prompt]).end
+    assert end is not None
+    encoder.remember(end, tokenizer().encode("A long answer."))
+    counting.encoded.clear()
+    encoder.encode([next_prompt(prompt, "A long answer.")])
+    assert "answer" not in "".join(counting.encoded)
+
+
+def test_ids_outside_the_vocabulary_are_not_remembered() -> None:
+    encoder = encoder_of(tokenizer(), 100 * ROOM)
+    prompt = chat("user", "Hello") + "<|im_start|>assistant\n"
+    for wrong in (-1, tokenizer().size, 2**32):
+        end = encoder.encode([prompt]).end
+        assert end is not None
+        encoder.remember(end, [*tokenizer().encode("One"), wrong, *tokenizer().encode(" two")])
+    text = next_prompt(prompt, "One two")
+    assert list(encoder.encode([text]).ids) == tokenizer().encode(text)
+
+
+@pytest.mark.parametrize("most_bytes", [0, 400])
+def test_cache_without_room_for_an_answer_encodes_its_text(most_bytes: int) -> None:
+    encoder = encoder_of(tokenizer(), most_bytes)
+    prompt = chat("user", "Hello") + "<|im_start|>assistant\n"
+    end = encoder.encode([prompt]).end
+    if end is not None:
+        encoder.remember(end, split_some(tokenizer(), tokenizer().encode("An answer of some words"), Random(1)) * 50)
+    text = next_prompt(prompt, "An answer of some words" * 50)
+    assert list(encoder.encode([text]).ids) == tokenizer().encode(text)
+    assert encoder._cache.bytes <= most_bytes
 
 
 def test_threads_share_the_prompt_cache() -> None:

@@ -153,3 +153,8 @@ def test_control_tokens_are_found_in_texts_of_any_length() -> None:
     text = f"{'x' * 65_534}<a>{'y' * 65_533}<|end|>"
     assert [text[slice(*span)] for span in KNOWN.spans(text)] == ["<a>", "<|end|>"]
     assert [text[slice(*span)] for span in KNOWN.spans(text, 65_535)] == ["<|end|>"]
+
+
+def test_a_control_token_at_the_end_of_a_text_ends_there() -> None:
+    """The names are of several lengths, and slices behind the end of a text are short."""
+    assert list(KNOWN.spans("a<a>")) == [(1, 4)]
