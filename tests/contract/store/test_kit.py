@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import ResponseNotFound
+from antiphon_core.errors import ResponseNotFound, StoreUnavailable
 from antiphon_core.ports.store import Fence, Lease, Record, Session, Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_store import testing
 from antiphon_store.rows.model import Add, Delete, Kind, Put, Ref, Set
@@ -98,7 +98,9 @@ class ForgetsTheHolder(MemoryStore):
 
 class WorksAfterClose(MemoryStore):
     async def acquire_session(self, tenant: str, session_id: str, **options: Any) -> Lease:
-        if not self.rows._is_open:
+        try:
+            await self.rows.ready()
+        except StoreUnavailable:
             await self.open()
         return await self._inner.acquire_session(tenant, session_id, **options)
 
