@@ -12,12 +12,12 @@ from typing import Any
 
 import aiohttp
 import pytest
-from playwright.async_api import Browser, Dialog, expect
+from playwright.async_api import Browser, BrowserContext, Dialog, expect
 
 from antiphon_core.jsons import dumps, loads
 from tests.support.api_keys import KeyFiles
 from tests.support.console.chat_model import MODEL, PLACE, ChatModel
-from tests.support.console.console_tab import ConsoleTab, console_tab
+from tests.support.console.console_tab import ConsoleTab, console_tab, tab_in
 from tests.support.console.prefix_proxy import below_prefix
 from tests.support.http import Answer, Http
 from tests.support.images import png
@@ -157,11 +157,11 @@ async def another_edge(system: System, port: int, *options: str) -> AsyncIterato
 
 
 async def test_a_background_response_is_followed_across_an_edge_restart(
-    browser: Browser, console_system: System, api: Http, model: ChatModel
+    context: BrowserContext, console_system: System, api: Http, model: ChatModel
 ) -> None:
     model.close_gate()
     (port,) = free_ports(1)
-    async with console_tab(browser, f"http://127.0.0.1:{port}") as here:
+    async with tab_in(context, f"http://127.0.0.1:{port}") as here:
         async with another_edge(console_system, port):
             await here.open()
             await here.page.get_by_label("In the background").check()
@@ -264,7 +264,7 @@ async def test_a_dropped_image_is_sent_with_the_message(console: ConsoleTab, api
 
 
 async def test_a_wrong_api_key_shows_the_error_and_a_valid_key_signs_in(
-    browser: Browser, console_system: System, tmp_path: Path
+    context: BrowserContext, console_system: System, tmp_path: Path
 ) -> None:
     keys = KeyFiles(tmp_path)
     good, wrong = keys.make("default"), keys.make("default")[:-1] + "x"
@@ -276,7 +276,7 @@ async def test_a_wrong_api_key_shows_the_error_and_a_valid_key_signs_in(
         f"--edge-console-trace-url={traces}",
     )
     url = f"http://127.0.0.1:{port}"
-    async with another_edge(console_system, port, *options), console_tab(browser, url) as here:
+    async with another_edge(console_system, port, *options), tab_in(context, url) as here:
         await here.open()
         await here.page.get_by_label("API key").fill(wrong)
         await here.button("Continue").click()
@@ -417,8 +417,10 @@ async def test_a_branch_is_exported_as_json_lines_and_markdown(console: ConsoleT
     assert re.findall(r"^## (\w+)$", saved[1], re.MULTILINE) == ["user", "assistant"] * 2
 
 
-async def test_the_console_works_below_a_path_prefix(browser: Browser, console_system: System, api: Http) -> None:
-    async with below_prefix(console_system.url, "/tools/antiphon") as url, console_tab(browser, url) as here:
+async def test_the_console_works_below_a_path_prefix(
+    context: BrowserContext, console_system: System, api: Http
+) -> None:
+    async with below_prefix(console_system.url, "/tools/antiphon") as url, tab_in(context, url) as here:
         await here.page.goto(f"{url}/console/")
         await expect(here.page).to_have_url(f"{url}/console")
         response_id = await here.ask("Where am I?")

@@ -19,11 +19,15 @@ def chromium() -> str:
     return found_or_installed(lambda: shutil.which("chromium"), "chromium", *FONTS)
 
 
+ARGUMENTS = ("--no-sandbox", "--process-per-site")
+
+
 @asynccontextmanager
 async def running_browser() -> AsyncIterator[Browser]:
-    # Tests run as root in containers, where Chromium has no sandbox. They load only the console.
+    # Tests run as root in containers, where Chromium has no sandbox. They load only the console. Tabs of one context
+    # share a process, which keeps the compiled code of the console.
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         try:
             yield browser
         finally:

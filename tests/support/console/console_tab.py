@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.support.waiting import WAIT_MAX_S
 
@@ -25,7 +25,7 @@ _GO = """async (route) => {
 
 @dataclass
 class ConsoleTab:
-    """One tab in its own browser context, which shares nothing with others."""
+    """One tab of the browser."""
 
     page: Page
     url: str
@@ -80,10 +80,25 @@ class ConsoleTab:
 
 @asynccontextmanager
 async def console_tab(browser: Browser, url: str, **options: Any) -> AsyncIterator[ConsoleTab]:
-    """Opens a tab for the console of an edge. `options` are those of a browser context."""
+    """Opens a tab in a browser context of its own, which shares nothing with others. `options` are the context's."""
+    async with console_context(browser, **options) as context, tab_in(context, url) as here:
+        yield here
+
+
+@asynccontextmanager
+async def console_context(browser: Browser, **options: Any) -> AsyncIterator[BrowserContext]:
     context = await browser.new_context(viewport={"width": 1360, "height": 860}, **options)
     context.set_default_timeout(TIMEOUT_MS)
     expect.set_options(timeout=TIMEOUT_MS)
+    try:
+        yield context
+    finally:
+        await context.close()
+
+
+@asynccontextmanager
+async def tab_in(context: BrowserContext, url: str) -> AsyncIterator[ConsoleTab]:
+    """Opens a tab in a browser context for the console of an edge. The next tab finds only the cached files."""
     page = await context.new_page()
     here = ConsoleTab(page, url)
     page.on("pageerror", lambda error: here.faults.append(str(error)))
@@ -92,7 +107,11 @@ async def console_tab(browser: Browser, url: str, **options: Any) -> AsyncIterat
     try:
         yield here
     finally:
-        await context.close()
+        await context.set_offline(False)
+        await context.clear_cookies()
+        if page.url.startswith(url):
+            await page.evaluate("localStorage.clear()")
+        await page.close()
 
 
 def _note(here: ConsoleTab, address: str) -> None:
