@@ -7,6 +7,7 @@ ARGS   ?=
 CONTAINERS ?= podman
 COMMITS ?= origin/main..HEAD
 
+UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
@@ -23,9 +24,14 @@ $(VENV)/.installed: requirements.txt pyproject.toml triton_models/pyproject.toml
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable . --editable triton_models
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
-	$(BIN)/pip install --quiet --require-hashes --requirement requirements-dev.txt
-	@touch $@
+# uv installs them in a quarter of pip's time, which a fresh clone spends before its tests begin.
+$(VENV)/.installed-dev: requirements-dev.txt pyproject.toml triton_models/pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.txt > $(VENV)/uv.txt
+	$(BIN)/pip install --quiet --require-hashes --requirement $(VENV)/uv.txt
+	$(UV_INSTALL) --compile-bytecode --require-hashes --requirement requirements-dev.txt
+	$(UV_INSTALL) --no-deps --no-build-isolation --editable . --editable triton_models
+	@touch $(VENV)/.installed $@
 
 node_modules/.installed: package.json package-lock.json
 	npm install --silent --ignore-scripts --no-save
