@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from antiphon_core import limits
-from antiphon_core.jsons import Object, parse_object, work_bytes
+from antiphon_core.jsons import Object
 from antiphon_core.request import hosted_tools
 from antiphon_core.request.context import ContextManagement
-from antiphon_core.request.errors import TAG, from_validation
+from antiphon_core.request.errors import TAG
 from antiphon_core.request.extensions import Extensions, Seed, StopTexts
 from antiphon_core.request.items import Item, items_given
 from antiphon_core.request.lengths import AtMost
@@ -207,21 +207,12 @@ class Parameters(Body):
         return self.nvext or _NO_EXTENSIONS
 
     @classmethod
-    def parse(cls, body: bytes) -> Self:
-        """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
-        return cls.of(parse_object(body), work_bytes=work_bytes(body))
-
-    @classmethod
     def of(cls, given: Object, *, work_bytes: int) -> Self:
-        """Validates a parsed body. `work_bytes` are those of its JSON. InvalidRequest as in `parse`."""
         reject_misplaced(given, IN_RESPONSES)
         reject_chat_spelling(given)
-        try:
-            request = cls.model_validate(given)
-        except ValidationError as error:
-            raise from_validation(error) from error
+        request = super().of(given, work_bytes=work_bytes)
         _require_served(request)
-        return request.with_work(work_bytes)
+        return request
 
 
 Input = Annotated[
@@ -248,14 +239,9 @@ class CreateRequest(Parameters):
         return self.input if isinstance(self.input, str) else items_given(self.input)
 
     @classmethod
-    def parse(cls, body: bytes, *, drops_hosted: bool = False) -> Self:
-        """Parses a JSON body. `drops_hosted` removes hosted tools and lists them in `dropped_tools`. InvalidRequest:
-        `field` is the path of the wrong member."""
-        return cls.of(parse_object(body), work_bytes=work_bytes(body), drops_hosted=drops_hosted)
-
-    @classmethod
     def of(cls, given: Object, *, work_bytes: int, drops_hosted: bool = False) -> Self:
-        """Validates a parsed body. `work_bytes` are those of its JSON. InvalidRequest as in `parse`."""
+        """Validates a parsed body as that of any request. `drops_hosted` removes hosted tools and lists them in
+        `dropped_tools`."""
         reject_note(given)
         if given.get("prompt") is not None and given.get("input") is None:
             given = given | {"input": []}  # the prompt's messages may be the whole input

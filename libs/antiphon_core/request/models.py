@@ -16,13 +16,15 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     model_validator,
 )
 
 from antiphon_core import limits
-from antiphon_core.request.errors import JSON_KIND_TAGS, TAG
+from antiphon_core.jsons import Object, parse_object, work_bytes
+from antiphon_core.request.errors import JSON_KIND_TAGS, TAG, from_validation
 from antiphon_core.request.lengths import too_long
 
 ItemId = Annotated[str, Field(max_length=limits.ITEM_ID_CHARS_MAX)]
@@ -47,15 +49,25 @@ class Body(Exact):
 
     _work_bytes: int = PrivateAttr(0)
 
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
+        return cls.of(parse_object(body), work_bytes=work_bytes(body))
+
+    @classmethod
+    def of(cls, given: Object, *, work_bytes: int) -> Self:
+        """Validates a parsed body. `work_bytes` are those of its JSON. InvalidRequest as in `parse`."""
+        try:
+            request = cls.model_validate(given)
+        except ValidationError as error:
+            raise from_validation(error) from error
+        request._work_bytes = work_bytes  # noqa: SLF001 - of the class itself
+        return request
+
     @property
     def work_bytes(self) -> int:
         """`jsons.work_bytes` of the body, which determines how long work on it takes (offload.py)."""
         return self._work_bytes
-
-    def with_work(self, work_bytes: int) -> Self:
-        """Sets `work_bytes`, and returns this body."""
-        self._work_bytes = work_bytes
-        return self
 
 
 class Open(BaseModel):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag, ValidationError
+from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object, parse_object, work_bytes
-from antiphon_core.request.errors import TAG, from_validation
+from antiphon_core.jsons import Object
+from antiphon_core.request.errors import TAG
 from antiphon_core.request.items import FilePart, ImagePart, Message, TextPart, items_given
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import AsGiven, Body, Exact
@@ -79,15 +79,10 @@ class PutPrompt(Body):
         return instructions | ({"input": messages} if messages else {})
 
     @classmethod
-    def parse(cls, body: bytes) -> Self:
-        """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
-        given = parse_object(body)
-        try:
-            asked = cls.model_validate(given)
-        except ValidationError as error:
-            raise from_validation(error) from error
-        if asked.instructions is None and not asked.input:
+    def of(cls, given: Object, *, work_bytes: int) -> Self:
+        request = super().of(given, work_bytes=work_bytes)
+        if request.instructions is None and not request.input:
             raise InvalidRequest(
                 "A prompt needs 'instructions' or 'input'.", field="instructions", code="missing_required_parameter"
             )
-        return asked.with_work(work_bytes(body))
+        return request

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from antiphon_core import limits
-from antiphon_core.jsons import Object, parse_object, work_bytes
+from antiphon_core.jsons import Object
 from antiphon_core.request.body import Metadata
-from antiphon_core.request.errors import from_validation
 from antiphon_core.request.items import Item, items_given
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import AsGiven, Body
 
 
-class _Body(Body):
-    @classmethod
-    def parse(cls, body: bytes) -> Self:
-        """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
-        given = parse_object(body)
-        try:
-            return cls.model_validate(given).with_work(work_bytes(body))
-        except ValidationError as error:
-            raise from_validation(error) from error
-
-
-class CreateConversation(_Body):
+class CreateConversation(Body):
     metadata: Metadata | None = None
     """Up to 16 key-value pairs. They are not shown to the model."""
     items: Annotated[Annotated[list[Item], AtMost(limits.CONVERSATION_ITEMS_MAX)], AsGiven] | None = None
@@ -38,14 +26,14 @@ class CreateConversation(_Body):
         return items_given(self.items or ())
 
 
-class UpdateConversation(_Body):
+class UpdateConversation(Body):
     """An update of a conversation, which replaces all of its metadata."""
 
     metadata: Metadata | None
     """The new metadata, which replaces all pairs; null removes them."""
 
 
-class AddItems(_Body):
+class AddItems(Body):
     items: Annotated[Annotated[list[Item], Field(min_length=1), AtMost(limits.CONVERSATION_ITEMS_MAX)], AsGiven]
     """The items to add, in this order. Each gets a new id."""
 
@@ -55,7 +43,7 @@ class AddItems(_Body):
         return items_given(self.items)
 
 
-class ForkSession(_Body):
+class ForkSession(Body):
     """The response from which to fork, and the name of the new session."""
 
     up_to_response_id: str | None = None

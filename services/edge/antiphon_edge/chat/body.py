@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, ValidationError
+from pydantic import Discriminator, Field, Tag
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object, parse_object
-from antiphon_core.request.errors import TAG, from_validation
+from antiphon_core.jsons import Object
+from antiphon_core.request.errors import TAG
 from antiphon_core.request.lengths import AtMost
-from antiphon_core.request.models import Exact, json_kind, type_tag
+from antiphon_core.request.models import Body, Exact, json_kind, type_tag
 from antiphon_core.request.rejections import IN_CHAT, Unserved, anything, reject_misplaced, reject_unserved
 from antiphon_edge.chat.body_messages import ChatMessage, reject_unserved_members
 
@@ -102,7 +102,7 @@ class ChatStreamOptions(Exact):
 # ---- The request ----
 
 
-class ChatRequest(Exact):
+class ChatRequest(Body):
     """A request for a chat completion. Members that a create request also has are validated as part of that request."""
 
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
@@ -189,14 +189,9 @@ class ChatRequest(Exact):
     """Not supported: use `tool_choice`."""
 
     @classmethod
-    def parse(cls, body: bytes) -> Self:
-        """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
-        given = parse_object(body)
+    def of(cls, given: Object, *, work_bytes: int) -> Self:
         reject_misplaced(given, IN_CHAT)
-        try:
-            request = cls.model_validate(given)
-        except ValidationError as error:
-            raise from_validation(error) from error
+        request = super().of(given, work_bytes=work_bytes)
         _require_served(request)
         if request.top_logprobs is not None and not request.logprobs:
             message = "Invalid value for 'top_logprobs': it needs 'logprobs': true."

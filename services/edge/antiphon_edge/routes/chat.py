@@ -7,7 +7,7 @@ from functools import partial
 from aiohttp import web
 
 from antiphon_core import offload
-from antiphon_core.jsons import dumps, loads, work_bytes
+from antiphon_core.jsons import Object, dumps, loads, work_bytes
 from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.chat.body import ChatRequest
 from antiphon_edge.chat.chunks import ChunkStream
@@ -30,7 +30,7 @@ class ChatRoutes:
     @serves("createChatCompletion")
     async def create(self, request: web.Request) -> web.StreamResponse:
         reject_stateful_headers(request, "chat completions")
-        turn = await bodies.parse_body(request, lambda body: as_turn(ChatRequest.parse(body)))
+        turn = await bodies.parse_body(request, _turn_of)
         with turn.errors.translate_errors():
             if turn.is_streaming:
                 return await self._stream(request, turn)
@@ -46,6 +46,10 @@ class ChatRoutes:
         finally:
             answer.stop()
         return answer.response
+
+
+def _turn_of(given: Object, *, work_bytes: int) -> ChatTurn:
+    return as_turn(ChatRequest.of(given, work_bytes=work_bytes))
 
 
 def _completion(response: bytes) -> bytes:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from antiphon_core import offload
 from antiphon_core.errors import AntiphonError, InvalidRequest
-from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads, parse_object, work_bytes
+from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads
 from antiphon_core.ports.translator import Translator, Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge import stored_content
@@ -61,7 +61,7 @@ class CompactRoutes:
     @serves("compactConversation")
     async def compact(self, request: web.Request) -> web.Response:
         reject_stateful_headers(request, "compactions")
-        body = await bodies.parse_body(request, partial(parse, drops_hosted=self._drops_hosted))
+        body = await bodies.parse_body(request, partial(request_of, drops_hosted=self._drops_hosted))
         dropped_tools.note(request, body.dropped_tools)
         tenant = tenant_of(request)
         turn = await context_window.shown_off_loop(await self._starter.look(tenant, body))
@@ -91,12 +91,11 @@ def _kept_items(turn: Turn) -> bytes:
     return dumps(context_window.visible_items(items))
 
 
-def parse(body: bytes, *, drops_hosted: bool = False) -> CreateRequest:
-    """Parses a request to compact. Raises InvalidRequest as for a create request."""
-    given: Object = parse_object(body)
+def request_of(given: Object, *, work_bytes: int, drops_hosted: bool = False) -> CreateRequest:
+    """Validates the body of a request to compact. Raises InvalidRequest as for a create request."""
     for name in given:
         if name not in MEMBERS:
             raise InvalidRequest(f"Unknown parameter: '{name}'.", field=name, code="unknown_parameter")
     if given.get("input") is None:
         given["input"] = []
-    return CreateRequest.of(given, work_bytes=work_bytes(body), drops_hosted=drops_hosted)
+    return CreateRequest.of(given, work_bytes=work_bytes, drops_hosted=drops_hosted)

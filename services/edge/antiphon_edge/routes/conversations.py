@@ -47,7 +47,7 @@ class ConversationRoutes:
 
     @serves("createConversation")
     async def create(self, request: web.Request) -> web.Response:
-        body = await bodies.parse_body(request, lambda raw: CreateConversation.parse(raw or b"{}"))
+        body = await bodies.parse_body(request, CreateConversation.of, may_be_empty=True)
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "conversation", tenant)
         conversation_id = new_conversation_id(ids)
@@ -70,7 +70,7 @@ class ConversationRoutes:
     @serves("updateConversation")
     async def update(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
-        body = await bodies.parse_body(request, UpdateConversation.parse)
+        body = await bodies.parse_body(request, UpdateConversation.of)
         return _conversation(
             await self._store.update_conversation(tenant_of(request), conversation_id, dumps(body.metadata or {}))
         )
@@ -85,7 +85,7 @@ class ConversationRoutes:
     async def add_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         queries.include(request)
-        body = await bodies.parse_body(request, AddItems.parse)
+        body = await bodies.parse_body(request, AddItems.of)
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "items", tenant, conversation_id)
         async with long_work_of(request).reserve(tenant, body.work_bytes):

@@ -35,7 +35,7 @@ class PromptRoutes:
 
     @serves("createPrompt")
     async def create(self, request: web.Request) -> web.Response:
-        body = await bodies.parse_body(request, PutPrompt.parse)
+        body = await bodies.parse_body(request, PutPrompt.of)
         tenant, key = tenant_of(request), key_of(request)
         prompt_id = new_prompt_id(ids_under(key, self._ids, "prompt", tenant))
         try:
@@ -50,7 +50,7 @@ class PromptRoutes:
     async def add_version(self, request: web.Request) -> web.Response:
         """Adds a version, unless the latest version has the same content."""
         prompt_id, tenant = _id(request), tenant_of(request)
-        content = dumps((await bodies.parse_body(request, PutPrompt.parse)).content)
+        content = dumps((await bodies.parse_body(request, PutPrompt.of)).content)
         for attempt in range(1, ATTEMPTS_MAX + 1):
             latest = await self._store.get_prompt(tenant, prompt_id)
             if latest.content == content:

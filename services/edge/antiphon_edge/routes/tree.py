@@ -97,7 +97,7 @@ class TreeRoutes:
     async def fork(self, request: web.Request) -> web.Response:
         _reject_key(request)
         session_id = _session_id(request)
-        body = await bodies.parse_body(request, lambda raw: ForkSession.parse(raw or b"{}"))
+        body = await bodies.parse_body(request, ForkSession.of, may_be_empty=True)
         if body.up_to_response_id is not None and not is_response_id(body.up_to_response_id):
             raise ResponseNotFound.of(body.up_to_response_id)
         tenant = tenant_of(request)
