@@ -166,7 +166,8 @@ class EdgeServer:
         """Adds the checks of access, and what they read from the application."""
         settings, prepare = self._settings, self.app.on_response_prepare
         prepare.append(request_ids.add_headers)
-        prepare.append(dropped_tools.add_header)
+        if settings.hosted_tools == "drop":
+            prepare.append(dropped_tools.add_header)
         if self._cors is not None:
             prepare.append(self._cors.add_headers)
         authenticator = Authenticator.of(settings, self._clock)

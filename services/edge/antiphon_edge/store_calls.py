@@ -59,7 +59,7 @@ class StoreWatch:
         """Returns if the store has room for a new response, or has no connection, as during a restart.
         StoreUnavailable: the store is connected and did not answer within a second, is full, or cannot be used for the
         reason that it reports."""
-        if _is_recent(self._ready_at, within_s=SLOW_S + READY_S):
+        if _now() < self._ready_at + SLOW_S + READY_S:
             return
         await self._require_sign_of_life(within_s=SLOW_S + READY_S)
         if self._fault is not None and self._fault.is_full:
@@ -74,14 +74,14 @@ class StoreWatch:
                 if call.cancelled() or not isinstance(call.exception(), (Unavailable, Timeout)):
                     self._seen_at = _now()
                 return
-            if not _is_recent(self._seen_at, within_s=SLOW_S):
+            if _now() >= self._seen_at + SLOW_S:
                 await self._require_sign_of_life(within_s=READY_S)
 
     async def _require_sign_of_life(self, *, within_s: float) -> None:
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self._run_probe())
         await asyncio.wait([self._probe], timeout=within_s)
-        if _is_recent(self._seen_at, within_s=SLOW_S + READY_S):
+        if _now() < self._seen_at + SLOW_S + READY_S:
             return
         if self._fault is None:
             raise StoreUnavailable("The store does not answer.")
@@ -131,10 +131,6 @@ class _FailFast:
             raise StoreUnavailable("The store does not answer.") from error
         finally:
             pending.cancel()
-
-
-def _is_recent(at_s: float, *, within_s: float) -> bool:
-    return _now() - at_s < within_s
 
 
 def _now() -> float:

@@ -11,9 +11,9 @@ HEADER = "x-antiphon-dropped-tools"
 _DROPPED: web.RequestKey[Sequence[str]] = web.RequestKey("dropped_tools", Sequence)
 
 
-def note(request: web.Request, dropped: Sequence[str] | None) -> None:
+def note(request: web.Request, dropped: Sequence[str]) -> None:
     """Notes the types that were left out of a request. Call it before the answer begins."""
-    request[_DROPPED] = dropped or ()
+    request[_DROPPED] = dropped
 
 
 async def add_header(request: web.BaseRequest, response: web.StreamResponse) -> None:

@@ -62,7 +62,8 @@ class CompactRoutes:
     async def compact(self, request: web.Request) -> web.Response:
         reject_stateful_headers(request, "compactions")
         body = await bodies.parse_body(request, partial(request_of, drops_hosted=self._drops_hosted))
-        dropped_tools.note(request, body.dropped_tools)
+        if body.dropped_tools is not None:
+            dropped_tools.note(request, body.dropped_tools)
         tenant = tenant_of(request)
         turn = await context_window.shown_off_loop(await self._starter.look(tenant, body))
         kept = await offload.run(partial(_kept_items, turn), size_bytes=turn.size_bytes)

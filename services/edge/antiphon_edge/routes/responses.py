@@ -63,7 +63,8 @@ class ResponseRoutes:
     @serves("createResponse")
     async def create(self, request: web.Request) -> web.StreamResponse:
         body = await bodies.parse_body(request, partial(CreateRequest.of, drops_hosted=self._drops_hosted))
-        dropped_tools.note(request, body.dropped_tools)
+        if body.dropped_tools is not None:
+            dropped_tools.note(request, body.dropped_tools)
         body, session_id = turn_headers.with_session(body, turn_headers.session_id_of(request))
         tenant, key = tenant_of(request), turn_headers.key_of(request)
         if body.background:
@@ -87,7 +88,8 @@ class ResponseRoutes:
         """Counts the tokens of the prompt that this request would have, with the history of its session. Nothing is
         generated or stored."""
         body = await bodies.parse_body(request, partial(CountRequest.of, drops_hosted=self._drops_hosted))
-        dropped_tools.note(request, body.dropped_tools)
+        if body.dropped_tools is not None:
+            dropped_tools.note(request, body.dropped_tools)
         asked, session_id = turn_headers.with_session(body, turn_headers.session_id_of(request))
         count = await self._turns.count_tokens(tenant_of(request), asked, session_id=session_id)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})

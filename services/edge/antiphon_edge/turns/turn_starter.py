@@ -86,15 +86,21 @@ class TurnStarter:
         """
         started_s = perf_counter()
         try:
-            begun = await self._begin(tenant, request, session_id, key, carried)
-            return replace(begun, started_s=started_s) if isinstance(begun, AcceptedTurn) else begun
+            return await self._begin(tenant, request, session_id, key, carried, started_s=started_s)
         finally:
             duration_s = perf_counter() - started_s
             metrics.TURN_START.of().observe(duration_s)
             phases.note(phases.START, duration_s)
 
     async def _begin(
-        self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
+        self,
+        tenant: str,
+        request: CreateRequest,
+        session_id: str | None,
+        key: str | None,
+        carried: bytes | None,
+        *,
+        started_s: float,
     ) -> AcceptedTurn | RepeatedRequest:
         conversation_id = request.conversation_id
         session_id = conversation_id or session_id
@@ -106,10 +112,11 @@ class TurnStarter:
         is_stored = request.store is not False
         if is_stored and key is None:
             await self._watch.require_room()  # before a model generates output that could not be stored
-        start = await self._start_counted(tenant, asked, conversation_id)
+        needs_store = asked.previous_response_id is not None or session_id is not None or key is not None
+        start = await self._start_counted(tenant, asked, conversation_id) if needs_store else NOTHING_BEFORE
         response_id = str(asked.response_id)
         correlation.note(response_id=response_id)
-        if start.is_repeated:
+        if key is not None and start.is_repeated:
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
         try:
@@ -125,7 +132,7 @@ class TurnStarter:
         except BaseException:
             self._cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
             raise
-        return self._accept(request, asked, start, turn)
+        return self._accept(request, asked, start, turn, started_s)
 
     async def _store_request(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
@@ -146,7 +153,9 @@ class TurnStarter:
             response_id=response_id,
         )
 
-    def _accept(self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn) -> AcceptedTurn:
+    def _accept(
+        self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn, started_s: float
+    ) -> AcceptedTurn:
         key = asked.idempotency_key
         return AcceptedTurn(
             turn.tenant,
@@ -160,6 +169,7 @@ class TurnStarter:
             model=request.model,
             made_for=correlation.current(),
             accepted_at_ms=self._clock.now_ms(),
+            started_s=started_s,
         )
 
     async def look(self, tenant: str, request: CreateRequest, *, session_id: str | None = None) -> Turn:
@@ -237,11 +247,8 @@ class TurnStarter:
         return replace(accepted, lease=start.lease)
 
     async def _start_counted(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
-        """Starts a turn, unless nothing is needed from the store before its end. Counts its history as long work of the
-        tenant. A turn that may wait for the lease of its session does not hold long work: the turn that has the lease
-        may need it."""
-        if asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None:
-            return NOTHING_BEFORE
+        """Starts a turn at the store, and counts its history as long work of the tenant. A turn that may wait for the
+        lease of its session does not hold long work: the turn that has the lease may need it."""
         if asked.session_id is not None:
             return await self._start_or_undo(tenant, asked, conversation_id)
         async with self._long_work.reading(tenant) as note_bytes:
