@@ -18,6 +18,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from aiohttp import web
+from aiohttp.hdrs import CONTENT_ENCODING
 
 from antiphon_core import audit
 from antiphon_edge.callers import auditing, authentication
@@ -83,6 +84,6 @@ class AccessChecks:
             authentication.authenticate(request, self.authenticator)
         if action is not None:
             auditing.require_start(request, action)
-        if request.can_read_body and not encodings.is_readable(request):
+        if CONTENT_ENCODING in request.headers and request.can_read_body and not encodings.is_readable(request):
             return encodings.unreadable()
         return None

@@ -47,6 +47,9 @@ class CompactingTranslator:
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
+        if context_window.is_plain(turn):
+            await self._inner.generate(turn, receive, flow=flow, resume=resume, checkpoints=checkpoints)
+            return
         visible = await context_window.shown_off_loop(turn)
         if await _is_compaction(visible):
             for batch in await self._compacted_alone(visible, resume):
@@ -61,11 +64,15 @@ class CompactingTranslator:
 
     async def count_tokens(self, turn: Turn) -> int:
         """Counts the tokens of what the model reads. InvalidRequest: also for a compaction that `generate` rejects."""
-        visible = await context_window.shown_off_loop(turn)
-        await _is_compaction(visible)
-        return await self._inner.count_tokens(visible)
+        if not context_window.is_plain(turn):
+            turn = await context_window.shown_off_loop(turn)
+            await _is_compaction(turn)
+        return await self._inner.count_tokens(turn)
 
     async def check(self, turn: Turn) -> None:
+        if context_window.is_plain(turn):
+            await self._inner.check(turn)
+            return
         visible = await context_window.shown_off_loop(turn)
         if await _is_compaction(visible):
             visible = compaction.summary_turn(visible, None)
@@ -92,8 +99,6 @@ class CompactingTranslator:
 
     async def _is_due(self, turn: Turn) -> bool:
         """Whether a turn asks for compaction, is long enough, and has items that a compaction replaces."""
-        if b"context_management" not in turn.request:
-            return False
         parameters: Object = loads(turn.request)
         rules = parameters.get("context_management")
         if not rules:
@@ -220,8 +225,6 @@ class Insertion:
 
 async def _is_compaction(turn: Turn) -> bool:
     """Whether a turn is only a compaction. InvalidRequest: its trigger is misplaced, or there is nothing to compact."""
-    if len(turn.input) <= context_window.SEARCHED_INLINE_BYTES_MAX and TRIGGER.encode() not in turn.input:
-        return False
     if not await offload.run(partial(is_triggered, turn), size_bytes=len(turn.input)):
         return False
     await offload.run(partial(context_window.require_compactable_turn, turn), size_bytes=turn.size_bytes)

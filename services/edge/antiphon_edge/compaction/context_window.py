@@ -23,7 +23,7 @@ from antiphon_edge import stored_content
 _KEPT_TYPES = ("additional_tools", SEARCH_CALL, SEARCH_OUTPUT, CONFIGURATION)
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 SEARCHED_INLINE_BYTES_MAX = 2**20
-_MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
+_MARKS = (COMPACTION.encode(), CONFIGURATION.encode())  # the first is a part of TRIGGER
 
 
 def visible_items(items: Sequence[Object]) -> list[Object]:
@@ -32,15 +32,22 @@ def visible_items(items: Sequence[Object]) -> list[Object]:
     return _visible_items(items, _answered_ids(items))
 
 
-def has_marks(turn: Turn) -> bool:
-    """Whether the items may hold a compaction or a change of settings, which few turns do. Searches their JSON for two
-    words, without parsing it."""
+def is_plain(turn: Turn) -> bool:
+    """Whether a turn is read as it is, and compacts nothing: most turns. Searches the JSON of small ones for a few
+    words, without parsing it. Those that it does not search (1 ms a MiB) are not plain."""
+    if turn.size_bytes > SEARCHED_INLINE_BYTES_MAX or b"context_management" in turn.request:
+        return False
+    return not _has_marks(turn)
+
+
+def _has_marks(turn: Turn) -> bool:
+    """Whether the items may hold a compaction, its trigger or a change of settings."""
     return any(map(turn.history.__contains__, _MARKS)) or any(map(turn.input.__contains__, _MARKS))
 
 
 def visible_turn(turn: Turn) -> Turn:
     """Returns the turn with only the items that the model reads, and with the settings that apply."""
-    if not has_marks(turn):
+    if not _has_marks(turn):
         return turn
     history, given = stored_content.history_of(turn), loads(turn.input)
     items = [*history, *given]
@@ -55,9 +62,7 @@ def visible_turn(turn: Turn) -> Turn:
 
 
 async def shown_off_loop(turn: Turn) -> Turn:
-    """Calls `visible_turn`, off the event loop if the search for marks (1 ms a MiB) or parsing could block it."""
-    if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not has_marks(turn):
-        return turn
+    """Calls `visible_turn`, off the event loop if searching and parsing could block it."""
     return await offload.run(partial(visible_turn, turn), size_bytes=turn.size_bytes)
 
 

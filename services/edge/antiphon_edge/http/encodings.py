@@ -197,17 +197,17 @@ _DECODERS: Mapping[str, Callable[[Reserve], BodyDecoder]] = {
 
 
 def decoder_of(request: web.Request, reserve: Reserve) -> BodyDecoder | None:
-    """Makes the decoder for the body of a request that `is_readable`; None for a body that is not encoded. It calls
-    `reserve` before it allocates a zstd window. Those of gzip and deflate have 32 KiB, and are not counted."""
-    if hdrs.CONTENT_ENCODING not in request.headers or (encoding := _encoding_of(request)) in _PLAIN:
-        return None
-    return _DECODERS[encoding](reserve)
+    """Makes the decoder for the body of a request with `Content-Encoding`, which `is_readable`; None if the header says
+    that the body is not encoded. It calls `reserve` before it allocates a zstd window. Those of gzip and deflate have
+    32 KiB, and are not counted."""
+    encoding = _encoding_of(request)
+    return None if encoding in _PLAIN else _DECODERS[encoding](reserve)
 
 
 def is_readable(request: web.Request) -> bool:
-    """Whether the body of a request is in one of the encodings, or in none. A list with an empty element such as
-    `gzip,` counts as several."""
-    return hdrs.CONTENT_ENCODING not in request.headers or _encoding_of(request) in (*_PLAIN, *_DECODERS)
+    """Whether the body of a request with `Content-Encoding` is in one of the encodings, or in none. A list with an empty
+    element such as `gzip,` counts as several."""
+    return _encoding_of(request) in (*_PLAIN, *_DECODERS)
 
 
 def unreadable() -> web.Response:

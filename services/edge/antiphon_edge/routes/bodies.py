@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from aiohttp import web
+from aiohttp.hdrs import CONTENT_ENCODING
 
 from antiphon_core import offload
 from antiphon_core.byte_budget import ByteBudget, Tally
@@ -48,7 +49,8 @@ async def parse_body(request: web.Request, validate: Validate[T], *, may_be_empt
     for 20 ms for 200,000 values. `may_be_empty`: a request without a body has an empty object.
 
     RequestRateExceeded, Unavailable: over a budget. What `validate` raises."""
-    with tally_of(request) as tally:
+    tenant = tenant_of(request)
+    with Tally(request.app[_BUDGET], tenant) as tally:
         body = await _read(request, tally)
         if may_be_empty and not body:
             body = b"{}"
@@ -58,7 +60,7 @@ async def parse_body(request: web.Request, validate: Validate[T], *, may_be_empt
         def parse() -> T:
             return validate(parse_object(body), work_bytes=size_bytes)
 
-        async with long_work_of(request).reserve(tenant_of(request), size_bytes):
+        async with long_work_of(request).reserve(tenant, size_bytes):
             return await offload.run(parse, size_bytes=size_bytes)
 
 
@@ -74,7 +76,7 @@ async def _read(request: web.Request, tally: Tally) -> bytes:
     try:
         if (request.content_length or 0) > request.client_max_size:
             raise web.HTTPRequestEntityTooLarge(request.client_max_size)
-        decoder = decoder_of(request, tally.add)
+        decoder = decoder_of(request, tally.add) if CONTENT_ENCODING in request.headers else None
         if decoder is None:
             async for data in request.content.iter_any():
                 keep(data)
