@@ -205,8 +205,8 @@ def decoder_of(request: web.Request, reserve: Reserve) -> BodyDecoder | None:
 
 
 def is_readable(request: web.Request) -> bool:
-    """Whether the body of a request with `Content-Encoding` is in one of the encodings, or in none. A list with an empty
-    element such as `gzip,` counts as several."""
+    """Whether the body of a request with `Content-Encoding` is in one of the encodings, or in none. A list with an
+    empty element such as `gzip,` counts as several."""
     return _encoding_of(request) in (*_PLAIN, *_DECODERS)
 
 

@@ -51,7 +51,7 @@ from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
 from antiphon_core.unexpected import as_antiphon_error
 from antiphon_edge.http.chunk_framing import FramingTooLarge
-from antiphon_edge.http.slow_senders import BodyTimeout
+from antiphon_edge.http.incomplete_requests import BodyTimeout
 
 log = logging.getLogger(__name__)
 

@@ -28,18 +28,17 @@ from aiohttp.web_protocol import ERROR
 from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.errors import Unavailable
 from antiphon_core.ids import Ids
-from antiphon_core.limits import HEADER_BYTES_MAX, HEADS_BYTES_MAX, URL_BYTES_MAX
+from antiphon_core.limits import HEAD_BYTES_MAX, HEADER_BYTES_MAX, HEADS_BYTES_MAX, URL_BYTES_MAX
 from antiphon_core.tracebacks import release_frames
 from antiphon_edge.http import ambiguity, request_ids
 from antiphon_edge.http.chunk_framing import FramingBound
 from antiphon_edge.http.connection_table import ConnectionTable
 from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.cors import Cors
-from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound, HeadDetector
-from antiphon_edge.http.http_errors import MALFORMED, Handler, answer_to, rejection
+from antiphon_edge.http.http_errors import MALFORMED, Handler, answer_to, raw_rejection, rejection
+from antiphon_edge.http.incomplete_requests import SenderWatch
 from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES, PLAIN_BYTES, PacedReads, ReadBuffer
 from antiphon_edge.http.request_ids import RequestsInProgress
-from antiphon_edge.http.slow_senders import SenderWatch
 from antiphon_edge.http.socket_frames import CheckedFrames
 
 log = logging.getLogger(__name__)
@@ -49,6 +48,11 @@ LINGER_S = 2.0
 DROPPED_BYTES_MAX = 64 * 2**20
 """How many bytes a connection that ends drops. A client that was sending when the connection ended has at most some of
 the largest bodies on the way."""
+HEAD_REJECTED = raw_rejection(
+    431,
+    "header_too_large",
+    f"The head of the request has more than {HEAD_BYTES_MAX} bytes, or the server receives too many heads at once.",
+)
 _TOO_MANY_HEADERS = "Too many headers received"  # aiohttp has no class for it
 
 
@@ -118,8 +122,7 @@ class HttpServer(web.Server):
         self._heads = ByteBudget("heads", total=HEADS_BYTES_MAX, share=HEADS_BYTES_MAX // 8)
 
     def __call__(self) -> PacedReads:  # type: ignore[override]
-        heads = HeadBound(self._heads)
-        connection = _Connection(self, self._ids, self._cors, self._read_timeout_s, self._table, heads)
+        connection = _Connection(self, self._ids, self._cors, self._read_timeout_s, self._table, self._heads)
         return PacedReads(connection, self._read_buffer)
 
 
@@ -133,7 +136,7 @@ class _Connection(StreamConnection):
         cors: Cors | None,
         read_timeout_s: float,
         table: ConnectionTable,
-        heads: HeadBound,
+        heads: ByteBudget,
     ) -> None:
         super().__init__(
             server,
@@ -152,11 +155,9 @@ class _Connection(StreamConnection):
         """Whether the current request is the last one that is read from this connection."""
         self._is_over = False
         self._dropped_bytes = 0
-        self._sender = SenderWatch(read_timeout_s, is_answering=self._is_answering, hang_up=self._hang_up)
+        self._sender = SenderWatch(read_timeout_s, heads, is_answering=self._is_answering, hang_up=self._hang_up)
         self._table = table
-        self._detector = HeadDetector()
         self._framing = FramingBound()
-        self._head = heads
         self.peer = ""
 
     @property
@@ -179,7 +180,7 @@ class _Connection(StreamConnection):
         if self._is_over or (frames is not None and frames.is_over):
             return PLAIN_BYTES
         if frames is None:
-            return max(FRAMED_BYTES, self._detector.body_bytes)
+            return max(FRAMED_BYTES, self._sender.body_bytes)
         return max(FRAME_BYTES, frames.payload_bytes)
 
     def shed(self) -> None:
@@ -194,7 +195,6 @@ class _Connection(StreamConnection):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._table.remove(self)
-        self._head.clear()
         self._sender.stop()
         if exc is not None:  # of a write, whose frames refer to the request, as does what keeps the error
             release_frames(exc)
@@ -212,10 +212,11 @@ class _Connection(StreamConnection):
         super().data_received(data)
         if self.frames is not None:
             return
-        requests = [*islice(self._messages, len(self._messages) + heads - self._request_count, None)]
-        if not self._watch_sender(data, requests):
+        requests: list[Any] = [*islice(self._messages, len(self._messages) + heads - self._request_count, None)]
+        is_malformed = bool(requests) and not isinstance(requests[-1][0], RawRequestMessage)
+        if not self._sender.note_received(data, requests, self.peer, is_malformed=is_malformed):
             self._reject_head()
-        elif requests and not isinstance(requests[-1][0], RawRequestMessage):
+        elif is_malformed:
             self._break_bodies()
         elif not self._watch_framing(data, requests):
             self._is_over = True
@@ -226,16 +227,6 @@ class _Connection(StreamConnection):
         if self._dropped_bytes > DROPPED_BYTES_MAX:
             log.info("%s is disconnected: it goes on sending after the end of its connection", self.peername)
             self.force_close()
-
-    def _watch_sender(self, data: bytes, requests: Sequence[Any]) -> bool:
-        """Notes for timeouts and sizes that `data` was read, and completed the heads of `requests`. Returns False if an
-        incomplete head exceeds a limit."""
-        is_malformed = bool(requests) and not isinstance(requests[-1][0], RawRequestMessage)
-        head_bytes = 0 if is_malformed else self._detector.head_bytes(data, requests)
-        self._sender.note_received(data, requests[-1][1] if requests else None, head_bytes)
-        if requests:
-            self._head.clear()
-        return not head_bytes or self._head.try_add(self.peer, head_bytes)
 
     def _watch_framing(self, data: bytes, requests: Sequence[Any]) -> bool:
         """Notes for the framing of chunks that `data` was read. Returns False if it is too large."""
@@ -259,7 +250,6 @@ class _Connection(StreamConnection):
         """Rejects a head that exceeds a limit, and drops all further data."""
         self._is_over = True
         self._sender.stop()
-        self._head.clear()
         if self._is_answering() or self.transport is None:
             self.force_close()  # another answer is being sent, or comes first
             return

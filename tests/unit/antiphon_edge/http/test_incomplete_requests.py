@@ -10,7 +10,8 @@ from aiohttp.http import RawRequestMessage
 
 from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.limits import HEAD_BYTES_MAX
-from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound, HeadDetector
+from antiphon_edge.http.http_server import HEAD_REJECTED
+from antiphon_edge.http.incomplete_requests import HeadBound, HeadDetector
 from tests.support.raw_http import head, post
 
 BLANK_LINES = b"\r\n\r\n" * 4
