@@ -244,6 +244,11 @@ class TurnStart:
         """Whether the idempotency key is known."""
         return self.replay is not None or self.running_response_id is not None
 
+    @property
+    def earlier_id(self) -> str:
+        """The response that the key of a repeated request belongs to."""
+        return self.replay.id if self.replay is not None else str(self.running_response_id)
+
 
 @dataclass(frozen=True, slots=True)
 class LogFrames:

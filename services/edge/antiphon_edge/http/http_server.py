@@ -218,8 +218,10 @@ class _Connection(StreamConnection):
             self._reject_head()
         elif is_malformed:
             self._break_bodies()
-        elif not self._watch_framing(data, requests):
-            self._is_over = True
+        elif not requests:
+            self._is_over = not self._framing.note_received(len(data))
+        elif requests[-1][0].chunked:
+            self._framing.begin(requests[-1][1])
 
     def _drop(self, size: int) -> None:
         """Counts bytes that are dropped, and disconnects a client that sends too many of them."""
@@ -227,15 +229,6 @@ class _Connection(StreamConnection):
         if self._dropped_bytes > DROPPED_BYTES_MAX:
             log.info("%s is disconnected: it goes on sending after the end of its connection", self.peername)
             self.force_close()
-
-    def _watch_framing(self, data: bytes, requests: Sequence[Any]) -> bool:
-        """Notes for the framing of chunks that `data` was read. Returns False if it is too large."""
-        if not requests:
-            return self._framing.note_received(len(data))
-        message, body = requests[-1]
-        if message.chunked:
-            self._framing.begin(body)
-        return True
 
     def _break_bodies(self) -> None:
         """Makes reading the incomplete bodies fail: the parser has failed, and gives them nothing more."""

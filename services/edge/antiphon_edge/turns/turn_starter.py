@@ -118,8 +118,7 @@ class TurnStarter:
         response_id = str(asked.response_id)
         correlation.note(response_id=response_id)
         if key is not None and start.is_repeated:
-            earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
-            return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
+            return RepeatedRequest(tenant, start.earlier_id, start.replay, key, asked.fingerprint)
         try:
             if key is not None:  # only now: a repeated request is answered without room
                 await self._watch.require_room()
