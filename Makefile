@@ -167,7 +167,7 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	$(EXPORT) --no-default-groups --output-file requirements.txt
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
-	for each in tests/clients/*/requirements.in tests/engines/llamacpp/requirements.in tests/support/phoenix/requirements.in; do $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file $${each%.in}.txt $$each || exit 1; done
+	for each in tests/clients/*/requirements.in tests/engines/llamacpp/requirements.in tests/support/phoenix/requirements.in tests/support/mcp_servers/*/requirements.in; do $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file $${each%.in}.txt $$each || exit 1; done
 	$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --excludes tests/engines/excludes.txt --output-file tests/engines/vllm/requirements.txt tests/engines/vllm/requirements.in
 	echo checkov | $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file tests/k8s/requirements-checkov.txt --upgrade -
 

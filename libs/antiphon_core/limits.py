@@ -61,7 +61,7 @@ STREAM_ID_CHARS_MAX = 256  # OpenAI's
 # ---- Tools of tool servers ----
 TOOL_SERVER_CHARS_MAX = 64  # the label of a server: part of the names that the model sees
 TOOL_CALL_ID_BYTES_MAX = 512  # the id of a response, and of a call in it
-TOOL_ARGUMENTS_BYTES_MAX = 2**20  # of one call, in UTF-8
+TOOL_ARGUMENTS_BYTES_MAX = 512 * 2**10  # of one call, in UTF-8: files have a way of their own
 
 # ---- JSON schemas ----
 INCLUDE_ITEMS_MAX = 64  # eight values exist, and clients may repeat them

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.support.children import start_child
 from tests.support.howto import Block, BlockRunner, blocks
-from tests.support.pinned_environments import build
+from tests.support.pinned_environments import build, build_node
 
 ROOT = Path(__file__).parents[2]
 PINS = ROOT / "tests/clients"
@@ -75,9 +75,7 @@ def _install_python(pins: Path, target: Path) -> None:
 
 
 def _install_node(pins: Path, target: Path) -> None:
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(pins.with_name(name), target)
-    subprocess.run(["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target, check=True)
+    build_node(target, pins.parent)
 
 
 @dataclass(frozen=True)

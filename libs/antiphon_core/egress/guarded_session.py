@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -45,19 +45,22 @@ def guarded_session(
     chunk_bytes: int,
     connections_max: int,
     tls: ssl.SSLContext | None = None,
-    is_kept_alive: bool = False,
+    keepalive_s: float = 0.0,
+    traces: Sequence[aiohttp.TraceConfig] = (),
 ) -> aiohttp.ClientSession:
     """Opens a client. Call this inside the event loop; the caller closes the session, and the resolver after it.
 
     `chunk_bytes` bounds the framing of bodies (`BoundedConnector`). `tls` has the trusted certificates; without it,
-    those of the system are trusted. The caller must not let the client follow redirects."""
+    those of the system are trusted. `keepalive_s`: the time that an idle connection is kept, or 0 for none. The caller
+    must not let the client follow redirects."""
+    keeping: dict[str, Any] = {"keepalive_timeout": keepalive_s} if keepalive_s else {"force_close": True}
     connector = BoundedConnector(
         chunk_bytes=chunk_bytes,
         resolver=resolver,
         ssl=tls or True,
         socket_factory=CheckedSockets(permits),
         limit=connections_max,
-        force_close=not is_kept_alive,
+        **keeping,
     )
     return aiohttp.ClientSession(
         connector=connector,
@@ -66,4 +69,5 @@ def guarded_session(
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         auto_decompress=False,
         trust_env=False,
+        trace_configs=list(traces),
     )

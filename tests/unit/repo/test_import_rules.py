@@ -18,6 +18,7 @@ PACKAGES = {
     "antiphon_core": ROOT / "libs/antiphon_core",
     "antiphon_store": ROOT / "services/store/antiphon_store",
     "antiphon_translator": ROOT / "services/translator/antiphon_translator",
+    "antiphon_tools": ROOT / "services/tools/antiphon_tools",
     "antiphon_edge": ROOT / "services/edge/antiphon_edge",
     "antiphon": ROOT / "services/allinone/antiphon",
     "antiphon_local_triton": ROOT / "services/allinone/antiphon_local_triton",
@@ -31,6 +32,7 @@ ALLOWED = {
     "antiphon_core": {"antiphon_protos", "antiphon_http2"},
     "antiphon_store": {"antiphon_protos", "antiphon_core"},
     "antiphon_translator": {"antiphon_protos", "antiphon_core", "antiphon_http2"},
+    "antiphon_tools": {"antiphon_protos", "antiphon_core"},
     "antiphon_edge": {"antiphon_core"},
     "antiphon": set(PACKAGES) - {"antiphon_lmdb", "antiphon_store_client"},
     "antiphon_local_triton": {"antiphon_core", "antiphon_tokens"},
@@ -51,6 +53,7 @@ HTTP2_RIM = {
     "unary.py",
 }
 TRANSLATOR = PACKAGES["antiphon_translator"]
+TOOLS = PACKAGES["antiphon_tools"]
 # Pure modules: no sockets, no event loop, no clock of their own.
 SANS_IO = [
     "antiphon_core/egress/addresses.py",
@@ -96,6 +99,7 @@ SANS_IO = [
         for path in sorted((TRANSLATOR / "media").glob("*.py"))
         if path.name != "fetching.py"
     ),
+    *(f"antiphon_tools/mcp/{path.name}" for path in sorted((TOOLS / "mcp").glob("*.py")) if path.name != "client.py"),
 ]
 # Modules of the vocabulary that one package alone uses, each with the reason.
 OF_ONE_PACKAGE = {
@@ -143,7 +147,7 @@ def test_pure_modules_import_no_io(module: str) -> None:
 
 def test_generated_messages_never_reach_domain_code() -> None:
     allowed = {"wire.py", "server.py", "client.py", "message_types.py", "methods.py", "reflection.py"}
-    for package in ("antiphon_core", "antiphon_store", "antiphon_translator", "antiphon_edge"):
+    for package in ("antiphon_core", "antiphon_store", "antiphon_translator", "antiphon_tools", "antiphon_edge"):
         for path in modules_of(package):
             if any(name.startswith("antiphon_protos") for name in imported(path)):
                 assert path.name in allowed, path.relative_to(ROOT)

@@ -14,6 +14,7 @@ SOURCES = {
     "antiphon_core": ROOT / "libs",
     "antiphon_store": ROOT / "services/store",
     "antiphon_translator": ROOT / "services/translator",
+    "antiphon_tools": ROOT / "services/tools",
     "antiphon_edge": ROOT / "services/edge",
     "antiphon": ROOT / "services/allinone",
     "antiphon_local_triton": ROOT / "services/allinone",
