@@ -4,10 +4,13 @@ Such a response may have made a whole call, and its client may never answer it: 
 disconnected, or cancelled. Only calls of a completed response must be answered, as with OpenAI. So wherever the output
 of a response becomes history, its calls get the status of the response: an incomplete call without an output is
 skipped, and one with an output is shown to the model. The response itself keeps its items as they were streamed.
+
+Calls that the server ran have their result in the call item itself, and stay as they are.
 """
 
 from __future__ import annotations
 
+from antiphon_core.items import SERVER_CALL_TYPES
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
 
@@ -26,5 +29,7 @@ def as_history(output_items: bytes, status: Status) -> bytes:
 def _as_history(item: Object) -> Object:
     """The item with the status of its response. An asynchronous call stays as it is: it blocks no turn, and its output
     may still come."""
-    is_whole_call = str(item.get("type")).endswith(_CALL_TYPE_END) and item.get("status") == "completed"
+    item_type = str(item.get("type"))
+    is_clients = item_type.endswith(_CALL_TYPE_END) and item_type not in SERVER_CALL_TYPES
+    is_whole_call = is_clients and item.get("status") == "completed"
     return item | {"status": "incomplete"} if is_whole_call and item.get("async") is not True else item

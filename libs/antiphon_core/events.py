@@ -79,6 +79,17 @@ FUNCTION_CALL_ARGUMENTS_DELTA = "response.function_call_arguments.delta"
 FUNCTION_CALL_ARGUMENTS_DONE = "response.function_call_arguments.done"
 CUSTOM_TOOL_CALL_INPUT_DELTA = "response.custom_tool_call_input.delta"
 CUSTOM_TOOL_CALL_INPUT_DONE = "response.custom_tool_call_input.done"
+MCP_CALL_ARGUMENTS_DELTA = "response.mcp_call_arguments.delta"
+MCP_CALL_ARGUMENTS_DONE = "response.mcp_call_arguments.done"
+MCP_CALL_IN_PROGRESS = "response.mcp_call.in_progress"
+MCP_CALL_COMPLETED = "response.mcp_call.completed"
+MCP_CALL_FAILED = "response.mcp_call.failed"
+MCP_LIST_TOOLS_IN_PROGRESS = "response.mcp_list_tools.in_progress"
+MCP_LIST_TOOLS_COMPLETED = "response.mcp_list_tools.completed"
+MCP_LIST_TOOLS_FAILED = "response.mcp_list_tools.failed"
+WEB_SEARCH_CALL_IN_PROGRESS = "response.web_search_call.in_progress"
+WEB_SEARCH_CALL_SEARCHING = "response.web_search_call.searching"
+WEB_SEARCH_CALL_COMPLETED = "response.web_search_call.completed"
 COMPACTING = "response.compaction.compacting"
 COMPLETED = "response.completed"
 INCOMPLETE = "response.incomplete"
@@ -111,7 +122,21 @@ INPUT = Text(
     "input",
     chat=("custom", "input"),
 )
-TEXTS = (ANSWER, REFUSAL, REASONING, SUMMARY, ARGUMENTS, INPUT)
+MCP_ARGUMENTS = Text(MCP_CALL_ARGUMENTS_DELTA, MCP_CALL_ARGUMENTS_DONE, Target.ITEM, "mcp_call", "arguments")
+TEXTS = (ANSWER, REFUSAL, REASONING, SUMMARY, ARGUMENTS, INPUT, MCP_ARGUMENTS)
+
+PROGRESS = (
+    MCP_CALL_IN_PROGRESS,
+    MCP_CALL_COMPLETED,
+    MCP_CALL_FAILED,
+    MCP_LIST_TOOLS_IN_PROGRESS,
+    MCP_LIST_TOOLS_COMPLETED,
+    MCP_LIST_TOOLS_FAILED,
+    WEB_SEARCH_CALL_IN_PROGRESS,
+    WEB_SEARCH_CALL_SEARCHING,
+    WEB_SEARCH_CALL_COMPLETED,
+)
+"""The events that tell how far the server is with a tool. `output_item.done` has the result."""
 
 PART_EVENTS: Mapping[Target, tuple[str, str]] = {
     Target.CONTENT: (CONTENT_PART_ADDED, CONTENT_PART_DONE),
@@ -136,6 +161,7 @@ KINDS: Mapping[str, EventKind] = {
             for text in TEXTS
         ),
         EventKind(COMPACTING, Target.ITEM),
+        *(EventKind(each, Target.ITEM) for each in PROGRESS),
         EventKind(COMPLETED, content="response", is_last=True),
         EventKind(INCOMPLETE, content="response", is_last=True),
         EventKind(FAILED, content="response", is_last=True),

@@ -34,7 +34,15 @@ ID_PREFIX = {
     "tool_search_output": "tso",
     "reasoning": "rs",
     "compaction": "cmp",
+    "mcp_list_tools": "mcpl",
+    "mcp_call": "mcp",
+    "mcp_approval_request": "mcpr",
+    "mcp_approval_response": "mcprr",
+    "web_search_call": "ws",
 }
+
+SERVER_CALL_TYPES = frozenset({"mcp_call", "web_search_call", "file_search_call", "code_interpreter_call"})
+"""Types of calls that a server runs. Such an item has the result of the call, too."""
 
 
 def is_extension(item_type: str) -> bool:

@@ -33,6 +33,7 @@ CALL_ID_CHARS_MAX = 256  # OpenAI's have 64 at most; a history may hold longer i
 ITEM_ID_CHARS_MAX = 256
 ITEM_TYPE_CHARS_MAX = 128  # types of items that other vendors define
 TOOL_NAME_CHARS_MAX = 64  # OpenAI's
+SERVER_TOOL_NAME_CHARS_MAX = 128  # names of an MCP server; the protocol has no limit and advises this one
 # OpenAI's chat completions allow 4, llama.cpp and vLLM any number; every delta is searched for each of them.
 STOP_TEXTS_ITEMS_MAX = 16
 STOP_TEXT_CHARS_MAX = 256  # output that may be the beginning of a stop text is held back

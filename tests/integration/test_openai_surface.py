@@ -193,6 +193,7 @@ CUSTOM_CALL = {"type": "custom_tool_call", "call_id": "c", "name": "f", "input":
 SEARCH_CALL = {"type": "tool_search_call", "arguments": {}, "call_id": "ts", "execution": "client"}
 PARTS = [{"type": "input_text", "text": "x"}]
 
+MCP: Object = {"arguments": "{}", "name": "f", "server_label": "s"}
 TAKEN: list[list[Object]] = [
     [USER],
     [{"type": "message", "role": "user", "content": PARTS, "status": "completed"}],
@@ -208,6 +209,11 @@ TAKEN: list[list[Object]] = [
     [{"type": "configuration_update", "reasoning": {"effort": "low"}, "text": {"format": {"type": "text"}}}],
     [{"type": "reasoning", "id": "rs_1", "summary": []}],
     [{"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []}],
+    [MCP | {"type": "mcp_call", "id": "mc_1", "output": "x"}],
+    [
+        MCP | {"type": "mcp_approval_request", "id": "mr_1"},
+        {"type": "mcp_approval_response", "approval_request_id": "mr_1", "approve": False},
+    ],
     [CUSTOM_CALL, {"type": "custom_tool_call_output", "call_id": "c", "output": "x"}],
     [CUSTOM_CALL, {"type": "custom_tool_call_output", "call_id": "c", "output": PARTS}],
 ]
@@ -216,9 +222,6 @@ TAKEN: list[list[Object]] = [
 TURNED_AWAY: list[Object] = [
     {"type": "code_interpreter_call", "id": "ci_1", "container_id": "k", "status": "completed"},
     {"type": "image_generation_call", "id": "ig_1", "status": "completed"},
-    {"type": "mcp_approval_request", "id": "mr_1", "arguments": "{}", "name": "f", "server_label": "s"},
-    {"type": "mcp_approval_response", "approval_request_id": "mr_1", "approve": True},
-    {"type": "mcp_call", "id": "mc_1", "arguments": "{}", "name": "f", "server_label": "s"},
     {"type": "program", "id": "p_1", "call_id": "c", "code": "x", "fingerprint": "y"},
     {"type": "program_output", "id": "po_1", "call_id": "c", "result": "x", "status": "completed"},
 ]

@@ -3,39 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from antiphon_core.flow import Flow
 from antiphon_core.ports.store import Status
 from antiphon_core.values import value
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn with its history. `request` is the create request without `input`; `history` and `input` are JSON arrays
-    of items; `created_at` is in Unix seconds. `tenant` is the one whose share of the translator's resources it uses."""
-
-    response_id: str
-    created_at: int
-    request: bytes
-    history: bytes = b"[]"
-    input: bytes = b"[]"
-    tenant: str = field(default="default", kw_only=True)
-
-    @property
-    def size_bytes(self) -> int:
-        """The size of the turn's JSON, which determines how long work on it takes (offload.py)."""
-        return len(self.request) + len(self.history) + len(self.input)
-
-
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """The point from which to continue a turn that another translator began. `token_ids` are all that were generated so
-    far; none means that only the opening events were sent. `next_sequence` is the number of the next event to send."""
-
-    next_sequence: int
-    token_ids: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +18,73 @@ class EngineTimes:
 
     queue_ns: int | None = None
     prefill_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Exact token counts. Output tokens include the id that ended the generation. Reasoning tokens are a part of the
+    output tokens; cached tokens are the part of the input tokens that the server had in its cache, None where it does
+    not report them. `times` are those that the engine measured."""
+
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int = 0
+    cached_tokens: int | None = None
+    times: EngineTimes = field(default=EngineTimes())
+
+    def behind(self, first: Usage) -> Usage:
+        """This usage of a second generation that goes on behind a `first` one. What the engine reports of the prompt
+        is that of the first: the second one finds in its cache what the first one has just put there."""
+        return replace(self, cached_tokens=first.cached_tokens, times=first.times)
+
+    def added_to(self, earlier: Usage) -> Usage:
+        """The tokens of this round and of the earlier ones."""
+        reported = [each for each in (self.cached_tokens, earlier.cached_tokens) if each is not None]
+        return replace(
+            self,
+            input_tokens=self.input_tokens + earlier.input_tokens,
+            output_tokens=self.output_tokens + earlier.output_tokens,
+            reasoning_tokens=self.reasoning_tokens + earlier.reasoning_tokens,
+            cached_tokens=sum(reported) if reported else None,
+        )
+
+
+NO_USAGE = Usage(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn with its history. `request` is the create request without `input`; `history` and `input` are JSON arrays
+    of items; `created_at` is in Unix seconds. `tenant` is the one whose share of the translator's resources it uses.
+
+    A turn that calls tools of servers is generated in rounds. `output` is a JSON array: the items of its response
+    before this round. `used` are the tokens of the earlier rounds."""
+
+    response_id: str
+    created_at: int
+    request: bytes
+    history: bytes = b"[]"
+    input: bytes = b"[]"
+    output: bytes = field(default=b"[]", kw_only=True)
+    used: Usage = field(default=NO_USAGE, kw_only=True)
+    tenant: str = field(default="default", kw_only=True)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the turn's JSON, which determines how long work on it takes (offload.py)."""
+        return len(self.request) + len(self.history) + len(self.input) + len(self.output)
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The point from which to continue a turn that another translator began. `token_ids` are all that were generated so
+    far in this round; none means that the round has sent nothing. `next_sequence` is the number of the next event to
+    send. `sent_items` is the number of items in `Turn.output` whose events were sent: the translator sends those of the
+    others before the round."""
+
+    next_sequence: int
+    token_ids: Sequence[int] = ()
+    sent_items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +98,27 @@ class Final:
     times: EngineTimes = field(default=EngineTimes(), kw_only=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The end of a round that called tools of servers.
+
+    `output_items` is a JSON array: the output so far, in which these calls have the status `in_progress`. `used` are
+    the tokens so far. `cut_off` is the reason if the model was cut off, as in `incomplete_details`: no further round
+    may follow."""
+
+    output_items: bytes
+    used: Usage
+    cut_off: str = ""
+
+
 @value
 class Batch:
     """Frames of events that were ready together.
 
     Only the last batch has a `final`, and its frame is the terminal event, which must be sent after the commit of the
     record. The last batch of a failed turn has all frames of the failure, so that a caller that retries the turn has
-    not passed on any of them. `token_ids` are those generated since the batch before, if checkpoints were requested
+    not passed on any of them. The last batch of a round that called tools of servers has a `pause` in place of the
+    `final`. `token_ids` are those generated since the batch before, if checkpoints were requested
     and the turn can be resumed from them."""
 
     first_sequence: int
@@ -72,6 +126,12 @@ class Batch:
     frames: bytes
     final: Final | None = None
     token_ids: Sequence[int] = ()
+    pause: Pause | None = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no batch follows in this round."""
+        return self.final is not None or self.pause is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +162,8 @@ class Translator(Protocol):
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        """Runs one turn: calls `receive` with each batch as it is made, and returns after the one with the `final`.
+        """Runs one round of a turn: calls `receive` with each batch as it is made, and returns after the one with the
+        `final` or the `pause`. A turn without tools of servers has one round.
 
         Cancelling the call stops the model within one token. While `flow` is paused the model's server is not read.
 

@@ -14,10 +14,10 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
-from antiphon_core.request import hosted_tools
 from antiphon_core.request.context import ContextManagement
 from antiphon_core.request.errors import TAG
 from antiphon_core.request.extensions import Extensions, Seed, StopTexts
+from antiphon_core.request.hosted_tools import NONE_RUN_HERE, HostedTools
 from antiphon_core.request.items import Item, items_given
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import AsGiven, Body, Open, json_kind
@@ -239,13 +239,12 @@ class CreateRequest(Parameters):
         return self.input if isinstance(self.input, str) else items_given(self.input)
 
     @classmethod
-    def of(cls, given: Object, *, work_bytes: int, drops_hosted: bool = False) -> Self:
-        """Validates a parsed body as that of any request. `drops_hosted` removes hosted tools and lists them in
-        `dropped_tools`."""
+    def of(cls, given: Object, *, work_bytes: int, hosted: HostedTools = NONE_RUN_HERE) -> Self:
+        """Validates a parsed body as that of any request. `hosted` decides about hosted tools."""
         reject_note(given)
         if given.get("prompt") is not None and given.get("input") is None:
             given = given | {"input": []}  # the prompt's messages may be the whole input
-        return super().of(hosted_tools.drop_hosted_tools(given) if drops_hosted else given, work_bytes=work_bytes)
+        return super().of(hosted.apply(given), work_bytes=work_bytes)
 
 
 class CountRequest(CreateRequest):

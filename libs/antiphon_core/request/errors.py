@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import kind
-from antiphon_core.request.hosted_tools import HOSTED, instead_of
+from antiphon_core.request.hosted_tools import HOSTED, hosted_tool_message
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -97,7 +97,7 @@ def _path(path: str, steps: Sequence[str | int]) -> str:
 def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
     given = str(finding["ctx"]["tag"]).removeprefix(TAG)
     if given in HOSTED and "tools[" in path:
-        return InvalidRequest(_hosted_tool_message(path, given), field=path, code="unsupported_value")
+        return InvalidRequest(hosted_tool_message(path, given), field=path, code="unsupported_value")
     if given in KNOWN_TYPES:
         return InvalidRequest(
             f"'{path}' is of type '{given}', which is not supported by this server yet.",
@@ -110,10 +110,6 @@ def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
         field=path,
         code="invalid_value",
     )
-
-
-def _hosted_tool_message(path: str, given: str) -> str:
-    return f"'{path}' is of type '{given}', a hosted tool, which is not supported by this server. {instead_of(given)}"
 
 
 def _possible_types(finding: ErrorDetails) -> str:
@@ -190,7 +186,7 @@ _CODES: dict[str, _Row] = {
     "string_too_long": ("string_above_max_length", _limit("max_length", "it must have at most {} characters")),
     "too_short": ("{container}_below_min_length", _limit("min_length", "it must have at least {} elements")),
     "too_long": ("{container}_above_max_length", _too_many),
-    "hosted_tool": ("unsupported_value", lambda path, finding: _hosted_tool_message(path, finding["input"]["type"])),
+    "hosted_tool": ("unsupported_value", lambda path, finding: hosted_tool_message(path, finding["input"]["type"])),
     **{
         code: (code, _own_message)
         for code in ("unsupported_parameter", "missing_required_parameter", "mutually_exclusive_parameters")

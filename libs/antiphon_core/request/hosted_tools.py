@@ -1,6 +1,6 @@
-"""Hosted tools, which OpenAI runs on its own servers and which Antiphon does not have.
+"""Hosted tools, which OpenAI runs on its own servers. Antiphon runs those that the operator has configured.
 
-A request with a hosted tool is rejected, with the path of the tool. For clients that always send such tools, an
+A request with another hosted tool is rejected, with the path of the tool. For clients that always send such tools, an
 operator can have them removed instead (`hosted_tools = "drop"`). The response then lists the types of removed tools in
 `dropped_tools` and in a header.
 
@@ -10,9 +10,11 @@ operator can have them removed instead (`hosted_tools = "drop"`). The response t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 
 NOTE = "dropped_tools"
@@ -23,6 +25,49 @@ HOSTED = frozenset(
     """.split()
 )
 _BRINGING_TOOLS = ("additional_tools", "tool_search_output")
+
+
+@dataclass(frozen=True, slots=True)
+class HostedTools:
+    """The treatment of hosted tools in requests."""
+
+    run_here: frozenset[str] = frozenset()
+    """The types of tools that this server runs."""
+    are_dropped: bool = False
+    """Whether other hosted tools are removed from requests; otherwise such requests are rejected."""
+
+    def apply(self, given: Object) -> Object:
+        """The request body without the tools that are dropped. InvalidRequest: it has a tool server, and none are
+        called here. (A hosted tool of another type is rejected when the body is validated.)"""
+        if self.are_dropped:
+            given = drop_hosted_tools(given, kept=self.run_here)
+        _reject_servers(given, "mcp" in self.run_here)
+        return given
+
+
+NONE_RUN_HERE = HostedTools()
+
+
+def _reject_servers(given: Object, are_called: bool) -> None:
+    for path, tools in _lists(given):
+        for index, tool in enumerate(tools):
+            if _type(tool) == "mcp" and not (are_called and path == "tools"):
+                raise _unsupported(f"{path}[{index}]", are_called)
+    if not are_called and _type(given.get("tool_choice")) == "mcp":
+        raise _unsupported("tool_choice", are_called)
+
+
+def _unsupported(path: str, are_called: bool) -> InvalidRequest:
+    if are_called:
+        message = f"'{path}' is of type 'mcp'. Tool servers are declared in 'tools' of the request."
+    else:
+        message = hosted_tool_message(path, "mcp")
+    return InvalidRequest(message, field=path, code="unsupported_value")
+
+
+def hosted_tool_message(path: str, given: str) -> str:
+    """The message for a hosted tool of the type `given` at this path, which is not run here."""
+    return f"'{path}' is of type '{given}', a hosted tool, which is not supported by this server. {instead_of(given)}"
 
 
 def is_hosted(tool: Any) -> bool:
@@ -40,16 +85,17 @@ def instead_of(kind: str) -> str:
     return f"{way}, or ask its operator for hosted_tools = 'drop'."
 
 
-def drop_hosted_tools(given: Object) -> Object:
-    """Removes hosted tools from a request body, also from its items, and adds the list of their types.
+def drop_hosted_tools(given: Object, *, kept: frozenset[str] = frozenset()) -> Object:
+    """Removes hosted tools from a request body, also from its items, and adds the list of their types. Those of the
+    types `kept` stay.
 
     Without a search of the client, no tool can be found later. So all tools are shown to the model from the beginning.
     """
     left_out: dict[str, None] = {}
-    kept = _with_tools(given, partial(_without_hosted, left_out=left_out))
-    if not any(_is_client_search(tool) for tools in _lists(kept) for tool in tools):
-        kept = _with_tools(kept, lambda tools: [_not_deferred(tool) for tool in tools])
-    return kept | {NOTE: list(left_out)} if left_out else kept
+    rest = _with_tools(given, partial(_without_hosted, left_out=left_out, kept=kept))
+    if not any(_is_client_search(tool) for _, tools in _lists(rest) for tool in tools):
+        rest = _with_tools(rest, lambda tools: [_not_deferred(tool) for tool in tools])
+    return rest | {NOTE: list(left_out)} if left_out else rest
 
 
 def _with_tools(given: Object, change: Callable[[list[Any]], list[Any]]) -> Object:
@@ -64,21 +110,24 @@ def _with_tools(given: Object, change: Callable[[list[Any]], list[Any]]) -> Obje
     return changed
 
 
-def _lists(given: Object) -> Iterator[list[Any]]:
-    """The lists of tools in a request body."""
+def _lists(given: Object) -> Iterator[tuple[str, list[Any]]]:
+    """The lists of tools in a request body, with their paths."""
     if isinstance(given.get("tools"), list):
-        yield given["tools"]
+        yield "tools", given["tools"]
     if isinstance(given.get("input"), list):
-        yield from (item["tools"] for item in given["input"] if _brings_tools(item))
+        for index, item in enumerate(given["input"]):
+            if _brings_tools(item):
+                yield f"input[{index}].tools", item["tools"]
 
 
 def _brings_tools(item: Any) -> bool:
     return isinstance(item, dict) and item.get("type") in _BRINGING_TOOLS and isinstance(item.get("tools"), list)
 
 
-def _without_hosted(tools: list[Any], *, left_out: dict[str, None]) -> list[Any]:
-    left_out.update((tool["type"], None) for tool in tools if is_hosted(tool))
-    return [tool for tool in tools if not is_hosted(tool)]
+def _without_hosted(tools: list[Any], *, left_out: dict[str, None], kept: frozenset[str]) -> list[Any]:
+    dropped = [tool for tool in tools if is_hosted(tool) and tool["type"] not in kept]
+    left_out.update((tool["type"], None) for tool in dropped)
+    return [tool for tool in tools if tool not in dropped]
 
 
 def _type(tool: Any) -> str:

@@ -35,13 +35,20 @@ from antiphon_core.request.context import (
 from antiphon_core.request.errors import TAG, types_tag
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, ItemId, Open, json_kind
+from antiphon_core.request.server_items import (
+    McpApprovalRequest,
+    McpApprovalResponse,
+    McpCall,
+    McpListTools,
+    WebSearchCall,
+)
 
 REFERENCE = "item_reference"
 MODEL_CALL_ID = "model_call_id"
 """The member of a call item with the id that the model gave the call, where a prompt needs it."""
 LOCAL_OUTPUT = "local_shell_call_output"
 
-HIDDEN_TYPES = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
+HIDDEN_TYPES = ("file_search_call", "tool_search_call", "tool_search_output")
 """Types of items that other servers' hosted tools have left in a client's history: kept, but not shown to the model.
 Searches for tools that the client ran are ClientItems instead."""
 
@@ -270,7 +277,7 @@ class ItemReference(Open):
 
 
 class HiddenItem(Open):
-    type: Literal["web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools"]
+    type: Literal["file_search_call", "tool_search_call", "tool_search_output"]
     id: ItemId | None = None
 
 
@@ -293,6 +300,11 @@ Item = Annotated[
     | Annotated[CompactionTrigger, Tag(TAG + TRIGGER)]
     | Annotated[ConfigurationUpdate, Tag(TAG + CONFIGURATION)]
     | Annotated[ItemReference, Tag(TAG + REFERENCE)]
+    | Annotated[McpListTools, Tag(TAG + "mcp_list_tools")]
+    | Annotated[McpCall, Tag(TAG + "mcp_call")]
+    | Annotated[McpApprovalRequest, Tag(TAG + "mcp_approval_request")]
+    | Annotated[McpApprovalResponse, Tag(TAG + "mcp_approval_response")]
+    | Annotated[WebSearchCall, Tag(TAG + "web_search_call")]
     | Annotated[HiddenItem, Tag(_HIDDEN_TAG)]
     | Annotated[ExtensionItem, Tag(_EXTENSION_TAG)]
     | Annotated[ClientItem, Tag(_CLIENT_TAG)],

@@ -18,6 +18,7 @@ from antiphon_core.request.errors import TAG, types_tag
 from antiphon_core.request.hosted_tools import is_hosted
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, Open, type_tag
+from antiphon_core.request.server_tools import McpTool, ServerChoice
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
@@ -183,7 +184,8 @@ Tool = Annotated[
     | Annotated[NamespaceTool, Tag(TAG + "namespace")]
     | Annotated[ShellTool, Tag(TAG + "shell")]
     | Annotated[PlainClientTool, Tag(_PLAIN_TAG)]
-    | Annotated[ToolSearchTool, Tag(TAG + SEARCH)],
+    | Annotated[ToolSearchTool, Tag(TAG + SEARCH)]
+    | Annotated[McpTool, Tag(TAG + "mcp")],
     Discriminator(_tool_tag),
 ]
 
@@ -224,6 +226,7 @@ ToolChoice = Annotated[
     Annotated[Literal["none", "auto", "required"], Tag(TAG + "string")]
     | Annotated[NamedChoice, Tag(_NAMED_TAG)]
     | Annotated[ClientChoice, Tag(_CLIENT_TAG)]
+    | Annotated[ServerChoice, Tag(TAG + "mcp")]
     | Annotated[AllowedTools, Tag(TAG + "allowed_tools")],
     Discriminator(_choice_tag),
 ]

@@ -17,8 +17,8 @@ from antiphon_core.config import SettingsError
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.translator import Usage
 from antiphon_core.request.body import Parameters
-from antiphon_translator.generation import Usage
 from antiphon_translator.output.assembly import Assembly
 from antiphon_translator.output.machine import Begin, Complete, Incomplete, ResponseMachine
 from antiphon_translator.output.token_output import TokenParser

@@ -107,8 +107,25 @@ def _member(item: Object, place: Object) -> Iterator[Object]:
     yield {"type": text.done, **function, text.member: written, **place}
 
 
-def _compaction(_item: Object, place: Object) -> Iterator[Object]:
-    yield {"type": events.COMPACTING, **place}
+def _progress(*types: str) -> Callable[[Object, Object], Iterator[Object]]:
+    """The events of an item that tell how far the server was with it."""
+
+    def events_of(_item: Object, place: Object) -> Iterator[Object]:
+        for event_type in types:
+            yield {"type": event_type, **place}
+
+    return events_of
+
+
+def _list_tools(item: Object, place: Object) -> Iterator[Object]:
+    yield {"type": events.MCP_LIST_TOOLS_IN_PROGRESS, **place}
+    yield {"type": events.MCP_LIST_TOOLS_FAILED if item.get("error") else events.MCP_LIST_TOOLS_COMPLETED, **place}
+
+
+def _mcp_call(item: Object, place: Object) -> Iterator[Object]:
+    yield {"type": events.MCP_CALL_IN_PROGRESS, **place}
+    yield from _member(item, place)
+    yield {"type": events.MCP_CALL_COMPLETED if item["status"] == "completed" else events.MCP_CALL_FAILED, **place}
 
 
 _CONTENT_EVENTS: dict[str, Callable[[Object, Object], Iterator[Object]]] = {
@@ -116,7 +133,12 @@ _CONTENT_EVENTS: dict[str, Callable[[Object, Object], Iterator[Object]]] = {
     "reasoning": _reasoning,
     "function_call": _member,
     "custom_tool_call": _member,
-    COMPACTION: _compaction,
+    COMPACTION: _progress(events.COMPACTING),
+    "mcp_list_tools": _list_tools,
+    "mcp_call": _mcp_call,
+    "web_search_call": _progress(
+        events.WEB_SEARCH_CALL_IN_PROGRESS, events.WEB_SEARCH_CALL_SEARCHING, events.WEB_SEARCH_CALL_COMPLETED
+    ),
 }
 _EMPTY_CONTENT: dict[str, Object] = {
     "message": {"content": []},
@@ -124,4 +146,6 @@ _EMPTY_CONTENT: dict[str, Object] = {
     "function_call": {"arguments": ""},
     "custom_tool_call": {"input": ""},
     COMPACTION: {"encrypted_content": ""},
+    "mcp_list_tools": {"tools": []},
+    "mcp_call": {"arguments": "", "output": None, "error": None},
 }

@@ -16,6 +16,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
+from antiphon_core.request.hosted_tools import HostedTools
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_edge.access_checks import AccessChecks, OwnPages
@@ -103,6 +104,7 @@ class EdgeServer:
         self._turns = turn_service(self._parts, ids=ids, meter=meter, readers=self._readers)
         readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
         self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]), readiness)
+        self._hosted = HostedTools(are_dropped=settings.hosted_tools == "drop")
         self._sockets = self._socket_routes()
         self._cors = Cors(settings.cors_origins) if settings.cors_origins else None
         self.app = web.Application(client_max_size=BODY_BYTES_MAX)
@@ -132,13 +134,13 @@ class EdgeServer:
             lifetime_s=self._settings.websocket_max_s,
             lanes=self._settings.websocket_lanes,
             origins=self._settings.cors_origins,
-            drops_hosted=self._settings.hosted_tools == "drop",
+            hosted=self._hosted,
             listing=ResponseList(parts.fail_fast_store),
         )
 
     def _add_routes(self, meter: Meter) -> None:
         parts, turns, keep_alive_s = self._parts, self._turns, self._settings.keep_alive_s
-        store, drops_hosted = parts.fail_fast_store, self._settings.hosted_tools == "drop"
+        store = parts.fail_fast_store
         owners: list[object] = [
             ResponseRoutes(
                 turns,
@@ -147,11 +149,11 @@ class EdgeServer:
                 parts.sealer,
                 keep_alive_s=keep_alive_s,
                 has_keep_alive_events=self._settings.keep_alive == "event",
-                drops_hosted=drops_hosted,
+                hosted=self._hosted,
             ),
             self._service,
             self._sockets,
-            CompactRoutes(parts.starter, parts.translator, parts.sealer, meter=meter, drops_hosted=drops_hosted),
+            CompactRoutes(parts.starter, parts.translator, parts.sealer, meter=meter, hosted=self._hosted),
             ConversationRoutes(store, ids=self._ids, sealer=parts.sealer),
             PromptRoutes(store, ids=self._ids),
             TreeRoutes(store),

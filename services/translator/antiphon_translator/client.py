@@ -78,7 +78,7 @@ class TranslatorClient:
                 has_begun = True
                 attempts.note_answer()
             batch = wire.batch_value(message)
-            has_ended = batch.final is not None
+            has_ended = batch.is_last
             receive(batch)
 
         while True:

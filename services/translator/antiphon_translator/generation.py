@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
 from antiphon_core.jsons import Object
-from antiphon_core.ports.translator import EngineTimes
 from antiphon_core.values import value
 from antiphon_translator.engines.placement import PlacementHint
 from antiphon_translator.parsing.segments import Segment
@@ -208,24 +207,6 @@ class TokenLogprob:
     token_id: int
     logprob: float
     top: tuple[Alternative, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Exact token counts. Output tokens include the id that ended the generation. Reasoning tokens are a part of the
-    output tokens; cached tokens are the part of the input tokens that the server had in its cache, None where it does
-    not report them. `times` are those that the engine measured."""
-
-    input_tokens: int
-    output_tokens: int
-    reasoning_tokens: int = 0
-    cached_tokens: int | None = None
-    times: EngineTimes = field(default=EngineTimes())
-
-    def behind(self, first: Usage) -> Usage:
-        """This usage of a second generation that goes on behind a `first` one. What the engine reports of the prompt
-        is that of the first: the second one finds in its cache what the first one has just put there."""
-        return replace(self, cached_tokens=first.cached_tokens, times=first.times)
 
 
 @value

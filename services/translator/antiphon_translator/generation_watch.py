@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
+from antiphon_core.ports.translator import Usage
 from antiphon_core.telemetry import correlation, metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
-from antiphon_translator.generation import Usage
 
 log = logging.getLogger(__name__)
 

@@ -30,13 +30,22 @@ from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.ids import Ids
-from antiphon_core.ports.translator import Batch, Resume
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, TokenChunk, TokenPrompt, Usage
+from antiphon_core.ports.translator import Batch, Resume, Usage
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, TokenChunk, TokenPrompt
 from antiphon_translator.output import guided_output, outputs
 from antiphon_translator.output.assembly import Assembly
-from antiphon_translator.output.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
+from antiphon_translator.output.machine import (
+    Announce,
+    Begin,
+    Complete,
+    Fail,
+    Incomplete,
+    Pause,
+    ResponseMachine,
+)
 from antiphon_translator.output.model_output import ModelOutput
 from antiphon_translator.schemas.answer_check import Unchecked
+from antiphon_translator.turn import response_rounds
 from antiphon_translator.turn.turn_plan import TurnPlan
 
 _ENCODING = 32  # encoding a byte of text takes as long as parsing this many bytes of JSON
@@ -69,21 +78,15 @@ class TurnPipeline:
         if resume is not None and resume.token_ids and not plan.is_resumable:
             raise _cannot_resume()
         self._plan = plan
-        self._machine = ResponseMachine(plan.skeleton, ids)
-        self._assembly = Assembly(
-            self._machine,
-            plan.prompt.tools,
-            ids,
-            family=plan.model.syntax.literal.name,
-            one_call=plan.has_one_call,
-            summary=plan.has_summary,
-        )
+        sent, self._unsent = response_rounds.split_output(plan.prompt.output, resume)
+        self._machine = ResponseMachine(plan.skeleton, ids, sent)
+        self._assembly = _assembly_of(plan, self._machine, ids)
         self._output = _output_of(plan)
         self._resume = resume
         self._sends_ids = checkpoints and plan.is_resumable
         self._unsent_ids: list[int] = []
         self.usage: Usage | None = None
-        """The usage of the turn, once it has ended."""
+        """The usage of this round, once it has ended."""
         self.placement: str | None = None
         """Where the prompt of the latest generation lies in a KV cache (engines/placement.py); None before its first
         output, and where the engine does not say."""
@@ -127,7 +130,9 @@ class TurnPipeline:
         self._machine.send(Begin())
         if self._resume is not None:
             self._machine.skip_to(self._resume.next_sequence)
-        batches = self._machine.take()
+        for item in self._unsent:
+            self._machine.send(Announce(item))
+        batches = self._machine.take_whole() if self._unsent else self._machine.take()
         if self._plan.prompt.forced.beginning:
             self._assembly.take(self._output.write(self._plan.prompt.forced.beginning))
         if self._resume is not None and self._resume.token_ids:
@@ -178,12 +183,14 @@ class TurnPipeline:
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
             self._assembly.add_empty_message("incomplete" if cut_off else "completed")
-        self.usage = self._output.usage()
+        total = self._count()
         self._plan.prompt.remember(self._plan.model, self._written_ids())
-        if reason is not None:
-            self._machine.send(Incomplete(self.usage, reason))
+        if self._machine.left:
+            self._machine.send(Pause(total, reason or ""))
+        elif reason is not None:
+            self._machine.send(Incomplete(total, reason))
         else:
-            self._machine.send(Complete(self.usage, completed_at))
+            self._machine.send(Complete(total, completed_at))
             self._check()
         return self._machine.take()
 
@@ -192,6 +199,11 @@ class TurnPipeline:
         request = self._plan.request
         begun = request.prompt.ids[len(self._plan.prompt.ids) :] if isinstance(request.prompt, TokenPrompt) else ()
         return [*begun, *self._output.written_ids]
+
+    def _count(self) -> Usage:
+        """Sets the usage of this round, and returns that of the response so far."""
+        self.usage = self._output.usage()
+        return self.usage.added_to(self._plan.prompt.used)
 
     def _check(self) -> None:
         """Checks the answer against the format that was asked for."""
@@ -205,9 +217,20 @@ class TurnPipeline:
     def fail(self, error: AntiphonError) -> list[Batch]:
         """Returns the last events of a turn that failed: its output so far is kept and marked as incomplete."""
         self._assembly.take(self._output.end(cut_off=True))
-        self.usage = self._output.usage()
-        self._machine.send(Fail(self.usage, error))
+        self._machine.send(Fail(self._count(), error))
         return self._machine.take()
+
+
+def _assembly_of(plan: TurnPlan, machine: ResponseMachine, ids: Ids) -> Assembly:
+    return Assembly(
+        machine,
+        plan.prompt.tools,
+        ids,
+        family=plan.model.syntax.literal.name,
+        one_call=plan.has_one_call,
+        summary=plan.has_summary,
+        items_before=len(plan.prompt.output),
+    )
 
 
 def _output_of(plan: TurnPlan) -> ModelOutput:

@@ -76,9 +76,9 @@ class SendQueue:
 
 
 def _can_be_joined(batch: Batch, following: Batch) -> bool:
-    """Whether two batches can be sent as one. The final batch is sent alone. The token ids of a batch cover all its
+    """Whether two batches can be sent as one. The last batch is sent alone. The token ids of a batch cover all its
     events, so a batch with ids cannot be joined with events whose ids are still to come."""
-    return following.final is None and (bool(following.token_ids) or not batch.token_ids)
+    return not following.is_last and (bool(following.token_ids) or not batch.token_ids)
 
 
 def _join(batches: Sequence[Batch]) -> Batch:

@@ -49,7 +49,7 @@ from antiphon_translator.readiness import Readiness
 from antiphon_translator.schemas.check_budgets import CheckBudgets
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.sliced_delivery import SlicedDelivery, through
-from antiphon_translator.turn import turn_prompt
+from antiphon_translator.turn import response_rounds, turn_prompt
 from antiphon_translator.turn.turn_plan import TurnPlan
 from antiphon_translator.turn_bytes import TurnBytes, TurnTally
 
@@ -155,7 +155,7 @@ class TranslatorService:
         downloads = await self._downloads(turn, held, route.model.sight.with_controls(controls))
 
         def start() -> tuple[TurnPipeline, list[Batch], GenerationRequest]:
-            ids, level = self._ids_of(turn.response_id), route.engine.level
+            ids, level = self._ids_of(response_rounds.seed_of(turn)), route.engine.level
             plan = TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
             may_check = partial(self._check_budgets.take, turn.tenant)
             pipeline = TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints, may_check=may_check)

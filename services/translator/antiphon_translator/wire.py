@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from google.protobuf.message import Message
+
 from antiphon_core.errors import InvalidRequest, ServiceFault
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, EngineTimes, Final, Model, Resume, Turn
+from antiphon_core.ports.translator import NO_USAGE, Batch, EngineTimes, Final, Model, Pause, Resume, Turn, Usage
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
 
@@ -17,6 +19,8 @@ _STATUS = {
     Status.INCOMPLETE: v1.FinalStatus.INCOMPLETE,
     Status.FAILED: v1.FinalStatus.FAILED,
 }
+_EMPTY = b"[]"
+_COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
 _FINAL_ENDS = (b"{", b"}", b"[", b"]")
 """The first and last bytes of a response and of its items. Parsing them would take as long as the answer is large."""
 _FROM_STATUS = {number: status for status, number in _STATUS.items()}
@@ -29,6 +33,8 @@ def turn_message(turn: Turn) -> Any:
         request=turn.request,
         history=turn.history,
         input=turn.input,
+        output=turn.output if turn.output != _EMPTY else b"",
+        used=v1.Usage(**_usage_fields(turn.used)) if turn.used is not NO_USAGE else None,
     )
 
 
@@ -40,18 +46,22 @@ def turn_value(message: Any, tenant: str) -> Turn:
         response_id=message.response_id,
         created_at=message.created_at,
         request=message.request,
-        history=message.history or b"[]",
-        input=message.input or b"[]",
+        history=message.history or _EMPTY,
+        input=message.input or _EMPTY,
+        output=message.output or _EMPTY,
+        used=_usage_value(message.used) if message.used is not None else NO_USAGE,
         tenant=tenant,
     )
 
 
 def resume_message(resume: Resume | None) -> Any:
-    return resume and v1.Resume(next_sequence=resume.next_sequence, token_ids=list(resume.token_ids))
+    return resume and v1.Resume(
+        next_sequence=resume.next_sequence, token_ids=list(resume.token_ids), sent_items=resume.sent_items
+    )
 
 
 def resume_value(message: Any) -> Resume | None:
-    return message and Resume(message.next_sequence, tuple(message.token_ids))
+    return message and Resume(message.next_sequence, tuple(message.token_ids), message.sent_items)
 
 
 def batch_message(batch: Batch) -> Any:
@@ -61,6 +71,7 @@ def batch_message(batch: Batch) -> Any:
         frames=batch.frames,
         final=_final_fields(batch.final) if batch.final is not None else None,
         token_ids=batch.token_ids,
+        pause=_pause_fields(batch.pause) if batch.pause is not None else None,
     )
 
 
@@ -72,6 +83,7 @@ def batch_value(message: Any) -> Batch:
         frames=message.frames,
         final=_final_value(message.final) if message.HasField("final") else None,
         token_ids=tuple(message.token_ids),
+        pause=_pause_value(message.pause) if message.HasField("pause") else None,
     )
 
 
@@ -95,6 +107,29 @@ def model_value(message: Any) -> Model:
         reason=message.reason,
         created_at=message.created_at,
     )
+
+
+def _pause_fields(pause: Pause) -> dict[str, Any]:
+    return {"output_items": pause.output_items, "used": _usage_fields(pause.used), "cut_off": pause.cut_off}
+
+
+def _pause_value(message: Any) -> Pause:
+    """ServiceFault: the message is not one that a translator sends."""
+    items = message.output_items
+    if (items[:1], items[-1:]) != _FINAL_ENDS[2:]:
+        raise ServiceFault("A translator paused a response with something that is no output.")
+    return Pause(output_items=items, used=_usage_value(message.used), cut_off=message.cut_off)
+
+
+def _usage_fields(usage: Usage) -> dict[str, Any]:
+    return {name: getattr(usage, name) for name in _COUNTS}
+
+
+def _usage_value(message: Any) -> Usage:
+    """The message of either class: betterproto2 has None for an absent number, protobuf has 0."""
+    is_absent = isinstance(message, Message) and not message.HasField("cached_tokens")
+    counts = {name: getattr(message, name) for name in _COUNTS}
+    return Usage(**counts | ({"cached_tokens": None} if is_absent else {}))
 
 
 def _final_fields(final: Final) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def test_a_fork_accepts_a_response_id_and_a_session_id() -> None:
         (CreateConversation, {"items": [MESSAGE, {"role": "user"}]}, "items[1].content", "missing_required_parameter"),
         (CreateConversation, {"items": [MESSAGE | {"role": "critic"}]}, "items[0].role", "invalid_value"),
         (CreateConversation, {"items": [{"type": "massage"}]}, "items[0].type", "invalid_value"),
-        (CreateConversation, {"items": [{"type": "mcp_call"}]}, "items[0]", "unsupported_value"),
+        (CreateConversation, {"items": [{"type": "image_generation_call"}]}, "items[0]", "unsupported_value"),
         (CreateConversation, {"metadata": {"a": 1}}, "metadata.a", "invalid_type"),
         (CreateConversation, {"metadata": {str(n): "" for n in range(17)}}, "metadata", "object_above_max_length"),
         (CreateConversation, {"metadata": {"a": "x" * 513}}, "metadata.a", "string_above_max_length"),

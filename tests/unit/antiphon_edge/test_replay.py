@@ -15,6 +15,7 @@ from tests.support.pushed import generated
 from tests.support.reasoning_model import CALL, EXEC, WEATHER, log_of_play, reasoning_model
 from tests.support.schema import validate_event
 from tests.support.served_models import turn
+from tests.support.server_tools import SEARCH, listed, server_call
 from tests.support.thinking_edges import Sayer, losable
 
 RESPONSE_ID = "resp_" + "0" * 48
@@ -131,7 +132,7 @@ def test_a_replay_of_a_refusal_has_its_events() -> None:
 
 def test_a_replay_sends_unstreamed_parts_and_items_whole() -> None:
     message = ITEM | {"status": "completed", "content": [{"type": "audio", "data": "x"}]}
-    other = {"id": "ws_1", "type": "web_search_call"}
+    other = {"id": "ig_1", "type": "image_generation_call"}
     body = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
     ended = body | {"status": "completed", "output": [message, other]}
     found = replayed(ended)
@@ -139,3 +140,18 @@ def test_a_replay_sends_unstreamed_parts_and_items_whole() -> None:
     added = [event["item"] for event in found if event["type"] == events.OUTPUT_ITEM_ADDED]
     assert "status" not in added[1]
     assert loads(frames_of(record_of(ended))[-1].split(b"data: ")[1])["response"] == ended
+
+
+def test_a_replay_has_the_events_of_calls_that_the_server_ran() -> None:
+    failed = server_call("mcp_2", status="incomplete", output=None, error={"type": "http_error"})
+    output = [listed(SEARCH), server_call(), failed]
+    body = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+    completed = body | {"status": "completed", "output": output}
+    types = [event["type"].removeprefix("response.") for event in replayed(completed)]
+    call = ["output_item.added", "mcp_call.in_progress", "mcp_call_arguments.delta", "mcp_call_arguments.done"]
+    assert types[2:-1] == [
+        *("output_item.added", "mcp_list_tools.in_progress", "mcp_list_tools.completed", "output_item.done"),
+        *(*call, "mcp_call.completed", "output_item.done"),
+        *(*call, "mcp_call.failed", "output_item.done"),
+    ]
+    assert fold(replayed(completed)) == completed

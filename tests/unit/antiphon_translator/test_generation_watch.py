@@ -6,10 +6,9 @@ import logging
 import pytest
 
 from antiphon_core.errors import EngineFault
-from antiphon_core.ports.translator import EngineTimes
+from antiphon_core.ports.translator import EngineTimes, Usage
 from antiphon_core.telemetry import correlation, metrics
 from antiphon_core.telemetry.correlation import Correlation
-from antiphon_translator.generation import Usage
 from antiphon_translator.generation_watch import GenerationWatch
 from tests.support.recorded_spans import recorded
 

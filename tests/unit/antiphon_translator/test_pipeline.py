@@ -304,7 +304,7 @@ def test_prompt_that_fills_the_context_is_rejected_with_its_counts() -> None:
     [
         ("request", b'{"model": "m", "nonsense": 1}', "nonsense"),
         ("request", b'{"model": "m", "temperature": 9}', "temperature"),
-        ("input", b'[{"type": "mcp_call"}]', "input[0]"),
+        ("input", b'[{"type": "image_generation_call"}]', "input[0]"),
         ("input", b"{}", "input"),
         ("history", b"nothing", "history"),
     ],

@@ -9,7 +9,7 @@ from antiphon_translator.turn_bytes import TurnBytes
 
 
 def turn(size: int, tenant: str) -> Turn:
-    return Turn("resp_1", 0, b"r" * (size - 4), tenant=tenant)
+    return Turn("resp_1", 0, b"r" * (size - 6), tenant=tenant)
 
 
 def test_turns_and_what_they_fetch_count_until_they_end() -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, EngineTimes, Final, Model, Resume, Turn
+from antiphon_core.ports.translator import Batch, EngineTimes, Final, Model, Pause, Resume, Turn, Usage
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
 from tests.support.sent import sent
@@ -14,6 +16,16 @@ TURN = Turn(response_id="resp_1", created_at=7, request=b'{"model":"m"}', histor
 
 def test_turn_survives_the_wire() -> None:
     assert wire.turn_value(sent(wire.turn_message(TURN)), "default") == TURN
+
+
+def test_round_of_a_turn_survives_the_wire() -> None:
+    later = replace(TURN, output=b"[3]", used=Usage(9, 5, 2, 1))
+    assert wire.turn_value(sent(wire.turn_message(later)), "default") == later
+
+
+def test_pause_survives_the_wire() -> None:
+    batch = Batch(0, 1, b"event", pause=Pause(b"[{}]", Usage(9, 5), "max_output_tokens"))
+    assert wire.batch_value(sent(wire.batch_message(batch))) == batch
 
 
 def test_turn_without_items_has_empty_arrays() -> None:
@@ -51,7 +63,7 @@ def test_model_survives_the_wire() -> None:
     assert wire.model_value(sent(wire.model_message(model))) == model
 
 
-@pytest.mark.parametrize("resume", [None, Resume(2), Resume(9, (7, 0, 151_643))])
+@pytest.mark.parametrize("resume", [None, Resume(2), Resume(9, (7, 0, 151_643)), Resume(9, (), 4)])
 def test_resume_position_survives_the_wire(resume: Resume | None) -> None:
     request = v1.GenerateRequest(resume=wire.resume_message(resume))
     assert wire.resume_value(sent(request).resume) == resume

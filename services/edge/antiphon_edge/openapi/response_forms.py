@@ -8,6 +8,7 @@ from __future__ import annotations
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Status
 from antiphon_core.request.items import MODEL_CALL_ID
+from antiphon_core.request.server_items import PARALLEL_WITH
 from antiphon_edge.operations.forms import (
     ANY_OBJECT,
     BOOLEAN,
@@ -30,6 +31,7 @@ _SECONDS = doc(INTEGER, "Unix time in seconds.")
 _CALL_ID = doc(STRING, "The id that the output of the call must repeat.")
 _NAMESPACE = doc(STRING, "The namespace of the tool.")
 _MODEL_CALL_ID = doc(STRING, "The id that the model gave the call, where its next prompt needs it.")
+_SERVER_LABEL = doc(STRING, "The label of the tool server in the request.")
 _ASYNC = doc(BOOLEAN, "Whether the conversation may continue before the output is sent.")
 _NEXT_CURSOR = "The `cursor` for the next page; null if there is none."
 _METADATA = doc(mapping(STRING), "The metadata of the request.")
@@ -134,6 +136,38 @@ _OUTPUT_ITEMS: dict[str, Object] = {
     ),
     "OutputToolSearchCall": _client_call(
         "tool_search_call", "arguments", "What to search for.", execution=const("client")
+    ),
+    "OutputMcpListTools": record(
+        {
+            "id": STRING,
+            "type": const("mcp_list_tools"),
+            "server_label": _SERVER_LABEL,
+            "tools": doc(array(ANY_OBJECT), "`name`, `description`, `input_schema` and `annotations` of each tool."),
+        },
+        {"error": doc(nullable(STRING), "Why the server gave no list; null otherwise.")},
+    ),
+    "OutputMcpCall": record(
+        {
+            "id": STRING,
+            "type": const("mcp_call"),
+            "status": one_of(["in_progress", "calling", "completed", "incomplete", "failed"]),
+            "server_label": _SERVER_LABEL,
+            "name": STRING,
+            "arguments": doc(STRING, "The JSON that the model wrote."),
+            "output": doc(nullable(STRING), "The result; null if there is none."),
+            "error": doc(nullable(ANY_OBJECT), "Why there is no result; null otherwise."),
+            "approval_request_id": doc(nullable(STRING), "The request that approved the call, or null."),
+        },
+        {PARALLEL_WITH: doc(STRING, "The first call that the model made together with this one.")},
+    ),
+    "OutputMcpApprovalRequest": record(
+        {
+            "id": doc(STRING, "The id that the answer, an `mcp_approval_response`, must repeat."),
+            "type": const("mcp_approval_request"),
+            "server_label": _SERVER_LABEL,
+            "name": STRING,
+            "arguments": doc(STRING, "The JSON that the model wrote."),
+        },
     ),
     "OutputCompaction": record(
         {

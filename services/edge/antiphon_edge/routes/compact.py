@@ -13,6 +13,7 @@ from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads
 from antiphon_core.ports.translator import Translator, Turn
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.hosted_tools import NONE_RUN_HERE, HostedTools
 from antiphon_edge import stored_content
 from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.compaction import compaction, context_window
@@ -50,9 +51,9 @@ class CompactRoutes:
         sealer: Sealer,
         *,
         meter: Meter,
-        drops_hosted: bool = False,
+        hosted: HostedTools = NONE_RUN_HERE,
     ) -> None:
-        self._drops_hosted = drops_hosted
+        self._hosted = hosted
         self._starter = starter
         self._sealer = sealer
         self._meter = meter
@@ -61,7 +62,7 @@ class CompactRoutes:
     @serves("compactConversation")
     async def compact(self, request: web.Request) -> web.Response:
         reject_stateful_headers(request, "compactions")
-        body = await bodies.parse_body(request, partial(request_of, drops_hosted=self._drops_hosted))
+        body = await bodies.parse_body(request, partial(request_of, hosted=self._hosted))
         if body.dropped_tools is not None:
             dropped_tools.note(request, body.dropped_tools)
         tenant = tenant_of(request)
@@ -92,11 +93,11 @@ def _kept_items(turn: Turn) -> bytes:
     return dumps(context_window.visible_items(items))
 
 
-def request_of(given: Object, *, work_bytes: int, drops_hosted: bool = False) -> CreateRequest:
+def request_of(given: Object, *, work_bytes: int, hosted: HostedTools = NONE_RUN_HERE) -> CreateRequest:
     """Validates the body of a request to compact. Raises InvalidRequest as for a create request."""
     for name in given:
         if name not in MEMBERS:
             raise InvalidRequest(f"Unknown parameter: '{name}'.", field=name, code="unknown_parameter")
     if given.get("input") is None:
         given["input"] = []
-    return CreateRequest.of(given, work_bytes=work_bytes, drops_hosted=drops_hosted)
+    return CreateRequest.of(given, work_bytes=work_bytes, hosted=hosted)

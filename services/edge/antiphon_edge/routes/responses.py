@@ -17,6 +17,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CountRequest, CreateRequest
+from antiphon_core.request.hosted_tools import NONE_RUN_HERE, HostedTools
 from antiphon_core.rpc.checked_stream import CheckedStream
 from antiphon_core.telemetry import metrics
 from antiphon_edge import stored_content
@@ -49,11 +50,11 @@ class ResponseRoutes:
         *,
         keep_alive_s: float,
         has_keep_alive_events: bool = False,
-        drops_hosted: bool = False,
+        hosted: HostedTools = NONE_RUN_HERE,
     ) -> None:
-        """`has_keep_alive_events`: as in EventStream. `drops_hosted`: hosted tools are left out of requests.
+        """`has_keep_alive_events`: as in EventStream. `hosted` decides about hosted tools in requests.
         Otherwise such requests are rejected."""
-        self._drops_hosted = drops_hosted
+        self._hosted = hosted
         self._turns = turns
         self._background = background
         self._store = store
@@ -62,7 +63,7 @@ class ResponseRoutes:
 
     @serves("createResponse")
     async def create(self, request: web.Request) -> web.StreamResponse:
-        body = await bodies.parse_body(request, partial(CreateRequest.of, drops_hosted=self._drops_hosted))
+        body = await bodies.parse_body(request, partial(CreateRequest.of, hosted=self._hosted))
         if body.dropped_tools is not None:
             dropped_tools.note(request, body.dropped_tools)
         body, session_id = turn_headers.with_session(body, turn_headers.session_id_of(request))
@@ -87,7 +88,7 @@ class ResponseRoutes:
     async def input_tokens(self, request: web.Request) -> web.Response:
         """Counts the tokens of the prompt that this request would have, with the history of its session. Nothing is
         generated or stored."""
-        body = await bodies.parse_body(request, partial(CountRequest.of, drops_hosted=self._drops_hosted))
+        body = await bodies.parse_body(request, partial(CountRequest.of, hosted=self._hosted))
         if body.dropped_tools is not None:
             dropped_tools.note(request, body.dropped_tools)
         asked, session_id = turn_headers.with_session(body, turn_headers.session_id_of(request))

@@ -25,6 +25,7 @@ from antiphon_core.byte_budget import Tally
 from antiphon_core.errors import AntiphonError, InvalidApiKey, InvalidRequest, Unavailable
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.hosted_tools import HostedTools
 from antiphon_core.rpc.checked_stream import CHECK_INTERVAL_S
 from antiphon_core.telemetry import remedies
 from antiphon_core.tracebacks import release_frames
@@ -73,13 +74,13 @@ class Connection:
         warm_ups: WarmUps,
         *,
         session_id: str | None,
-        drops_hosted: bool,
+        hosted: HostedTools,
         running_max: int,
     ) -> None:
         """`running_max`: lanes that run at once. With a `session_id` it is 1, since a session has one turn at a
         time."""
         self._request = request
-        self._drops_hosted = drops_hosted
+        self._hosted = hosted
         self._socket = socket
         self._turns = turns
         self._starter = starter
@@ -265,7 +266,7 @@ class Connection:
         await queue.wait_for_room()
         carried = self._lanes.carried_by(turn)
         authentication.check_again(self._request)
-        parse = partial(turn.create.request, drops_hosted=self._drops_hosted)
+        parse = partial(turn.create.request, hosted=self._hosted)
         request = await self._parse(parse, turn.create.work_bytes)
         if not turn.is_generating:
             await self._limiter.admit(self._tenant, generates=False)

@@ -19,6 +19,7 @@ from antiphon_core.errors import AntiphonError, InvalidRequest, row_of
 from antiphon_core.jsons import Object, dumps, parse_object, with_member, work_bytes
 from antiphon_core.limits import STREAM_ID_CHARS_MAX
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.hosted_tools import NONE_RUN_HERE, HostedTools
 
 CREATE = "response.create"
 CANCEL = "response.cancel"
@@ -42,7 +43,7 @@ class Create:
         given = self.body.get("previous_response_id")
         return given if isinstance(given, str) else None
 
-    def request(self, *, drops_hosted: bool = False) -> CreateRequest:
+    def request(self, *, hosted: HostedTools = NONE_RUN_HERE) -> CreateRequest:
         """Validates the request. InvalidRequest: as for a body, or a parameter is not supported over a WebSocket."""
         if not (self.generates is None or isinstance(self.generates, bool)):
             raise InvalidRequest("'generate' must be a boolean.", field="generate", code="invalid_type")
@@ -52,7 +53,7 @@ class Create:
                 field="background",
                 code="unsupported_parameter",
             )
-        return CreateRequest.of(self.body, work_bytes=self.work_bytes, drops_hosted=drops_hosted)
+        return CreateRequest.of(self.body, work_bytes=self.work_bytes, hosted=hosted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from aiohttp import WebSocketError, WSCloseCode, web
 
 from antiphon_core.errors import Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_core.request.hosted_tools import NONE_RUN_HERE, HostedTools
 from antiphon_core.telemetry import metrics
 from antiphon_edge.http import connections, pages
 from antiphon_edge.http.socket_frames import Violation
@@ -47,14 +48,14 @@ class SocketRoutes:
         lifetime_s: float = LIFETIME_S,
         lanes: int = 1,
         origins: Collection[str] = (),
-        drops_hosted: bool = False,
+        hosted: HostedTools = NONE_RUN_HERE,
         listing: ResponseList | None = None,
     ) -> None:
         """`lanes`: how many lanes of a connection run at once. `origins`: the origins of web pages that may connect,
-        besides pages of this host; "*" for all. `drops_hosted`: hosted tools are left out of requests; otherwise such
-        requests are rejected. `listing` answers requests that open no WebSocket and name a session."""
+        besides pages of this host; "*" for all. `hosted` decides about hosted tools in requests. `listing` answers
+        requests that open no WebSocket and name a session."""
         self._listing = listing
-        self._drops_hosted = drops_hosted
+        self._hosted = hosted
         self._turns = turns
         self._starter = starter
         self._warm_ups = warm_ups
@@ -96,7 +97,7 @@ class SocketRoutes:
             self._starter,
             self._warm_ups,
             session_id=session_id,
-            drops_hosted=self._drops_hosted,
+            hosted=self._hosted,
             running_max=self._running_max,
         )
         await self._serve(connection, request, socket)

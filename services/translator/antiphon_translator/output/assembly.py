@@ -13,6 +13,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.limits import OUTPUT_ITEMS_MAX
 from antiphon_core.request.items import MODEL_CALL_ID
+from antiphon_core.request.server_items import PARALLEL_WITH
 from antiphon_core.telemetry import metrics
 from antiphon_translator.logprobs import requested as logprobs
 from antiphon_translator.output.client_call import ClientCall
@@ -20,13 +21,14 @@ from antiphon_translator.output.custom_input import CustomInput
 from antiphon_translator.output.item_kinds import (
     CUSTOM_TOOL_CALL,
     FUNCTION_CALL,
+    MCP_CALL,
     MESSAGE,
     REASONING,
     REASONING_SUMMARY,
     REFUSAL,
     ItemKind,
 )
-from antiphon_translator.output.machine import Append, AppendScored, Close, OpenNext, ResponseMachine
+from antiphon_translator.output.machine import Append, AppendScored, Close, Leave, OpenNext, ResponseMachine
 from antiphon_translator.parsing.segments import (
     Arguments,
     Break,
@@ -60,13 +62,14 @@ class Assembly:
         family: str,
         one_call: bool = False,
         summary: bool = False,
+        items_before: int = 0,
     ) -> None:
         """`family` is the name of the model's family. With `one_call`, only the first complete call becomes an item;
-        with `summary`, reasoning is sent as its summary."""
+        with `summary`, reasoning is sent as its summary. `items_before` is the number of items of earlier rounds."""
         self.calls = 0
         self.is_empty = True
         self.is_full = False
-        self._items = 0
+        self._items = items_before
         self._machine = machine
         self._tools = tools
         self._ids = ids
@@ -78,6 +81,7 @@ class Assembly:
         self._unwrap: CustomInput | None = None
         self._drops_call = False
         self._client_call: ClientCall | None = None
+        self._first_server_call: str | None = None
 
     @property
     def has_enough(self) -> bool:
@@ -146,8 +150,17 @@ class Assembly:
             self._client_call = ClientCall(tool.client, self._call_id())
             self.is_empty = False
             return
+        if tool.server is not None:
+            self._begin_server_call(tool, tool.server)
+            return
         self._unwrap = CustomInput() if tool.is_custom else None
         self._open(CUSTOM_TOOL_CALL if tool.is_custom else FUNCTION_CALL, self._members(tool, name, model_id))
+
+    def _begin_server_call(self, tool: Tool, server: str) -> None:
+        first = self._first_server_call
+        together = {PARALLEL_WITH: first} if first is not None else {}
+        self._open(MCP_CALL, {"server_label": server, "name": tool.name, **together})
+        self._first_server_call = first or self._machine.open_item_id
 
     def _is_unwanted(self, tool: Tool) -> bool:
         """Whether a call must not become an item: a second one, or one that tool_choice rules out."""
@@ -203,6 +216,9 @@ class Assembly:
         if rest:
             self._machine.send(Append(rest))
         self._unwrap = None
+        if self._kind is MCP_CALL and is_complete:
+            self._machine.send(Leave())
+            self._kind = None
         self.close("completed" if is_complete else "incomplete")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from antiphon_core.ports.translator import Usage
 from antiphon_translator.generation import (
     ChatChunk,
     EngineChunk,
@@ -26,7 +27,6 @@ from antiphon_translator.generation import (
     TextPrompt,
     TokenChunk,
     TokenPrompt,
-    Usage,
     wrong_level,
 )
 from antiphon_translator.output import outputs

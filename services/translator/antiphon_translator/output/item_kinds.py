@@ -28,7 +28,8 @@ class ItemKind:
 
     `blank` are the members of an item as it begins, `with_text(members, item)` are its members with the text of its
     deltas. `opening` and `closing` build the events before and behind the deltas, in order. `delta` builds an example
-    of a delta event, with `sequence_number` before `delta`.
+    of a delta event, with `sequence_number` before `delta`. `leaving` builds the event behind the deltas of an item
+    that stays open when the model has written it, because a call of the server follows.
     """
 
     id_prefix: str
@@ -37,6 +38,7 @@ class ItemKind:
     delta: Callable[[OpenItem], Event]
     closing: tuple[EventBuilder, ...]
     with_text: Callable[[Object, OpenItem], Object]
+    leaving: EventBuilder | None = None
 
 
 class OpenItem:
@@ -206,6 +208,44 @@ REASONING_SUMMARY = _in_part(events.SUMMARY, id_prefix="rs", blank=_REASONING)
 """Reasoning, in a response to a request for a summary of it."""
 FUNCTION_CALL = _in_item(events.ARGUMENTS, id_prefix="fc", named=True)
 CUSTOM_TOOL_CALL = _in_item(events.INPUT, id_prefix="ctc")
+
+
+def _server_call(text: Text, *, id_prefix: str, progress: tuple[str, str]) -> ItemKind:
+    """A call that the server runs. `progress` are the events that begin it, and that end a call which cannot run."""
+    begun, failed = progress
+
+    def end_event(item: OpenItem) -> Event:
+        return _of_item(item, text.done, **{text.member: item.text})
+
+    return ItemKind(
+        id_prefix=id_prefix,
+        blank={"type": text.owner, "status": "in_progress", text.member: ""}
+        | dict.fromkeys(("output", "error", "approval_request_id")),
+        opening=(_item_added, lambda item: _of_item(item, begun)),
+        delta=lambda item: _of_item(item, text.delta, sequence_number=0, delta=""),
+        closing=(end_event, lambda item: _of_item(item, failed), _item_done),
+        with_text=lambda members, item: members | {text.member: item.text},
+        leaving=end_event,
+    )
+
+
+MCP_CALL = _server_call(
+    events.MCP_ARGUMENTS,
+    id_prefix=ID_PREFIX["mcp_call"],
+    progress=(events.MCP_CALL_IN_PROGRESS, events.MCP_CALL_FAILED),
+)
+
+
+def announcement(item: Object, output_index: int) -> list[Event]:
+    """The events of a list of tools, which the server has read before the model begins."""
+    at: Object = {"item_id": item["id"], "output_index": output_index}
+    end = events.MCP_LIST_TOOLS_FAILED if item.get("error") else events.MCP_LIST_TOOLS_COMPLETED
+    return [
+        {"type": events.OUTPUT_ITEM_ADDED, "output_index": output_index, "item": item | {"tools": []}},
+        {"type": events.MCP_LIST_TOOLS_IN_PROGRESS, **at},
+        {"type": end, **at},
+        {"type": events.OUTPUT_ITEM_DONE, "output_index": output_index, "item": item},
+    ]
 
 
 def _client_call(call_type: str, id_prefix: str) -> ItemKind:

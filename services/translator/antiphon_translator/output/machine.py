@@ -17,17 +17,23 @@ A response begins (created, in_progress), then gets any number of items, one at 
                          |    |                    |  '--Fail--> ENDED
                          '----+-------Close--------'
                               |
-                              '--Complete | Incomplete | Fail--> ENDED
+                              |--Complete | Incomplete | Fail--> ENDED
+                              '--Pause--> PAUSED
+
+A call that the server runs is left open (IN_ITEM --Leave--> BETWEEN_ITEMS). A response with such calls is made in
+rounds, each by a machine of its own: it begins with the output of the rounds before, and pauses when its calls are to
+be run. A list of tools that the server has read is sent at once (BETWEEN_ITEMS --Announce--> BETWEEN_ITEMS).
 
 item_kinds.py defines the events of each kind of item. Frames collect until `take` returns them as batches. The last
 batch has the terminal event, and the record to commit before it is sent. The terminal event is alone in its batch; if
-the response failed, the frames that were held back are in it, too.
+the response failed, the frames that were held back are in it, too. The last batch of a round that pauses has at least
+one event, which is written together with the decision to run the calls: so the last event waits while a call is open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum, auto
 from typing import Any, ClassVar, NamedTuple
 
@@ -37,16 +43,17 @@ from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.jsons import Fragment, Object, dumps, loads
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final
+from antiphon_core.ports.translator import Batch, Final, Usage
+from antiphon_core.ports.translator import Pause as RoundEnd
 from antiphon_core.values import value
-from antiphon_translator.generation import Usage
-from antiphon_translator.output.item_kinds import MESSAGE, ItemKind, OpenItem
+from antiphon_translator.output.item_kinds import MESSAGE, ItemKind, OpenItem, announcement
 
 
 class State(Enum):
     IDLE = auto()
     BETWEEN_ITEMS = auto()
     IN_ITEM = auto()
+    PAUSED = auto()
     ENDED = auto()
 
     __hash__ = object.__hash__  # the hash of an Enum is a function in Python, and each token looks its state up
@@ -88,6 +95,26 @@ class Close:
 
 
 @value
+class Leave:
+    """Leaves the open item as it is: the model has written a call, which the server will run."""
+
+
+@value
+class Announce:
+    """Adds a list of tools, which is complete."""
+
+    item: Object
+
+
+@value
+class Pause:
+    """Ends the round: the calls that were left open are to be run. `cut_off` is the reason if the model was cut off."""
+
+    usage: Usage
+    cut_off: str = ""
+
+
+@value
 class Complete:
     """Ends the response: the model was done. `completed_at` is in Unix seconds."""
 
@@ -111,7 +138,7 @@ class Fail:
     error: AntiphonError
 
 
-Input = Begin | OpenNext | Append | AppendScored | Close | Complete | Incomplete | Fail
+Input = Begin | OpenNext | Append | AppendScored | Close | Leave | Announce | Pause | Complete | Incomplete | Fail
 
 
 class IllegalInput(Exception):
@@ -128,12 +155,17 @@ class Transition(NamedTuple):
 class ResponseMachine:
     """Turns inputs into framed events, and keeps the response that the events add up to."""
 
-    def __init__(self, skeleton: Object, ids: Ids) -> None:
-        """`skeleton` is the response before its first event (antiphon_core.response.skeleton)."""
+    def __init__(self, skeleton: Object, ids: Ids, output: Sequence[Object] = ()) -> None:
+        """`skeleton` is the response before its first event (antiphon_core.response.skeleton), `output` are the items
+        of the rounds before."""
         self.state = State.IDLE
         self.final: Final | None = None
         """The finished response; set by the input that ended it."""
-        self._response = skeleton
+        self.pause: RoundEnd | None = None
+        """The end of the round; set by the input that paused the response."""
+        self.left = 0
+        """How many calls were left open."""
+        self._response = skeleton | {"output": [*output]} if output else skeleton
         self._ids = ids
         self._next_sequence = 0
         self._frames: list[bytes] = []
@@ -158,6 +190,11 @@ class ResponseMachine:
         batch. The last batch before the end of the response gets the token ids."""
         frames, self._frames = self._frames, []
         first = self._next_sequence - len(frames)
+        if self.left and self.state in (State.BETWEEN_ITEMS, State.IN_ITEM):
+            frames, self._frames = frames[:-1], frames[-1:]
+        if self.pause is not None and frames:
+            *batches, last = _batches(first, frames, token_ids)
+            return [*batches, replace(last, pause=self.pause)]
         if self.final is None or not frames:
             if len(frames) == 1:  # the common case: one token per chunk
                 return [Batch(first, 1, frames[0], None, token_ids)]
@@ -168,10 +205,21 @@ class ResponseMachine:
         last = Batch(first_sequence=self._next_sequence - 1, count=1, frames=terminal, final=self.final)
         return [*_batches(first, before), last]
 
+    def take_whole(self) -> list[Batch]:
+        """The events since the last call, in one batch, however large: whoever continues the response finds all of them
+        or none."""
+        frames, self._frames = self._frames, []
+        return [Batch(self._next_sequence - len(frames), len(frames), b"".join(frames))] if frames else []
+
     def skip_to(self, next_sequence: int) -> None:
         """Drops the events so far, which an earlier translator has sent, and sets the number of the next event."""
         self._frames.clear()
         self._next_sequence = next_sequence
+
+    @property
+    def open_item_id(self) -> str | None:
+        """The id of the open item."""
+        return self._item.id if self._item is not None else None
 
     @property
     def items(self) -> Sequence[Object]:
@@ -224,6 +272,27 @@ class ResponseMachine:
         self._response = self._write_response()
         self._item = None
 
+    def _leave(self, _given: Leave) -> None:
+        item = self._item
+        assert item is not None  # noqa: S101 - in all states of its rows
+        item.close("in_progress")
+        if item.kind.leaving is not None:
+            self._emit(item.kind.leaving(item))
+        self._closed_bytes += item.size_bytes
+        self._response = self._write_response()
+        self._item = None
+        self.left += 1
+
+    def _announce(self, given: Announce) -> None:
+        output = self._response["output"]
+        for event in announcement(given.item, len(output)):
+            self._emit(event)
+        self._response = self._response | {"output": [*output, given.item]}
+
+    def _pause(self, given: Pause) -> None:
+        items = dumps(self._response["output"])
+        self.pause = RoundEnd(items, given.usage, given.cut_off)
+
     def _complete(self, given: Complete) -> None:
         self._end(Status.COMPLETED, given.usage, {"completed_at": given.completed_at})
 
@@ -260,6 +329,9 @@ class ResponseMachine:
         (State.IN_ITEM, Append): Transition(_append, State.IN_ITEM),
         (State.IN_ITEM, AppendScored): Transition(_append_scored, State.IN_ITEM),
         (State.IN_ITEM, Close): Transition(_close, State.BETWEEN_ITEMS),
+        (State.IN_ITEM, Leave): Transition(_leave, State.BETWEEN_ITEMS),
+        (State.BETWEEN_ITEMS, Announce): Transition(_announce, State.BETWEEN_ITEMS),
+        (State.BETWEEN_ITEMS, Pause): Transition(_pause, State.PAUSED),
         (State.BETWEEN_ITEMS, Complete): Transition(_complete, State.ENDED),
         (State.BETWEEN_ITEMS, Incomplete): Transition(_incomplete, State.ENDED),
         (State.BETWEEN_ITEMS, Fail): Transition(_fail, State.ENDED),

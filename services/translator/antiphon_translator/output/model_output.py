@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Usage
+from antiphon_core.ports.translator import Usage
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
 from antiphon_translator.parsing.segments import Segment
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from antiphon_core.ports.translator import Usage
 from antiphon_translator.generation import (
     UNLIMITED,
     ChatChunk,
@@ -24,7 +25,6 @@ from antiphon_translator.generation import (
     TextChunk,
     TextPrompt,
     TokenPrompt,
-    Usage,
     wrong_level,
 )
 from antiphon_translator.models.served_model import ServedModel

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 
 from antiphon_core.errors import EngineFault
+from antiphon_core.ports.translator import Usage
 from antiphon_translator.generation import (
     ChatChunk,
     EngineChunk,
@@ -20,7 +21,6 @@ from antiphon_translator.generation import (
     TokenChunk,
     TokenLogprob,
     TokenPrompt,
-    Usage,
     wrong_level,
 )
 from antiphon_translator.logprobs.alignment import Alignment

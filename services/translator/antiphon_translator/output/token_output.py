@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from antiphon_core.jsons import Object
-from antiphon_core.ports.translator import EngineTimes
+from antiphon_core.ports.translator import EngineTimes, Usage
 from antiphon_translator.generation import (
     EngineChunk,
     EngineFacts,
@@ -19,7 +19,6 @@ from antiphon_translator.generation import (
     GenerationRequest,
     TokenChunk,
     TokenPrompt,
-    Usage,
     wrong_level,
 )
 from antiphon_translator.output.plain_run import PlainRun

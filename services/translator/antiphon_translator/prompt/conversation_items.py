@@ -12,7 +12,7 @@ not in the history, so they are not inherited.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from antiphon_core.errors import InvalidRequest
@@ -23,11 +23,11 @@ from antiphon_core.request.items import LOCAL_OUTPUT, MODEL_CALL_ID
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.turn_media import TurnMedia
-from antiphon_translator.prompt import call_ids, client_tools
+from antiphon_translator.prompt import call_ids, client_tools, server_calls
 from antiphon_translator.prompt.call_ids import CallIds
 from antiphon_translator.prompt.read_history import NOTHING_READ, ReadHistory
 from antiphon_translator.prompt.rounds import Parts, Rounds
-from antiphon_translator.prompt.tool_names import shown_name
+from antiphon_translator.prompt.tool_names import server_tool_name, shown_name
 
 _Row = TypeVar("_Row")
 
@@ -45,28 +45,31 @@ def build(
     instructions: str | None,
     history: Sequence[Any],
     given: Sequence[Any],
+    output: Sequence[Any] = (),
     tools: Sequence[Object] = (),
     media: TurnMedia | None = None,
     known: ReadHistory = NOTHING_READ,
     ids: CallIds = call_ids.ANY,
 ) -> tuple[Conversation, ReadHistory]:
     """The conversation of one turn, and its history as it was read, without `text` and `declared`. `history` are the
-    items of the history behind the `known` ones, `given` those of the turn's input. `media` reads images and files.
+    items of the history behind the `known` ones, `given` those of the turn's input, `output` those of the response so
+    far. `media` reads images and files.
     `ids` are those of calls in the model's prompts.
 
     InvalidRequest: an item or a part cannot be shown to the model, with its path; or the conversation is empty.
     """
     rounds = Rounds(known.messages.messages, known.rounds, ids=ids)
-    draft = _Draft(rounds, media or TurnMedia(), {*known.answered, *_answered_ids([*history, *given])})
+    draft = _Draft(rounds, media or TurnMedia(), {*known.answered, *_answered_ids([*history, *given, *output])})
     draft.read(history, "history", known.items)
     read = draft.so_far(known, _answered_ids(history), known.items + len(history))
     draft.read(given, "input", 0)
+    draft.read(output, "output", 0)
     draft.require_results()
     opening = [Message("system", (instructions,))] if instructions else []
     messages = (*opening, *draft.rounds.finish())
     if not messages:
         raise InvalidRequest("There is nothing to answer: the input is empty.", field="input", code="empty_array")
-    continues_last = _is_cut_off(given) and _is_plain(messages[-1])
+    continues_last = _is_cut_off(given) and _is_plain(messages[-1]) and not server_calls.count(output)
     return Conversation(messages, tuple(tools), continues_last, read.messages, len(opening)), read
 
 
@@ -76,6 +79,7 @@ def path_of(
     instructions: str | None,
     history: Sequence[Any],
     given: Sequence[Any],
+    output: Sequence[Any] = (),
     media: TurnMedia | None = None,
 ) -> str:
     """The path of the item with which the message at index `place` begins, in the conversation that `build` makes of
@@ -83,9 +87,10 @@ def path_of(
     place -= bool(instructions)
     if place < 0:
         return "instructions"
-    draft = _Draft(Rounds(), media or TurnMedia(), _answered_ids([*history, *given]))
+    draft = _Draft(Rounds(), media or TurnMedia(), _answered_ids([*history, *given, *output]))
     draft.read(history, "history", 0)
     draft.read(given, "input", 0)
+    draft.read(output, "output", 0)
     draft.rounds.finish()
     origins = draft.rounds.origins()
     return origins[place] if place < len(origins) else "input"
@@ -100,14 +105,19 @@ class _Draft:
     media: TurnMedia
     answered: Collection[str] = ()
     is_whole: bool = True
+    held_results: list[tuple[str, str, str]] = field(default_factory=list)
+    """The results of the calls of a server in the round that is read: id of the call, text, path."""
 
     def read(self, items: Sequence[Any], where: str, first: int) -> None:
         """Reads items, which are in the member `where` from index `first` on."""
-        for index, item in enumerate(items, first):
-            path = f"{where}[{index}]"
+        ends = server_calls.ends_of_rounds(items)
+        for index, item in enumerate(items):
+            path = f"{where}[{first + index}]"
             if _is_extension(item):
                 continue
             _row(_READERS, item, path, default="message")(self, item, path)
+            if self.held_results and ends.get(self.held_results[0][0], index) <= index:
+                self.add_held_results()
 
     def so_far(self, known: ReadHistory, answered: Collection[str], items: int) -> ReadHistory:
         """The history as read so far, for later turns; only the known one if the rest depends on more than its bytes,
@@ -127,6 +137,12 @@ class _Draft:
             raise InvalidRequest(
                 f"No tool call found for function call output with call_id {call_id}.", field="input", code=None
             )
+
+    def add_held_results(self) -> None:
+        """Adds the results of a round behind its last call."""
+        for call_id, text, path in self.held_results:
+            self.rounds.add_result(call_id, (text,), path)
+        self.held_results.clear()
 
     def require_results(self) -> None:
         """InvalidRequest: a call has no result."""
@@ -225,6 +241,40 @@ def _read_search_output(draft: _Draft, item: Object, path: str) -> None:
         _read_client_result(draft, item, path)
 
 
+def _read_server_call(draft: _Draft, item: Object, path: str) -> None:
+    """Reads a call that a server ran, with its result. If a request approved it, the request is the call."""
+    request_id = item.get("approval_request_id")
+    if draft.rounds.has_call(request_id):
+        draft.rounds.add_result(str(request_id), (server_calls.result_text(item),), path)
+        return
+    call = _add_server_call(draft, item, path)
+    draft.held_results.append((call.id, server_calls.result_text(item), path))
+
+
+def _add_server_call(draft: _Draft, item: Object, path: str) -> Call:
+    name = server_tool_name(_text(item, "server_label", path), _text(item, "name", path))
+    call = Call(_text(item, "id", path), name, _arguments(_text(item, "arguments", path)))
+    draft.rounds.add_call(call, path)
+    return call
+
+
+def _read_approval_request(draft: _Draft, item: Object, path: str) -> None:
+    """Reads a call that waits for an approval. One that nobody has approved did not run: the conversation goes on."""
+    call = _add_server_call(draft, item, path)
+    if call.id not in draft.answered:
+        draft.is_whole = False
+        draft.held_results.append((call.id, server_calls.NOT_APPROVED, path))
+
+
+def _read_approval_response(draft: _Draft, item: Object, path: str) -> None:
+    """Reads the answer to an approval request. Only a denial is a result of the call."""
+    if item.get("approve") is not True:
+        request_id = _text(item, "approval_request_id", path)
+        if not draft.rounds.add_result(request_id, (server_calls.denial_text(item),), path):
+            message = f"No approval request found with id '{request_id}'."
+            raise InvalidRequest(message, field=f"{path}.approval_request_id", code="invalid_value")
+
+
 def _call_id(item: Object, path: str) -> str:
     """The id of the call that an output belongs to. An item that another service has stored may name the call of a
     local shell by its own `id`."""
@@ -242,7 +292,7 @@ def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _skip(_draft: _Draft, _item: Object, _path: str) -> None:
-    """Skips an item that the model is not shown: calls of hosted tools, settings, declarations of tools (tools.py)."""
+    """Skips an item that the model is not shown: searches, settings, declarations of tools (tools.py)."""
 
 
 _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
@@ -263,6 +313,9 @@ _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
     "web_search_call": _skip,
     "file_search_call": _skip,
     "mcp_list_tools": _skip,
+    server_calls.CALL: _read_server_call,
+    server_calls.REQUEST: _read_approval_request,
+    server_calls.RESPONSE: _read_approval_response,
 }
 """The reader of each type of item."""
 
@@ -339,7 +392,7 @@ def _called_name(item: Object, path: str) -> str:
 
 def _answered_ids(items: Sequence[Any]) -> Collection[str]:
     """The ids of the calls that have results."""
-    answered = set[str]()
+    answered = server_calls.settled_requests(items)
     for item in items:
         if isinstance(item, dict) and item.get("type") in _RESULTS:
             call_id = item.get("call_id") or item.get("id")

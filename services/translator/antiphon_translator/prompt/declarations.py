@@ -1,7 +1,7 @@
 """The tools that a turn declares, each with the path of its declaration.
 
-The request declares tools, and so do items of the conversation: `additional_tools`, and `tool_search_output`, which
-lists the tools that a search has found.
+The request declares tools, and so do items of the conversation: `additional_tools`; `tool_search_output`, which lists
+the tools that a search has found; and `mcp_list_tools`, which lists the tools of a server that the request declares.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from antiphon_core.jsons import Object
 from antiphon_core.request.client_items import SEARCH_OUTPUT
 from antiphon_core.request.errors import from_validation
-from antiphon_core.request.tools import Tool
+from antiphon_core.request.server_items import ListedTool, McpListTools
+from antiphon_core.request.tools import FunctionTool, Tool
+from antiphon_translator.prompt.tool_names import server_tool_name
 from antiphon_translator.schemas import tool_schemas
 from antiphon_translator.schemas.schema_budget import SchemaBudget
 
+LISTING = "mcp_list_tools"
 _TOOLS: TypeAdapter[list[Any]] = TypeAdapter(list[Tool])
 _DECLARING = ("additional_tools", SEARCH_OUTPUT)
 
@@ -29,6 +33,16 @@ class Declaration:
     tool: Any
     path: str
     is_found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServerToolList:
+    """The tools of a server, as an item of the conversation lists them. `functions` are the tools as the model is shown
+    them, in an order that does not depend on the server's."""
+
+    server_label: str
+    tools: Sequence[ListedTool]
+    functions: Sequence[FunctionTool]
 
 
 def at(where: str, tools: Sequence[Any], *, is_found: bool = False) -> list[Declaration]:
@@ -51,7 +65,9 @@ def in_items(items: Sequence[Any], where: str, budget: SchemaBudget, first: int 
     a declaration has the wrong form; with its path."""
     declared: list[Declaration] = []
     for index, item in enumerate(items, first):
-        if isinstance(item, dict) and item.get("type") in _DECLARING:
+        if isinstance(item, dict) and item.get("type") == LISTING:
+            declared.append(_server_tools(item, f"{where}[{index}]", budget))
+        elif isinstance(item, dict) and item.get("type") in _DECLARING:
             path = f"{where}[{index}].tools"
             try:
                 tools = _TOOLS.validate_python(item.get("tools", []))
@@ -59,3 +75,20 @@ def in_items(items: Sequence[Any], where: str, budget: SchemaBudget, first: int 
                 raise from_validation(error, where=path) from error
             declared += check_tools(tools, path, budget, is_found=item["type"] == SEARCH_OUTPUT)
     return declared
+
+
+def _server_tools(item: Object, path: str, budget: SchemaBudget) -> Declaration:
+    """The declaration of the tools of a server. InvalidRequest as in `in_items`."""
+    try:
+        listed = McpListTools.model_validate(item)
+    except ValidationError as error:
+        raise from_validation(error, where=path) from error
+    tools = sorted(listed.tools, key=lambda tool: tool.name)
+    functions = [_function(listed.server_label, tool) for tool in tools]
+    tool_schemas.require(functions, f"{path}.tools", budget)
+    return Declaration(ServerToolList(listed.server_label, tools, functions), path)
+
+
+def _function(label: str, tool: ListedTool) -> FunctionTool:
+    name = server_tool_name(label, tool.name)
+    return FunctionTool(type="function", name=name, description=tool.description, parameters=tool.input_schema)

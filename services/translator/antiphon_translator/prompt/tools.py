@@ -5,6 +5,7 @@ Clients declare functions, custom tools, OpenAI's client tools and namespaces. A
     a custom tool    is shown as a function with one string, `input` (custom_formats.py)
     shell and such   is shown as a function with the arguments of its call item (client_tools.py)
     a namespace      is shown flat, its tools as NAMESPACE__NAME; a call may omit NAMESPACE__ if NAME is unique
+    a tool server    is shown flat, its tools as LABEL__NAME, from the newest list of them in the conversation
 
 and the model's calls are translated back. Deferred tools are not shown until a search of the client has found them: an
 item of the conversation lists it then (declarations.py).
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
+from antiphon_core.request.server_tools import McpTool, ServerChoice
 from antiphon_core.request.tools import (
     CLIENT_RUN,
     SEARCH,
@@ -33,8 +35,8 @@ from antiphon_core.request.tools import (
     ToolSearchTool,
 )
 from antiphon_translator.prompt.client_tools import CLIENT_TOOLS, ClientTool
-from antiphon_translator.prompt.declarations import Declaration
-from antiphon_translator.prompt.tool_names import shown_name
+from antiphon_translator.prompt.declarations import Declaration, ServerToolList
+from antiphon_translator.prompt.tool_names import label_prefix, shown_name
 from antiphon_translator.schemas import boolean_schemas, custom_formats
 
 
@@ -42,11 +44,13 @@ from antiphon_translator.schemas import boolean_schemas, custom_formats
 class Tool:
     """One tool. `shown_as` is its name for the model; `name` and `namespace` are those that the client declared.
     `grammar` is the one that the input of a custom tool must match. The output of an `is_async` tool may come in any
-    later turn. `client` is the definition of a client tool (client_tools.py)."""
+    later turn. `client` is the definition of a client tool (client_tools.py). `server` is the label of the server that
+    has the tool."""
 
     shown_as: str
     name: str
     namespace: str | None = None
+    server: str | None = None
     is_custom: bool = False
     is_async: bool = False
     client: ClientTool | None = None
@@ -77,14 +81,32 @@ class ToolSet:
     shown: tuple[Tool, ...] = ()
     callable: tuple[Tool, ...] = ()
     requires_call: bool = False
+    servers: tuple[str, ...] = ()
+    """The labels of the servers that the request declares."""
 
     def tool_of_call(self, name: str) -> Tool:
-        """The tool of a call by its name. A name that was never offered is taken as a function of that name."""
+        """The tool of a call by its name. A name that was never offered is taken as a function of that name, or as a
+        tool of the server whose label it begins with: the server's answer then tells the model that it is wrong."""
         by_shown = {tool.shown_as: tool for tool in self.shown}
         if name in by_shown:
             return by_shown[name]
         bare = [tool for tool in self.shown if tool.name == name]
-        return bare[0] if len(bare) == 1 else Tool(name, name)
+        return bare[0] if len(bare) == 1 else self._unknown_tool(name)
+
+    def _unknown_tool(self, name: str) -> Tool:
+        for label in self.servers:
+            if name.startswith(label_prefix(label)):
+                return Tool(name, name.removeprefix(label_prefix(label)), server=label)
+        return Tool(name, name)
+
+    def after_first_round(self) -> ToolSet:
+        """The tools of the later rounds of a response, which no choice forces to be called."""
+        return replace(self, requires_call=False)
+
+    def without_server_calls(self) -> ToolSet:
+        """The tools of a response that has used up its calls: all are shown, so that the prompt begins as before, and
+        those of servers cannot be called."""
+        return replace(self, callable=tuple(tool for tool in self.callable if tool.server is None))
 
     @property
     def forced_name(self) -> str | None:
@@ -119,6 +141,12 @@ def offered_tools(declared: Sequence[Declaration], choice: ToolChoice | None) ->
     named = _by_name(declared)
     _require_search(named)
     tools = tuple(each.tool for each in named.values() if not each.is_waiting)
+    servers = tuple(each.tool.server_label for each in declared if isinstance(each.tool, McpTool))
+    return replace(_chosen_tools(tools, choice), servers=servers)
+
+
+def _chosen_tools(tools: tuple[Tool, ...], choice: ToolChoice | None) -> ToolSet:
+    """The tools, of which `choice` selects those that may be called. InvalidRequest: it selects one that is missing."""
     match choice:
         case None | "auto":
             return ToolSet(tools, tools)
@@ -133,6 +161,10 @@ def offered_tools(declared: Sequence[Declaration], choice: ToolChoice | None) ->
             return ToolSet(tools, (chosen,), requires_call=True)
         case ClientChoice():
             return ToolSet(tools, (_find_chosen(tools, choice.type, choice.type, "tool_choice"),), requires_call=True)
+        case ServerChoice():
+            return ToolSet(
+                tools, _of_server(tools, choice.server_label, choice.name, "tool_choice"), requires_call=True
+            )
         case AllowedTools():
             return ToolSet(tools, _allowed_tools(tools, choice), requires_call=choice.mode == "required")
 
@@ -143,7 +175,9 @@ def _by_name(declared: Iterable[Declaration]) -> Mapping[str, _DeclaredTool]:
 
     A deferred tool that was found goes behind all others, so that the prompt begins as before it was found."""
     named: dict[str, _DeclaredTool] = {}
-    for each in (tool for declaration in declared for tool in _flat(declaration)):
+    declared = [*declared]
+    lists = {each.tool.server_label: each.tool for each in declared if isinstance(each.tool, ServerToolList)}
+    for each in (tool for declaration in declared for tool in _flat(declaration, lists)):
         name = each.tool.shown_as
         first = named.setdefault(name, each)
         if first is each:
@@ -178,9 +212,13 @@ def _require_search(named: Mapping[str, _DeclaredTool]) -> None:
             raise InvalidRequest(message, field=path, code="unsupported_parameter")
 
 
-def _flat(declared: Declaration) -> Iterable[_DeclaredTool]:
-    """The tools of one declaration, those of a namespace one by one."""
+def _flat(declared: Declaration, lists: Mapping[str, ServerToolList]) -> Iterable[_DeclaredTool]:
+    """The tools of one declaration, those of a namespace or a server one by one. `lists` has the newest list of tools
+    of each server. The list of a server that the request does not declare is not shown."""
     match declared.tool:
+        case McpTool() as server:
+            for tool in _server_tools(server, lists.get(server.server_label)):
+                yield _DeclaredTool(tool, declared.path, is_found=False, is_waiting=False)
         case NamespaceTool() as group:
             for index, inner in enumerate(group.tools):
                 yield _own_tool(inner, group.name, replace(declared, path=f"{declared.path}.tools[{index}]"))
@@ -188,6 +226,15 @@ def _flat(declared: Declaration) -> Iterable[_DeclaredTool]:
             yield _own_tool(own, None, declared)
         case ShellTool() | PlainClientTool() | ToolSearchTool() as known:
             yield _DeclaredTool(_client_tool(known), declared.path, declared.is_found, is_waiting=False)
+
+
+def _server_tools(server: McpTool, listed: ServerToolList | None) -> Iterable[Tool]:
+    """The tools of a server that the request allows."""
+    if listed is None:
+        return
+    for tool, function in zip(listed.tools, listed.functions, strict=True):
+        if server.allows(tool.name, is_read_only=(tool.annotations or {}).get("read_only") is True):
+            yield replace(_tool(function, None), name=tool.name, server=server.server_label)
 
 
 def _own_tool(own: FunctionTool | CustomTool, namespace: str | None, declared: Declaration) -> _DeclaredTool:
@@ -226,13 +273,24 @@ def _client_tool(declared: ShellTool | PlainClientTool | ToolSearchTool) -> Tool
 
 
 def _allowed_tools(tools: Sequence[Tool], choice: AllowedTools) -> tuple[Tool, ...]:
-    chosen = []
+    chosen = list[Tool]()
     for index, each in enumerate(choice.tools):
         kind, name, path = each.get("type"), each.get("name"), f"tool_choice.tools[{index}]"
+        if kind == "mcp":
+            chosen += _of_server(tools, str(each.get("server_label")), name, path)
+            continue
         if kind not in ("function", "custom", *CLIENT_RUN):
             raise _bad_choice(f"'{path}' must be a function, a custom tool or a tool that the caller runs.", path)
         chosen.append(_find_chosen(tools, kind, kind if kind in CLIENT_RUN else str(name), path))
     return tuple(chosen)
+
+
+def _of_server(tools: Sequence[Tool], label: str, name: str | None, path: str) -> tuple[Tool, ...]:
+    """The tools of a server, or the one of them with this name. InvalidRequest: there are none."""
+    chosen = tuple(tool for tool in tools if tool.server == label and name in (None, tool.name))
+    if not chosen:
+        raise _bad_choice(f"Tool choice '{name or label}' not found in 'tools' parameter.", path)
+    return chosen
 
 
 def _find_chosen(tools: Sequence[Tool], kind: str, name: str, path: str) -> Tool:
@@ -245,6 +303,8 @@ def _find_chosen(tools: Sequence[Tool], kind: str, name: str, path: str) -> Tool
 def _kind_of(tool: Tool) -> str:
     if tool.client is not None:
         return tool.client.name
+    if tool.server is not None:
+        return "mcp"
     return "custom" if tool.is_custom else "function"
 
 

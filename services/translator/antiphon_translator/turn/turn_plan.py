@@ -83,7 +83,7 @@ class TurnPlan:
             request=request,
             answer_guide=answer_guide,
             answer_check=given.answer_check,
-            skeleton=_skeleton(given, model, turn, request, effective | reasoning),
+            skeleton=_skeleton(given, model, turn, prompt, request, effective | reasoning),
             has_summary=has_summary,
             has_one_call=given.parameters.parallel_tool_calls is False,
             is_resumable=_is_resumable(given, request, level),
@@ -111,11 +111,13 @@ def _skeleton(
     given: CheckedParameters,
     model: ServedModel,
     turn: Turn,
+    prompt: TurnPrompt,
     request: GenerationRequest,
     effective: Object,
 ) -> Object:
-    """The response before its first event, with the values that are in effect."""
-    if "max_output_tokens" in given.asked or model.max_output_tokens is not None:
+    """The response before its first event, with the values that are in effect. The token limit of a response that is
+    made in rounds is that of the request: what is left for a round is not told."""
+    if ("max_output_tokens" in given.asked or model.max_output_tokens is not None) and not prompt.tools.servers:
         effective = effective | {"max_output_tokens": request.max_tokens}
     return response.skeleton(given.asked | effective, response_id=turn.response_id, created_at=turn.created_at)
 
@@ -153,7 +155,9 @@ def _generation(
     beginning = (
         model.tokenizer.encode(prompt.forced.beginning) if prompt.forced.beginning and level is not Level.CHAT else []
     )
-    max_tokens = _output_limit(parameters.max_output_tokens, model, prompt, beginning_tokens=len(beginning))
+    max_tokens = _output_limit(
+        parameters.max_output_tokens, model, prompt, beginning_tokens=len(beginning), used=turn.used.output_tokens
+    )
     return GenerationRequest(
         request_id=turn.response_id,
         prompt=prompt.for_engine(model, level, beginning),  # a prompt over the limit may have no text
@@ -187,10 +191,15 @@ def _require_forced(prompt: TurnPrompt, level: Level) -> None:
     forced_calls.require_grammars(prompt.tools, prompt.forced)
 
 
-def _output_limit(asked: int | None, model: ServedModel, prompt: TurnPrompt, *, beginning_tokens: int) -> int:
-    """The token limit of the output: the request's, else that of the model's profile. It is cut to the context that is
-    left behind the prompt and the tokens of the answer's beginning, if prompts are counted here."""
+def _output_limit(
+    asked: int | None, model: ServedModel, prompt: TurnPrompt, *, beginning_tokens: int, used: int = 0
+) -> int:
+    """The token limit of the output: the request's, else that of the model's profile, less the tokens `used` by earlier
+    rounds. It is cut to the context that is left behind the prompt and the tokens of the answer's beginning, if prompts
+    are counted here. At least one token can be generated: a response that has used up its limit ends then."""
     asked = model.max_output_tokens if asked is None else asked
+    if asked is not None and used:
+        asked = max(asked - used, 1)
     if not model.is_measured:
         return UNLIMITED if asked is None else asked
     context_length = model.context_length

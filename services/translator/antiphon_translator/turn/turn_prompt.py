@@ -9,7 +9,7 @@ from typing import Any
 
 from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
 from antiphon_core.jsons import parse_array
-from antiphon_core.ports.translator import Turn
+from antiphon_core.ports.translator import NO_USAGE, Turn, Usage
 from antiphon_core.request.body import Parameters
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.generation import Level, Prompt, TextPrompt, TokenPrompt
@@ -25,7 +25,7 @@ from antiphon_translator.prompt.tools import ToolSet
 from antiphon_translator.schemas.schema_budget import SchemaBudget, SchemaCost
 from antiphon_translator.templates import switches
 from antiphon_translator.templates.roles import Roles
-from antiphon_translator.turn import chat_form, forced_calls, rejected_item
+from antiphon_translator.turn import chat_form, forced_calls, rejected_item, response_rounds
 from antiphon_translator.turn.forced_calls import NOT_FORCED, ForcedCall
 
 Encode = Callable[[Conversation], EncodedPrompt]
@@ -48,6 +48,10 @@ class TurnPrompt:
     encoded: EncodedPrompt | None = None
     forced: ForcedCall = NOT_FORCED
     """The beginning of the answer, which makes the model call a tool; not part of `ids`."""
+    output: Sequence[Any] = ()
+    """The items of the response before this round."""
+    used: Usage = NO_USAGE
+    """The tokens of the rounds before."""
 
     @classmethod
     def of(
@@ -76,7 +80,9 @@ class TurnPrompt:
             raise rejected_item.name_item(error, conversation, encode, path_of) from error
         tools = items.tools
         forced = _force_call(model, tools, encoded, guides=guides) if tools.requires_call else NOT_FORCED
-        return cls(conversation, tools, chosen, tokens, encode, model.prompt.roles, encoded, forced)
+        return cls(
+            conversation, tools, chosen, tokens, encode, model.prompt.roles, encoded, forced, items.output, turn.used
+        )
 
     @property
     def is_floor(self) -> bool:
@@ -133,6 +139,8 @@ class _TurnItems:
     history: Sequence[Any]
     """The items of the history behind the known ones."""
     given: Sequence[Any]
+    output: Sequence[Any]
+    """The items of the response before this round."""
     declared_in_history: Sequence[Declaration]
     history_cost: SchemaCost
     """The cost of the schemas of these tools."""
@@ -144,6 +152,7 @@ class _TurnItems:
         known = model.histories.find(turn.history)
         history = parse_array(known.rest(turn.history), field="history", is_known=True)
         given = parse_array(turn.input, field="input")
+        output = parse_array(turn.output, field="output")
         budget = SchemaBudget(known.schema_cost)
         in_history = [*known.declared, *declarations.in_items(history, "history", budget, known.items)]
         history_cost = budget.spent
@@ -151,10 +160,12 @@ class _TurnItems:
             *declarations.check_tools(parameters.tools or (), "tools", budget),
             *in_history,
             *declarations.in_items(given, "input", budget),
+            *declarations.in_items(output, "output", budget),
         ]
-        return cls(
-            known, history, given, in_history, history_cost, tools.offered_tools(declared, parameters.tool_choice)
+        offered = response_rounds.tools_of_round(
+            tools.offered_tools(declared, parameters.tool_choice), output, parameters
         )
+        return cls(known, history, given, output, in_history, history_cost, offered)
 
     def conversation(
         self, model: ServedModel, turn: Turn, parameters: Parameters, media: TurnMedia | None
@@ -164,6 +175,7 @@ class _TurnItems:
             instructions=parameters.instructions,
             history=self.history,
             given=self.given,
+            output=self.output,
             tools=[tool.as_function() for tool in self.tools.shown],
             media=media,
             known=self.known,
@@ -200,6 +212,7 @@ def _path_of(turn: Turn, parameters: Parameters, media: TurnMedia | None, place:
         instructions=parameters.instructions,
         history=parse_array(turn.history, field="history", is_known=True),
         given=parse_array(turn.input, field="input"),
+        output=parse_array(turn.output, field="output"),
         media=media.anew() if media is not None else None,
     )
 

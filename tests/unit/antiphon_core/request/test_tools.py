@@ -64,7 +64,6 @@ def test_every_form_of_choice_is_read(choice: Any) -> None:
         ({"tools": [custom(GRAMMAR | {"syntax": "ebnf"})]}, "tools[0].format.syntax", "invalid_value"),
         ({"tools": [custom(GRAMMAR | {"definition": ""})]}, "tools[0].format.definition", "string_below_min_length"),
         ({"tools": [custom(GRAMMAR | {"definition": 5})]}, "tools[0].format.definition", "invalid_type"),
-        ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
         ({"tools": [{"type": "web_search"}]}, "tools[0]", "unsupported_value"),
         ({"tools": [{"type": "tool_search"}]}, "tools[0]", "unsupported_value"),
         ({"tools": [{"type": "tool_search", "execution": "server"}]}, "tools[0]", "unsupported_value"),

@@ -14,9 +14,10 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch
-from antiphon_translator.generation import Usage
+from antiphon_core.ports.translator import Batch, Usage
+from antiphon_translator.output.item_kinds import MCP_CALL
 from antiphon_translator.output.machine import (
+    Announce,
     Append,
     AppendScored,
     Begin,
@@ -26,21 +27,31 @@ from antiphon_translator.output.machine import (
     IllegalInput,
     Incomplete,
     Input,
+    Leave,
     OpenNext,
+    Pause,
     ResponseMachine,
     State,
 )
+from tests.support.server_tools import SEARCH, listed
 
 USAGE = Usage(input_tokens=7, output_tokens=5, reasoning_tokens=3, cached_tokens=2)
 COMPLETE = Complete(USAGE, completed_at=1_700_000_009)
 INCOMPLETE = Incomplete(USAGE, "max_output_tokens")
 FAIL = Fail(USAGE, EngineFault("It broke."))
 SCORED = AppendScored("x", [{"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}])
-EXAMPLES: list[Input] = [Begin(), OpenNext(), Append("x"), SCORED, Close(), COMPLETE, INCOMPLETE, FAIL]
+OPEN_CALL = OpenNext(MCP_CALL, {"server_label": "shop", "name": "search"})
+ANNOUNCE = Announce(listed(SEARCH))
+PAUSE = Pause(USAGE)
+EXAMPLES: list[Input] = [
+    *(Begin(), OpenNext(), OPEN_CALL, Append("x"), SCORED, Close(), Leave()),
+    *(ANNOUNCE, PAUSE, COMPLETE, INCOMPLETE, FAIL),
+]
 PATHS: dict[State, list[Input]] = {
     State.IDLE: [],
     State.BETWEEN_ITEMS: [Begin()],
     State.IN_ITEM: [Begin(), OpenNext()],
+    State.PAUSED: [Begin(), OPEN_CALL, Leave(), PAUSE],
     State.ENDED: [Begin(), COMPLETE],
 }
 
@@ -140,6 +151,9 @@ def test_transition_table_has_exactly_the_expected_rows() -> None:
         ("IN_ITEM", "Append"),
         ("IN_ITEM", "AppendScored"),
         ("IN_ITEM", "Close"),
+        ("IN_ITEM", "Leave"),
+        ("BETWEEN_ITEMS", "Announce"),
+        ("BETWEEN_ITEMS", "Pause"),
         ("BETWEEN_ITEMS", "Complete"),
         ("BETWEEN_ITEMS", "Incomplete"),
         ("BETWEEN_ITEMS", "Fail"),
@@ -153,13 +167,19 @@ def test_folded_events_equal_the_snapshot_after_every_input(inputs: list[Input],
     made = machine(Begin())
     log = log_of(made.take())
     for one in inputs:
-        if (made.state, type(one)) not in ResponseMachine.TRANSITIONS:
+        is_scored_call = one is SCORED and str(made.open_item_id).startswith("mcp_")  # only messages have scores
+        if (made.state, type(one)) not in ResponseMachine.TRANSITIONS or is_scored_call:
             continue
         made.send(one)
         if random.random() < 0.5:
             log += log_of(made.take())
-            assert fold(log) == made.snapshot()
+            if not made.left or made.state in (State.PAUSED, State.ENDED):  # otherwise the last event waits
+                assert fold(log) == made.snapshot()
+    if made.state is State.BETWEEN_ITEMS:
+        made.send(PAUSE)
     log += log_of(made.take())
+    if made.left and made.state is State.IN_ITEM:
+        return
     assert fold(log) == made.snapshot()
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     terminal = [event for event in log if event["type"] in events.TERMINAL]
@@ -167,6 +187,50 @@ def test_folded_events_equal_the_snapshot_after_every_input(inputs: list[Input],
     if made.final is not None:
         stored = loads(made.final.body) | {"output": loads(made.final.output_items)}
         assert stored == terminal[0]["response"] == fold(log)
+
+
+def test_round_pauses_with_its_calls_open_and_with_the_last_event_of_the_call() -> None:
+    made = machine(Begin(), OPEN_CALL, Append("{}"), Leave())
+    before = made.take()
+    made.send(PAUSE)
+    (last,) = made.take()
+    assert [event["type"] for event in log_of(before)][2:] == [
+        "response.output_item.added",
+        "response.mcp_call.in_progress",
+        "response.mcp_call_arguments.delta",
+    ]
+    assert [event["type"] for event in log_of([last])] == ["response.mcp_call_arguments.done"]
+    assert last.pause is not None
+    assert loads(last.pause.output_items) == made.snapshot()["output"] == fold(log_of([*before, last]))["output"]
+    assert (last.pause.used, made.snapshot()["output"][0]["status"]) == (USAGE, "in_progress")
+
+
+def test_call_that_cannot_run_ends_as_failed_and_incomplete() -> None:
+    made = machine(Begin(), OPEN_CALL, Append("{"), Close("incomplete"))
+    log = log_of(made.take())
+    assert [event["type"] for event in log][-3:] == [
+        "response.mcp_call_arguments.done",
+        "response.mcp_call.failed",
+        "response.output_item.done",
+    ]
+    assert (log[-1]["item"]["status"], log[-1]["item"]["arguments"]) == ("incomplete", "{")
+
+
+@pytest.mark.parametrize(("error", "end"), [(None, "completed"), ("No answer.", "failed")])
+def test_list_of_tools_is_announced_in_one_batch(error: str | None, end: str) -> None:
+    tools = [SEARCH | {"description": "x" * (2 * BATCH_BYTES_MAX)}]
+    item = listed(*tools, error=error)
+    made = machine(Begin(), Announce(item))
+    (batch,) = made.take_whole()
+    log = log_of([batch])
+    assert [event["type"] for event in log[2:]] == [
+        "response.output_item.added",
+        "response.mcp_list_tools.in_progress",
+        f"response.mcp_list_tools.{end}",
+        "response.output_item.done",
+    ]
+    assert (log[2]["item"]["tools"], log[-1]["item"]) == ([], item)
+    assert fold(log) == made.snapshot()
 
 
 def test_error_and_failed_events_are_in_the_last_batch() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 from tokenizers import Encoding
 
+from antiphon_core.ports.translator import Usage
 from antiphon_translator.generation import (
     ChatChunk,
     ChatPrompt,
@@ -17,7 +18,6 @@ from antiphon_translator.generation import (
     TextChunk,
     TextPrompt,
     TokenChunk,
-    Usage,
 )
 from antiphon_translator.output.model_output import ModelOutput
 from antiphon_translator.output.outputs import ChatOutput, TextOutput, output_of

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from antiphon_core.errors import EngineFault
+from antiphon_core.ports.translator import Usage
 from antiphon_translator.generation import (
     Alternative,
     EngineChunk,
@@ -14,7 +15,6 @@ from antiphon_translator.generation import (
     TextChunk,
     TokenChunk,
     TokenLogprob,
-    Usage,
 )
 from antiphon_translator.logprobs.requested import LEFT_OUT
 from antiphon_translator.output.model_output import ModelOutput

@@ -66,7 +66,7 @@ def test_the_speaker_of_a_message_keeps_its_name() -> None:
 
 
 REFUSED: list[tuple[str, Any, str]] = [
-    ("input[0]", {"type": "mcp_call", "name": "f"}, "unsupported_value"),
+    ("input[0]", {"type": "image_generation_call"}, "unsupported_value"),
     ("input[0].type", {"type": ["message"]}, "invalid_type"),
     ("input[0]", 7, "invalid_type"),
     ("input[0].role", {"role": "tool", "content": "x"}, "unsupported_value"),

@@ -16,8 +16,10 @@ __all__ = (
     "ListModelsRequest",
     "ListModelsResponse",
     "Model",
+    "Pause",
     "Resume",
     "Turn",
+    "Usage",
 )
 
 from dataclasses import dataclass
@@ -238,6 +240,11 @@ class GenerateResponse(betterproto2.Message):
     The ids generated since the last message; only with `checkpoints`.
     """
 
+    pause: "Pause | None" = betterproto2.field(6, betterproto2.TYPE_MESSAGE, optional=True)
+    """
+    In place of `final`, at the end of a round that called tools of servers.
+    """
+
 
 default_message_pool.register_message("antiphon.translator.v1", "GenerateResponse", GenerateResponse)
 
@@ -307,6 +314,37 @@ default_message_pool.register_message("antiphon.translator.v1", "Model", Model)
 
 
 @dataclass(eq=False, repr=False)
+class Pause(betterproto2.Message):
+    """
+    The end of a round: the calls of the output with the status `in_progress` are to be run, and the next round begins
+    with their results.
+    """
+
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR.message_types_by_name["Pause"]
+
+    output_items: "bytes" = betterproto2.field(1, betterproto2.TYPE_BYTES)
+    """
+    JSON array: the output of the response so far.
+    """
+
+    used: "Usage | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
+    """
+    The tokens so far.
+    """
+
+    cut_off: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
+    """
+    Why the model was cut off, as in `incomplete_details`; empty if it was not.
+    """
+
+
+default_message_pool.register_message("antiphon.translator.v1", "Pause", Pause)
+
+
+@dataclass(eq=False, repr=False)
 class Resume(betterproto2.Message):
     """
     The point from which to continue the turn of a lost translator. The generated ids are prefilled, and not sent again.
@@ -324,7 +362,12 @@ class Resume(betterproto2.Message):
 
     token_ids: "list[int]" = betterproto2.field(2, betterproto2.TYPE_UINT32, repeated=True)
     """
-    The token ids generated so far.
+    The token ids generated so far, in this round.
+    """
+
+    sent_items: "int" = betterproto2.field(3, betterproto2.TYPE_UINT32)
+    """
+    How many items of `Turn.output` have been sent as events. The events of the others come before the round.
     """
 
 
@@ -367,10 +410,49 @@ class Turn(betterproto2.Message):
     JSON array: this turn's own input items, each with an id.
     """
 
+    output: "bytes" = betterproto2.field(9, betterproto2.TYPE_BYTES)
+    """
+    JSON array: the items of the response before this round, for a turn that calls tools of servers.
+    """
+
+    used: "Usage | None" = betterproto2.field(10, betterproto2.TYPE_MESSAGE, optional=True)
+    """
+    The tokens of the rounds before this one.
+    """
+
 
 default_message_pool.register_message("antiphon.translator.v1", "Turn", Turn)
 
 
+@dataclass(eq=False, repr=False)
+class Usage(betterproto2.Message):
+    """
+    The tokens of a response, or of its rounds so far.
+    """
+
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR.message_types_by_name["Usage"]
+
+    input_tokens: "int" = betterproto2.field(1, betterproto2.TYPE_UINT64)
+
+    output_tokens: "int" = betterproto2.field(2, betterproto2.TYPE_UINT64)
+
+    reasoning_tokens: "int" = betterproto2.field(3, betterproto2.TYPE_UINT64)
+    """
+    Of `output_tokens`.
+    """
+
+    cached_tokens: "int | None" = betterproto2.field(4, betterproto2.TYPE_UINT64, optional=True)
+    """
+    Of `input_tokens`; absent if no engine reported them.
+    """
+
+
+default_message_pool.register_message("antiphon.translator.v1", "Usage", Usage)
+
+
 ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n\'antiphon/translator/v1/translator.proto\x12\x16antiphon.translator.v1"\x90\x01\n\x04Turn\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x1d\n\ncreated_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x18\n\x07request\x18\x03 \x01(\x0cR\x07request\x12\x18\n\x07history\x18\x04 \x01(\x0cR\x07history\x12\x14\n\x05input\x18\x05 \x01(\x0cR\x05input"J\n\x06Resume\x12#\n\rnext_sequence\x18\x01 \x01(\x04R\x0cnextSequence\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds"\xbc\x01\n\x0fGenerateRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn\x126\n\x06resume\x18\x02 \x01(\x0b2\x1e.antiphon.translator.v1.ResumeR\x06resume\x12 \n\x0bcheckpoints\x18\x03 \x01(\x08R\x0bcheckpoints\x12\x1d\n\nsilence_ms\x18\x04 \x01(\rR\tsilenceMs"\xb9\x01\n\x10GenerateResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x123\n\x05final\x18\x04 \x01(\x0b2\x1d.antiphon.translator.v1.FinalR\x05final\x12\x1b\n\ttoken_ids\x18\x05 \x03(\rR\x08tokenIds"m\n\x0bEngineTimes\x12\x1e\n\x08queue_ns\x18\x01 \x01(\x04H\x00R\x07queueNs\x88\x01\x01\x12"\n\nprefill_ns\x18\x02 \x01(\x04H\x01R\tprefillNs\x88\x01\x01B\x0b\n\t_queue_nsB\r\n\x0b_prefill_ns"\xbc\x01\n\x05Final\x12;\n\x06status\x18\x01 \x01(\x0e2#.antiphon.translator.v1.FinalStatusR\x06status\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body\x12!\n\x0coutput_items\x18\x03 \x01(\x0cR\x0boutputItems\x129\n\x05times\x18\x14 \x01(\x0b2#.antiphon.translator.v1.EngineTimesR\x05timesJ\x04\x08\x04\x10\x05"F\n\x12CountTokensRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"8\n\x13CountTokensResponse\x12!\n\x0cinput_tokens\x18\x01 \x01(\rR\x0binputTokens"D\n\x10CheckTurnRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"\x13\n\x11CheckTurnResponse"\x13\n\x11ListModelsRequest"\x9f\x01\n\x05Model\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04root\x18\x02 \x01(\tR\x04root\x12%\n\x0econtext_length\x18\x03 \x01(\rR\rcontextLength\x12\x14\n\x05ready\x18\x04 \x01(\x08R\x05ready\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n\ncreated_at\x18\x06 \x01(\x03R\tcreatedAt"K\n\x12ListModelsResponse\x125\n\x06models\x18\x01 \x03(\x0b2\x1d.antiphon.translator.v1.ModelR\x06models*{\n\x0bFinalStatus\x12\x1a\n\x18FINAL_STATUS_UNSPECIFIED\x12\x1a\n\x16FINAL_STATUS_COMPLETED\x10\x01\x12\x1b\n\x17FINAL_STATUS_INCOMPLETE\x10\x02\x12\x17\n\x13FINAL_STATUS_FAILED\x10\x032\xa3\x03\n\x11TranslatorService\x12_\n\x08Generate\x12\'.antiphon.translator.v1.GenerateRequest\x1a(.antiphon.translator.v1.GenerateResponse0\x01\x12f\n\x0bCountTokens\x12*.antiphon.translator.v1.CountTokensRequest\x1a+.antiphon.translator.v1.CountTokensResponse\x12`\n\tCheckTurn\x12(.antiphon.translator.v1.CheckTurnRequest\x1a).antiphon.translator.v1.CheckTurnResponse\x12c\n\nListModels\x12).antiphon.translator.v1.ListModelsRequest\x1a*.antiphon.translator.v1.ListModelsResponseb\x06proto3'
+    b'\n\'antiphon/translator/v1/translator.proto\x12\x16antiphon.translator.v1"\xdb\x01\n\x04Turn\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x1d\n\ncreated_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x18\n\x07request\x18\x03 \x01(\x0cR\x07request\x12\x18\n\x07history\x18\x04 \x01(\x0cR\x07history\x12\x14\n\x05input\x18\x05 \x01(\x0cR\x05input\x12\x16\n\x06output\x18\t \x01(\x0cR\x06output\x121\n\x04used\x18\n \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used"\xb6\x01\n\x05Usage\x12!\n\x0cinput_tokens\x18\x01 \x01(\x04R\x0binputTokens\x12#\n\routput_tokens\x18\x02 \x01(\x04R\x0coutputTokens\x12)\n\x10reasoning_tokens\x18\x03 \x01(\x04R\x0freasoningTokens\x12(\n\rcached_tokens\x18\x04 \x01(\x04H\x00R\x0ccachedTokens\x88\x01\x01B\x10\n\x0e_cached_tokens"i\n\x06Resume\x12#\n\rnext_sequence\x18\x01 \x01(\x04R\x0cnextSequence\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds\x12\x1d\n\nsent_items\x18\x03 \x01(\rR\tsentItems"\xbc\x01\n\x0fGenerateRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn\x126\n\x06resume\x18\x02 \x01(\x0b2\x1e.antiphon.translator.v1.ResumeR\x06resume\x12 \n\x0bcheckpoints\x18\x03 \x01(\x08R\x0bcheckpoints\x12\x1d\n\nsilence_ms\x18\x04 \x01(\rR\tsilenceMs"\xee\x01\n\x10GenerateResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x123\n\x05final\x18\x04 \x01(\x0b2\x1d.antiphon.translator.v1.FinalR\x05final\x12\x1b\n\ttoken_ids\x18\x05 \x03(\rR\x08tokenIds\x123\n\x05pause\x18\x06 \x01(\x0b2\x1d.antiphon.translator.v1.PauseR\x05pause"v\n\x05Pause\x12!\n\x0coutput_items\x18\x01 \x01(\x0cR\x0boutputItems\x121\n\x04used\x18\x02 \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used\x12\x17\n\x07cut_off\x18\x03 \x01(\tR\x06cutOff"m\n\x0bEngineTimes\x12\x1e\n\x08queue_ns\x18\x01 \x01(\x04H\x00R\x07queueNs\x88\x01\x01\x12"\n\nprefill_ns\x18\x02 \x01(\x04H\x01R\tprefillNs\x88\x01\x01B\x0b\n\t_queue_nsB\r\n\x0b_prefill_ns"\xbc\x01\n\x05Final\x12;\n\x06status\x18\x01 \x01(\x0e2#.antiphon.translator.v1.FinalStatusR\x06status\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body\x12!\n\x0coutput_items\x18\x03 \x01(\x0cR\x0boutputItems\x129\n\x05times\x18\x14 \x01(\x0b2#.antiphon.translator.v1.EngineTimesR\x05timesJ\x04\x08\x04\x10\x05"F\n\x12CountTokensRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"8\n\x13CountTokensResponse\x12!\n\x0cinput_tokens\x18\x01 \x01(\rR\x0binputTokens"D\n\x10CheckTurnRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"\x13\n\x11CheckTurnResponse"\x13\n\x11ListModelsRequest"\x9f\x01\n\x05Model\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04root\x18\x02 \x01(\tR\x04root\x12%\n\x0econtext_length\x18\x03 \x01(\rR\rcontextLength\x12\x14\n\x05ready\x18\x04 \x01(\x08R\x05ready\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n\ncreated_at\x18\x06 \x01(\x03R\tcreatedAt"K\n\x12ListModelsResponse\x125\n\x06models\x18\x01 \x03(\x0b2\x1d.antiphon.translator.v1.ModelR\x06models*{\n\x0bFinalStatus\x12\x1a\n\x18FINAL_STATUS_UNSPECIFIED\x12\x1a\n\x16FINAL_STATUS_COMPLETED\x10\x01\x12\x1b\n\x17FINAL_STATUS_INCOMPLETE\x10\x02\x12\x17\n\x13FINAL_STATUS_FAILED\x10\x032\xa3\x03\n\x11TranslatorService\x12_\n\x08Generate\x12\'.antiphon.translator.v1.GenerateRequest\x1a(.antiphon.translator.v1.GenerateResponse0\x01\x12f\n\x0bCountTokens\x12*.antiphon.translator.v1.CountTokensRequest\x1a+.antiphon.translator.v1.CountTokensResponse\x12`\n\tCheckTurn\x12(.antiphon.translator.v1.CheckTurnRequest\x1a).antiphon.translator.v1.CheckTurnResponse\x12c\n\nListModels\x12).antiphon.translator.v1.ListModelsRequest\x1a*.antiphon.translator.v1.ListModelsResponseb\x06proto3'
 )

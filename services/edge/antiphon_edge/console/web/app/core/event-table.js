@@ -8,6 +8,7 @@ export const DELTAS = /** @type {Record<string, [string, string]>} */ ({
   "response.reasoning_summary_text.delta": ["summary", "text"],
   "response.function_call_arguments.delta": ["", "arguments"],
   "response.custom_tool_call_input.delta": ["", "input"],
+  "response.mcp_call_arguments.delta": ["", "arguments"],
 });
 
 /** For each event with a part the list that has the part. */

@@ -1,0 +1,76 @@
+"""Calls of tools that a server runs, as the model is shown them.
+
+    mcp_call               a call and its result
+    mcp_approval_request   a call; its result is that of the `mcp_call` which it approved, or says that it did not run
+    mcp_approval_response  if it denies the call, the result of the request
+
+The model made the calls of a round together, and their results came after all of them, so the items of a round are
+shown as calls first and results then: the second call of a round and those behind it name the first one
+(`parallel_with`). Every call has a result, because templates need one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request.server_items import PARALLEL_WITH
+
+CALL, REQUEST, RESPONSE = "mcp_call", "mcp_approval_request", "mcp_approval_response"
+NOT_APPROVED = "The user did not approve this call. It was not run."
+NOT_RUN = "This call was not run."
+UNKNOWN_OUTCOME = "The outcome of this call is unknown. Check before you call it again."
+
+
+def result_text(item: Object) -> str:
+    """The result of a call for the model: its output, or why there is none."""
+    output, error = item.get("output"), item.get("error")
+    if isinstance(output, str) and not error:
+        return output
+    if error:
+        return f"Error: {_error_text(error)}"
+    if isinstance(output, str):
+        return output
+    return NOT_RUN if item.get("status") == "incomplete" else UNKNOWN_OUTCOME
+
+
+def _error_text(error: Any) -> str:
+    if not isinstance(error, dict):
+        return str(error)
+    message, content = error.get("message"), error.get("content")
+    if isinstance(message, str):
+        return message
+    return dumps(content if content is not None else error).decode()
+
+
+def denial_text(response: Object) -> str:
+    """The result of a call that was denied."""
+    reason = response.get("reason")
+    return f"{NOT_APPROVED} Reason: {reason}" if isinstance(reason, str) and reason else NOT_APPROVED
+
+
+def settled_requests(items: Iterable[Any]) -> set[str]:
+    """The ids of the approval requests whose call has run, or was denied."""
+    settled = set[str]()
+    for item in items:
+        kind = item.get("type") if isinstance(item, dict) else None
+        if kind == CALL or (kind == RESPONSE and item.get("approve") is not True):
+            request_id = item.get("approval_request_id")
+            if isinstance(request_id, str):
+                settled.add(request_id)
+    return settled
+
+
+def ends_of_rounds(items: Sequence[Any]) -> Mapping[str, int]:
+    """For each round of several calls the index of its last call, by the id of its first one."""
+    return {
+        item[PARALLEL_WITH]: index
+        for index, item in enumerate(items)
+        if isinstance(item, dict) and item.get("type") in (CALL, REQUEST) and isinstance(item.get(PARALLEL_WITH), str)
+    }
+
+
+def count(output: Collection[Any]) -> int:
+    """The number of calls in the output of a response."""
+    return sum(item.get("type") == CALL for item in output)
