@@ -104,7 +104,7 @@ TREATMENTS: dict[str, Callable[[int], bytes]] = {
 }
 """Make requests of about a size, by kind of processing."""
 SENT = CONTENTS | TREATMENTS
-AT_THE_LIMIT = volume(["text", "messages"], list(CONTENTS))
+AT_THE_LIMIT = volume(["messages"], list(CONTENTS))
 """The other kinds of content have LARGE_BYTES by day, and a bound that is as much shorter."""
 
 
