@@ -30,10 +30,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 RECIPE = Path(__file__).parents[2] / "docs/howto/resume-a-stream.md"
 DELTA = "response.output_text.delta"
 WORDS = 10
-STREAMS, JOBS = volume((12, 4), (50, 20))
+STREAMS, JOBS = volume((6, 4), (50, 20))
 WORKER_OPTIONS: list[str] = volume(["--worker-slots=1"], [])
 """Two workers run fewer jobs at once than there are: some wait in the queue."""
-REQUESTS = volume(120, 20_000)
+REQUESTS = volume(80, 20_000)
 
 _Answer = TypeVar("_Answer")
 

@@ -29,6 +29,13 @@ SHARED_SERVERS = (
         "tests/console/test_large_trees.py",
         "tests/console/test_stories.py",
     ),
+    # `server` and `chat` of tests/integration/local/conftest.py.
+    (
+        "tests/integration/local/test_generation.py",
+        "tests/integration/local/test_grammars.py",
+        "tests/integration/local/test_supervision.py",
+        "tests/integration/local/test_tokenizer_exactness.py",
+    ),
     # `everything` of tests/support/manifests.py, which starts kubectl 65 times instead of a server.
     (
         "tests/k8s/test_chart.py",

@@ -197,7 +197,7 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize("name", GUIDED)
-async def test_a_guided_generation_follows_its_guide(server: RunningTriton, name: str) -> None:
+async def test_a_guided_generation_follows_its_schema(server: RunningTriton, name: str) -> None:
     engine = engine_on(server, name=name)
     assert "guide" in await engine.controls()
     schema = asked("Bob is 42 years old.", max_tokens=100, guide=Guide(GuideKind.JSON_SCHEMA, json.dumps(SCHEMA)))
@@ -209,11 +209,17 @@ async def test_a_guided_generation_follows_its_guide(server: RunningTriton, name
     assert isinstance(answer["age"], int)
     assert answer["age"] <= 99
     assert len(chunks) > 5, "a guided answer streams like any other"
+    await engine.close()
+
+
+async def test_an_engine_of_ids_follows_a_guide_of_every_kind(server: RunningTriton) -> None:
+    """The engines of text send the kinds by the same names (test_triton_signature.py) to the same model."""
+    engine = engine_on(server, name=MODEL_NAME)
     regex = asked("Which year?", guide=Guide(GuideKind.REGEX, "[12][0-9]{3}"))
     assert re.fullmatch("[12][0-9]{3}", text_of(await chunks_of(engine, regex)))
     grammar = asked("Is it?", guide=Guide(GuideKind.EBNF, 'root ::= "yes" | "no"'))
     assert text_of(await chunks_of(engine, grammar)) in ("yes", "no")
-    assert text_of(await chunks_of(engine, asked("Hi", guide=Guide(GuideKind.JSON)))).startswith("{")
+    assert text_of(await chunks_of(engine, asked("Hi", max_tokens=5, guide=Guide(GuideKind.JSON)))).startswith("{")
     await engine.close()
 
 
