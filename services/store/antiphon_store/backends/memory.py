@@ -35,7 +35,7 @@ class _Index:
         self.times: dict[str, int] | None = None  # id -> time; None for a short list, to save memory: most are short
 
     def file(self, entry_id: str, at: int, *, is_new: bool) -> None:
-        if not is_new:
+        if not is_new and self.lines:
             self.unfile(entry_id)
         insort(self.lines, (at, entry_id))
         if self.times is not None:

@@ -10,9 +10,8 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import UNFINISHED, History, Status, TurnRequest, TurnStart
 from antiphon_store.decisions import leases, nodes, records
 from antiphon_store.rows.model import Chain, ChainRows, Condition, Get, Kind, Payload, Ref, Row
-from antiphon_store.rows.view import Finish, View, answer
+from antiphon_store.rows.view import Finish, View
 
-_Start = tuple[TurnStart, Sequence[str]]
 _UNFINISHED = sorted(status.value for status in UNFINISHED)
 
 
@@ -20,27 +19,16 @@ class EditedContext(Exception):
     """The context exceeds its limit if removed items of the conversation are counted, and may fit without them."""
 
 
-def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Finish[_Start]:
-    """Takes the lease of the session, if one is named, and reads the history. Returns the start of the turn and the ids
-    of the removed items that its history still has. `was_measured`: the context is known to fit without them.
-
-    Raises PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked or ChainTooLong; or EditedContext, after
-    which the caller measures the context and tries again."""
-    if request.session_id is not None:
-        return _begin_in_session(view, request.session_id, request, was_measured=was_measured)
-    if request.previous_response_id is None:
-        return answer((TurnStart(History()), ()))
-    return _begin_behind(view, request.previous_response_id, request)
-
-
-def _begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[_Start]:
+def begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[TurnStart]:
+    """Reads the history of a turn that continues a response. Raises PreviousResponseNotFound, PreviousResponseNotReady
+    or ChainTooLong."""
     if not records.is_readable(view, response_id):
         raise PreviousResponseNotFound.of(response_id)
     require_ended(view, response_id)
     if view.too_long:
         raise too_long(response_id, view.too_long, request.max_depth, request.max_bytes)
     chain = Chain(response_id, Payload.ITEMS, request.max_depth, request.max_bytes)
-    return view.answer_from(lambda found: (TurnStart(_history(found)), ()), chain)
+    return view.answer_from(lambda found: TurnStart(_history(found)), chain)
 
 
 def require_ended(view: View, response_id: str, *, field: str = "previous_response_id") -> None:
@@ -51,7 +39,14 @@ def require_ended(view: View, response_id: str, *, field: str = "previous_respon
         raise PreviousResponseNotReady.of(response_id, status=status.value, field=field)
 
 
-def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_measured: bool) -> Finish[_Start]:
+def begin_in_session(
+    view: View, session_id: str, request: TurnRequest, *, was_measured: bool = False
+) -> Finish[tuple[TurnStart, Sequence[str]]]:
+    """Takes the lease of a session, and reads its history. Returns the start of the turn and the ids of the removed
+    items that its history still has. `was_measured`: the context is known to fit without them.
+
+    Raises SessionLocked or ChainTooLong; or EditedContext, after which the caller measures the context and tries
+    again."""
     leases.take(view, session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
     if view.too_long:
         removed = removed_from(view.need(Kind.SESSION, session_id))
@@ -59,7 +54,7 @@ def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_
             raise EditedContext
         raise too_long(head_of(view, session_id), view.too_long, request.max_depth, request.max_bytes)
 
-    def start(session: Row, chain: ChainRows) -> _Start:
+    def start(session: Row, chain: ChainRows) -> tuple[TurnStart, Sequence[str]]:
         return TurnStart(_history(chain), leases.lease_of(session_id, session)), removed_from(session)
 
     max_bytes = limits.CHAIN_BYTES_MAX if was_measured else request.max_bytes

@@ -8,10 +8,11 @@ from functools import partial
 
 from antiphon_core import offload
 from antiphon_core.ports.checks import check_owner
-from antiphon_core.ports.store import Fence, Lease, ResponseStore, TurnRequest, TurnStart
+from antiphon_core.ports.store import Fence, History, Lease, ResponseStore, TurnRequest, TurnStart
 from antiphon_store.calls import implements
 from antiphon_store.decisions import conversations, forks, leases, turns
 from antiphon_store.rows.model import Index, Span
+from antiphon_store.rows.view import nothing
 from antiphon_store.topics.records import RecordOperations
 from antiphon_store.topics.topic import of_fence, of_session, one_step
 from antiphon_store.topics.writes import WriteOperations
@@ -41,7 +42,7 @@ class TurnOperations(RecordOperations, WriteOperations):
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         """Claims the key, then takes the lease and reads the history in one step. An error takes neither lease nor key.
 
-        Raises the errors of `decisions.turns.begin`. IdempotencyMismatch: the key is another request's."""
+        Raises the errors of `decisions.turns`. IdempotencyMismatch: the key is another request's."""
         begin, key = partial(self._begin, tenant, request), request.idempotency_key
         if key is not None:
             claim_ttl_ms = self._settings.turn_claim_s * 1000
@@ -63,10 +64,15 @@ class TurnOperations(RecordOperations, WriteOperations):
             await self.release_session(tenant, fence)
 
     async def _begin(self, tenant: str, request: TurnRequest) -> TurnStart:
-        begin, session_id = partial(turns.begin, request=request), request.session_id
+        previous_id, session_id = request.previous_response_id, request.session_id
         if session_id is None:
-            previous_id = request.previous_response_id or ""
-            return (await self._trees.of_response(tenant, previous_id, begin, only_reads=True))[0]
+            if previous_id is None:
+                if request.idempotency_key is None:  # otherwise its claim has shown that the database answers
+                    await self._trees.of_response(tenant, "", lambda _view: nothing, only_reads=True)
+                return TurnStart(History())
+            behind = partial(turns.begin_behind, response_id=previous_id, request=request)
+            return await self._trees.of_response(tenant, previous_id, behind, only_reads=True)
+        begin = partial(turns.begin_in_session, session_id=session_id, request=request)
         try:
             start, removed = await self._trees.of_session(tenant, session_id, begin)
         except turns.EditedContext:

@@ -22,7 +22,10 @@ PARENT_REF, SESSION = (Kind.NODE, PARENT.id), (Kind.SESSION, "s")
 
 
 def begin(request: TurnRequest, **options: Any) -> Any:
-    return partial(turns.begin, request=request, **options)
+    if request.previous_response_id is not None:
+        return partial(turns.begin_behind, response_id=request.previous_response_id, request=request)
+    assert request.session_id is not None
+    return partial(turns.begin_in_session, session_id=request.session_id, request=request, **options)
 
 
 def test_removed_items_are_found_without_a_search_for_each_item() -> None:

@@ -52,9 +52,9 @@ async def test_a_local_read_of_a_chain_over_its_bound_raises_chain_too_long(rows
     child = draft(root)
     for record in (root, child):
         await rows.decide(TREE, partial(records.put, write=Write(record)), only_reads=False)
-    request = TurnRequest(previous_response_id=child.id, max_depth=1)
+    begin = partial(turns.begin_behind, response_id=child.id, request=TurnRequest(max_depth=1))
     with pytest.raises(ChainTooLong):
-        await rows.decide(TREE, partial(turns.begin, request=request), only_reads=True)
+        await rows.decide(TREE, begin, only_reads=True)
 
 
 async def test_a_local_write_beyond_the_session_limit_raises_crowded_session(rows: MemoryRows) -> None:
@@ -80,6 +80,6 @@ async def test_a_local_chain_with_a_missing_response_is_an_error_that_names_its_
     for record in line:
         await rows.decide(TREE, partial(records.put, write=Write(record)), only_reads=False)
     await rows.transact(TREE, Program(changes=[Delete(Ref(Kind.NODE, line[missing].id))]))
-    request = TurnRequest(previous_response_id=line[2].id)
+    begin = partial(turns.begin_behind, response_id=line[2].id, request=TurnRequest())
     with pytest.raises(InternalError, match=f"'{line[2].id}' is damaged"):
-        await rows.decide(TREE, partial(turns.begin, request=request), only_reads=True)
+        await rows.decide(TREE, begin, only_reads=True)
