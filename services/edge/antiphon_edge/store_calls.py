@@ -16,7 +16,7 @@ A running turn writes its record and its event log without these timeouts, becau
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -114,16 +114,20 @@ def fail_fast(store: FullStore, watch: StoreWatch) -> FullStore:
 
 
 class _FailFast:
+    """Has the methods of a store. Those that fail fast are attributes of the instance."""
+
     def __init__(self, store: FullStore, watch: StoreWatch) -> None:
         self._store = store
         self._watch = watch
+        for name in _FAIL_FAST:
+            setattr(self, name, partial(self._call, name))
 
     def __getattr__(self, name: str) -> Any:
-        call = getattr(self._store, name)
-        return partial(self._call, call) if name in _FAIL_FAST else call
+        """A method that does not fail fast."""
+        return getattr(self._store, name)
 
-    async def _call(self, call: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
-        pending = asyncio.ensure_future(call(*arguments, **options))
+    async def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        pending = asyncio.ensure_future(getattr(self._store, name)(*arguments, **options))
         try:
             await self._watch.while_it_lives(pending)
             return pending.result()

@@ -43,13 +43,14 @@ class TurnJobs:
     async def enqueue(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
         """Queues the job of a keyed turn, which this edge holds from the start. Returns the turn with the job's lease;
         None if another edge was faster. TooLarge: the turn does not fit into a job."""
-        claim = self._claim_of(accepted.tenant, accepted.response_id, _first_holder(accepted))
+        response_id, holder = accepted.response_id, _first_holder(accepted)
+        claim = self._claim_of(accepted.tenant, response_id, holder)
         draft = JobDraft(
-            accepted.response_id,
-            _queue(accepted.response_id),
+            response_id,
+            _queue(response_id),
             payload_of(accepted),
             max_attempts=JOB_ATTEMPTS_ITEMS_MAX,
-            holder=_first_holder(accepted),
+            holder=holder,
             lease_ttl_ms=self._timing.job_lease_ms,
         )
         try:

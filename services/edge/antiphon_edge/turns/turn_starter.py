@@ -109,16 +109,16 @@ class TurnStarter:
         if carried is None and request.previous_response is not None:
             carried = await self._builder.carried_items(tenant, request)
         given = await self._builder.resolved_input(tenant, request)
-        asked = await self._store_request(tenant, request, session_id, key, carried)
+        store_request = await self._store_request(tenant, request, session_id, key, carried)
         is_stored = request.store is not False
         if is_stored and key is None:
             await self._watch.require_room()  # before a model generates output that could not be stored
-        needs_store = asked.previous_response_id is not None or session_id is not None or key is not None
-        start = await self._start_counted(tenant, asked, conversation_id) if needs_store else NOTHING_BEFORE
-        response_id = str(asked.response_id)
+        needs_store = store_request.previous_response_id is not None or session_id is not None or key is not None
+        start = await self._start_counted(tenant, store_request, conversation_id) if needs_store else NOTHING_BEFORE
+        response_id = str(store_request.response_id)
         correlation.note(response_id=response_id)
         if key is not None and start.is_repeated:
-            return RepeatedRequest(tenant, start.earlier_id, start.replay, key, asked.fingerprint)
+            return RepeatedRequest(tenant, start.earlier_id, start.replay, key, store_request.fingerprint)
         try:
             if key is not None:  # only now: a repeated request is answered without room
                 await self._watch.require_room()
@@ -130,9 +130,9 @@ class TurnStarter:
             if added_bytes > 0:  # the history, and what the input refers to
                 hold_bytes(added_bytes)
         except BaseException:
-            self._cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
+            self._cleanup.schedule(self._abort(tenant, store_request, start), _UNDO_FAILED)
             raise
-        return self._accept(request, asked, start, turn, started_s)
+        return self._accept(request, store_request, start, turn, started_s)
 
     async def _store_request(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
@@ -154,17 +154,17 @@ class TurnStarter:
         )
 
     def _accept(
-        self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn, started_s: float
+        self, request: CreateRequest, store_request: TurnRequest, start: TurnStart, turn: Turn, started_s: float
     ) -> AcceptedTurn:
-        key = asked.idempotency_key
+        key = store_request.idempotency_key
         return AcceptedTurn(
             turn.tenant,
             turn,
             is_stored=request.store is not False,
-            parent_id=asked.previous_response_id or start.history.head_id,
+            parent_id=store_request.previous_response_id or start.history.head_id,
             lease=start.lease,
             key=key,
-            fingerprint=asked.fingerprint,
+            fingerprint=store_request.fingerprint,
             has_log=key is not None,
             model=request.model,
             made_for=correlation.current(),
@@ -237,67 +237,67 @@ class TurnStarter:
         if accepted.lease is None:
             return accepted
         session_id = accepted.lease.fence.session_id
-        asked = TurnRequest(session_id=session_id, holder=accepted.response_id)
+        store_request = TurnRequest(session_id=session_id, holder=accepted.response_id)
         conversation = loads(accepted.turn.request).get("conversation")
-        start = await self._start(accepted.tenant, asked, conversation["id"] if conversation else None)
+        start = await self._start(accepted.tenant, store_request, conversation["id"] if conversation else None)
         if start.history.head_id != accepted.parent_id:
             if start.lease is not None:
                 await self._store.release_session(accepted.tenant, start.lease.fence)
             raise SessionLocked("The conversation went on while the response was waiting.", field="conversation")
         return replace(accepted, lease=start.lease)
 
-    async def _start_counted(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
+    async def _start_counted(self, tenant: str, store_request: TurnRequest, conversation_id: str | None) -> TurnStart:
         """Starts a turn at the store, and counts its history as long work of the tenant. A turn that may wait for the
         lease of its session does not hold long work: the turn that has the lease may need it."""
-        if asked.session_id is not None:
-            return await self._start_or_undo(tenant, asked, conversation_id)
+        if store_request.session_id is not None:
+            return await self._start_or_undo(tenant, store_request, conversation_id)
         async with self._long_work.reading(tenant) as note_bytes:
-            start = await self._start_or_undo(tenant, asked, conversation_id)
+            start = await self._start_or_undo(tenant, store_request, conversation_id)
             note_bytes(len(start.history.items))
             return start
 
-    async def _start_or_undo(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
+    async def _start_or_undo(self, tenant: str, store_request: TurnRequest, conversation_id: str | None) -> TurnStart:
         """Calls `_start`, and undoes it if the caller is cancelled or the store's answer is lost."""
-        starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
+        starting = asyncio.ensure_future(self._start(tenant, store_request, conversation_id))
         try:
             await self._watch.while_it_lives(starting)
             return starting.result()
         except (asyncio.CancelledError, Unavailable, Timeout):
-            self._cleanup.schedule(self._undo(tenant, asked, starting), _UNDO_FAILED)
+            self._cleanup.schedule(self._undo(tenant, store_request, starting), _UNDO_FAILED)
             raise
 
-    async def _undo(self, tenant: str, asked: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
+    async def _undo(self, tenant: str, store_request: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
         """Releases the lease and the key that `starting` took. If its answer is lost, the call is repeated, without
         waiting for another turn: the store answers a repeated call with the same lease and key."""
         starting.cancel()
         await asyncio.wait([starting])
         has_answer = not starting.cancelled() and starting.exception() is None
         try:
-            start = starting.result() if has_answer else await self._start(tenant, replace(asked, wait_ms=0))
+            start = starting.result() if has_answer else await self._start(tenant, replace(store_request, wait_ms=0))
         except AntiphonError:
             return  # nothing was taken, as far as can be known
-        await self._abort(tenant, asked, start)
+        await self._abort(tenant, store_request, start)
 
-    async def _abort(self, tenant: str, asked: TurnRequest, start: TurnStart) -> None:
-        if start.lease is not None or (asked.idempotency_key is not None and not start.is_repeated):
+    async def _abort(self, tenant: str, store_request: TurnRequest, start: TurnStart) -> None:
+        if start.lease is not None or (store_request.idempotency_key is not None and not start.is_repeated):
             await self._store.abort_turn(
                 tenant,
                 start.lease.fence if start.lease is not None else None,
-                idempotency_key=asked.idempotency_key,
-                response_id=asked.response_id if asked.idempotency_key is not None else None,
+                idempotency_key=store_request.idempotency_key,
+                response_id=store_request.response_id if store_request.idempotency_key is not None else None,
             )
 
-    async def _start(self, tenant: str, asked: TurnRequest, conversation_id: str | None = None) -> TurnStart:
+    async def _start(self, tenant: str, store_request: TurnRequest, conversation_id: str | None = None) -> TurnStart:
         """Starts a turn at the store. A session is created by its first turn, but a conversation must exist: it is
         looked up under its lease, because a leased conversation cannot be deleted. Raises ConversationNotFound."""
-        if asked.idempotency_key is None:
-            asked = replace(asked, response_id=None)
-        start = await self._store.begin_turn(tenant, asked)
+        if store_request.idempotency_key is None:
+            store_request = replace(store_request, response_id=None)
+        start = await self._store.begin_turn(tenant, store_request)
         if conversation_id is not None and start.lease is not None:
             try:
                 await self._store.get_conversation(tenant, conversation_id)
             except BaseException:
-                await self._abort(tenant, asked, start)
+                await self._abort(tenant, store_request, start)
                 raise
         return start
 
