@@ -58,7 +58,10 @@ class Turn:
     of items; `created_at` is in Unix seconds. `tenant` is the one whose share of the translator's resources it uses.
 
     A turn that calls tools of servers is generated in rounds. `output` is a JSON array: the items of its response
-    before this round. `used` are the tokens of the earlier rounds."""
+    before this round. `used` are the tokens of the earlier rounds.
+
+    Turns with different values of `cache_salt` share no cached prompt, where the model's profile isolates tenants; it
+    is empty where the edge has no secret for it."""
 
     response_id: str
     created_at: int
@@ -68,6 +71,7 @@ class Turn:
     output: bytes = field(default=b"[]", kw_only=True)
     used: Usage = field(default=NO_USAGE, kw_only=True)
     tenant: str = field(default="default", kw_only=True)
+    cache_salt: str = field(default="", kw_only=True, repr=False)
 
     @property
     def size_bytes(self) -> int:

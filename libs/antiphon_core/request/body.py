@@ -37,7 +37,7 @@ from antiphon_core.request.rejections import (
     anything,
     reject_chat_spelling,
     reject_misplaced,
-    reject_note,
+    reject_server_set,
     reject_two_histories,
     reject_unserved,
 )
@@ -241,7 +241,7 @@ class CreateRequest(Parameters):
     @classmethod
     def of(cls, given: Object, *, work_bytes: int, hosted: HostedTools = NONE_RUN_HERE) -> Self:
         """Validates a parsed body as that of any request. `hosted` decides about hosted tools."""
-        reject_note(given)
+        reject_server_set(given)
         if given.get("prompt") is not None and given.get("input") is None:
             given = given | {"input": []}  # the prompt's messages may be the whole input
         return super().of(hosted.apply(given), work_bytes=work_bytes)

@@ -44,6 +44,13 @@ IN_CHAT: Mapping[str, str] = {
 }
 """Parameters of a create request, and for each the parameter of chat completions."""
 
+SERVER_SET: Mapping[str, str] = {
+    NOTE: "",
+    "cache_salt": " The server derives the salt of cached prompts from your API key.",
+}
+"""Members that only the server sets, each with the reason. A client that chose its salt could share the cache of
+another tenant, or have a cache of its own for each request."""
+
 
 def reject_misplaced(given: Object, replacements: Mapping[str, str]) -> None:
     """Raises InvalidRequest for the first parameter that is in the table `replacements`."""
@@ -66,10 +73,11 @@ def reject_chat_spelling(given: Object) -> None:
         )
 
 
-def reject_note(given: Object) -> None:
-    """Raises InvalidRequest if the request has the member `dropped_tools`, which only the server sets."""
-    if NOTE in given:
-        raise InvalidRequest(f"Unknown parameter: '{NOTE}'.", field=NOTE, code="unknown_parameter")
+def reject_server_set(given: Object) -> None:
+    """Raises InvalidRequest for the first member that only the server sets."""
+    for name, reason in SERVER_SET.items():
+        if name in given:
+            raise InvalidRequest(f"Unknown parameter: '{name}'.{reason}", field=name, code="unknown_parameter")
 
 
 def reject_two_histories(**given: object) -> None:

@@ -99,6 +99,17 @@ class Process:
         return self.store.service
 
     def translator_of(self, settings: EdgeSettings | WorkerSettings) -> Translator:
+        """The translator of these settings, which gets the salts of tenants with their turns. SettingsError: there is
+        none, or the file of their keys cannot be used."""
+        from antiphon_edge.cache_salts import CacheSalts, SaltingTranslator
+
+        translator, path = self._translator_of(settings), settings.cache_salt_keys_file
+        if path is None:
+            return translator
+        setting = f"{settings.SECTION}.cache_salt_keys_file"
+        return SaltingTranslator(translator, CacheSalts.of(path, grace_s=settings.secrets_grace_s, setting=setting))
+
+    def _translator_of(self, settings: EdgeSettings | WorkerSettings) -> Translator:
         """A client of the translator that these settings name, or the translator of this process. SettingsError: there
         is none."""
         if settings.translator:

@@ -140,8 +140,8 @@ class WorkerSettings(TurnSettings):
         _require_linger(self.event_log_linger_ms)
 
     def beside(self, edge: EdgeSettings) -> WorkerSettings:
-        """The settings of a worker in the process of an edge: the edge's store, translator, sealing keys and limit of
-        memory replace those that are not set."""
+        """The settings of a worker in the process of an edge: the edge's store, translator, keys and limit of memory
+        replace those that are not set."""
         taken = {
             name: getattr(edge, name)
             for leader, names in _TAKEN_TOGETHER.items()
@@ -155,6 +155,7 @@ _TAKEN_TOGETHER = {
     "store": turn_settings.of_peer("store"),
     "translator": turn_settings.of_peer("translator"),
     "sealing_keys_file": ("sealing_keys_file", "sealed_ttl_s", "secrets_grace_s"),
+    "cache_salt_keys_file": ("cache_salt_keys_file",),
     "memory_limit_bytes": ("memory_limit_bytes",),
 }
 """The groups of settings that a worker takes from its edge, each by the setting that the worker does not have."""

@@ -91,6 +91,15 @@ class TurnSettings:
         default=SEALED_TTL_S, metadata={"doc": "Seconds after sealing for which clients can bring sealed content back."}
     )
 
+    cache_salt_keys_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": 'File with the secret for models whose profile has kv_isolation = "tenant", in the form of '
+            "sealing_keys_file, and the same for all edges and workers. Its first line counts; a new first line makes "
+            "all cached prompts unreachable. Read again when it changes."
+        },
+    )
+
     def __post_init__(self) -> None:
         least_s, most_s = SILENCE_MS_MIN / 1000, SILENCE_MS_MAX / 1000
         if self.translator_silence_s and not least_s <= self.translator_silence_s <= most_s:

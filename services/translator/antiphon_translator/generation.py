@@ -31,6 +31,9 @@ TOKEN_ID_MAX = 2**32 - 1
 REASONING = "reasoning"
 """The member of a message in a ChatPrompt that the engine renames to what its server reads."""
 
+CACHE_SALT = "cache_salt"
+"""The control of engines that share no cached prompt between two salts."""
+
 SWITCHES = "switches"
 """The control of CHAT engines whose servers take `ChatPrompt.switches`. Other servers are not sent them."""
 
@@ -149,7 +152,10 @@ class GenerationRequest:
     that takes one id only.
     `top_logprobs` is the number of alternatives of each token; None for no log probabilities at all.
     `parallel_calls` says whether the model may write several calls; None leaves it to the server of a CHAT engine.
-    Requests with the same `cache_key` are likely to share the beginning of their prompt. `block_tokens` is the number
+    Requests with the same `cache_key` are likely to share the beginning of their prompt. The engine shares no cached
+    prompt between two values of `cache_salt`; None where tenants are not isolated. Requests of one `conversation` are
+    turns of one tree, and `priority` is 0 to 100, the higher the sooner, where other requests have 50: an engine that
+    has no use for these two leaves them out. `block_tokens` is the number
     of tokens in a block of the server's KV cache, for servers that count cached blocks; 0 if it is not known. With
     `ignore_eos` the end-of-turn id is a token like any other,
     and there are no `stop_ids` and `stop_tokens`.
@@ -171,6 +177,9 @@ class GenerationRequest:
     top_logprobs: int | None = None
     lora: str | None = None
     cache_key: str | None = None
+    cache_salt: str | None = None
+    conversation: str | None = None
+    priority: int | None = None
     block_tokens: int = 0
     placement: Sequence[PlacementHint] = ()
     prompt_tokens: int = 0

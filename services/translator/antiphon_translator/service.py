@@ -43,6 +43,7 @@ from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.models.tenant_isolation import SharedCaches
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt import history_damage
 from antiphon_translator.readiness import Readiness
@@ -92,6 +93,7 @@ class TranslatorService:
         self._ids_of = ids_of
         self._fetcher: Fetcher | None = None
         self._check_budgets = CheckBudgets()
+        self._shared_caches = SharedCaches()
         self._turn_bytes = TurnBytes(settings.turns_bytes_max or bytes_for_turns())
         self._is_closed = False
         self._routes: dict[str, _Route] = {}
@@ -152,6 +154,8 @@ class TranslatorService:
         checkpoints: bool,
     ) -> None:
         controls = await route.engine.controls()
+        if not route.model.isolates_tenants:
+            self._shared_caches.note(turn.tenant, route.model.name)
         downloads = await self._downloads(turn, held, route.model.sight.with_controls(controls))
 
         def start() -> tuple[TurnPipeline, list[Batch], GenerationRequest]:

@@ -35,6 +35,7 @@ def turn_message(turn: Turn) -> Any:
         input=turn.input,
         output=turn.output if turn.output != _EMPTY else b"",
         used=v1.Usage(**_usage_fields(turn.used)) if turn.used is not NO_USAGE else None,
+        cache_salt=turn.cache_salt,
     )
 
 
@@ -51,6 +52,7 @@ def turn_value(message: Any, tenant: str) -> Turn:
         output=message.output or _EMPTY,
         used=_usage_value(message.used) if message.used is not None else NO_USAGE,
         tenant=tenant,
+        cache_salt=message.cache_salt,
     )
 
 

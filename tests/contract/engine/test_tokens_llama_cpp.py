@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 
+from antiphon_core.jsons import loads
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_edge.cache_salts import CacheSalts, SaltingTranslator
 from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_local_triton.server_venv import read_layout
 from tests.contract.engine.tokens_suite import CONTEXT_LENGTH, TokensContract
+from tests.support.pushed import generated
+from tests.support.served_models import turn
 from tests.support.triton import RunningTriton, server_venv, smollm2_repository, triton_repository
+from tests.support.turns import engine_on, named, run, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -25,3 +32,30 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
 
 class TestLlamaCpp(TokensContract):
     """All of the suite."""
+
+
+async def test_tenants_share_no_cached_prompt_and_one_tenant_its_own(server: RunningTriton) -> None:
+    engine = engine_on(server, name=MODEL_NAME, kv_isolation="tenant")
+    async with serving(engine, isolates_tenants=True) as service:
+        translator = SaltingTranslator(service, CacheSalts(SealingKeys.ephemeral()))
+        await translator.ready()
+
+        async def cached_tokens(tenant: str) -> int:
+            asked = named(replace(turn("Tell me of Paris. " * 20, max_output_tokens=2), tenant=tenant))
+            batches = [batch async for batch in generated(translator, asked)]
+            assert batches[-1].final is not None
+            return int(loads(batches[-1].final.body)["usage"]["input_tokens_details"]["cached_tokens"])
+
+        found = [await cached_tokens(tenant) for tenant in ("acme", "globex", "acme", "globex")]
+    assert found[:2] == [0, 0]
+    assert min(found[2:]) > 20
+
+
+async def test_tenants_that_are_not_isolated_share_cached_prompts(server: RunningTriton) -> None:
+    async with serving(engine_on(server, name=MODEL_NAME)) as service:
+        for tenant, has_cached in (("initech", False), ("umbrella", True)):
+            asked = named(
+                replace(turn("Tell me of Rome. " * 20, max_output_tokens=2), tenant=tenant, cache_salt=tenant)
+            )
+            usage = (await run(service, asked)).record["usage"]
+            assert (usage["input_tokens_details"]["cached_tokens"] > 20) is has_cached

@@ -21,12 +21,14 @@ from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge import server
 from antiphon_edge.background import worker
 from antiphon_edge.background.worker import Worker
+from antiphon_edge.cache_salts import SaltingTranslator
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
+from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.local_settings import settings
 from tests.support.waiting import WAIT_MAX_S
@@ -48,6 +50,18 @@ async def test_edge_or_worker_without_store_or_translator_is_refused(target: str
         build([target], Process(settings()))
     with pytest.raises(SettingsError, match=f"{target} needs a translator: .*ANTIPHON_{target.upper()}_TRANSLATOR"):
         build(["store", target], Process(settings()))
+
+
+async def test_edges_and_workers_salt_the_turns_of_their_tenants(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.touch(mode=0o600)
+    keys.write_text(f"1 {'0' * 64}")
+    edge = EdgeSettings(cache_salt_keys_file=keys)
+    process = Process(settings(edge))
+    build(["store", "translator"], process)
+    assert isinstance(process.translator_of(edge), SaltingTranslator)
+    assert isinstance(process.translator_of(WorkerSettings().beside(edge)), SaltingTranslator)
+    assert isinstance(process.translator_of(EdgeSettings()), TranslatorService)
 
 
 async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> None:

@@ -11,7 +11,7 @@ from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
 from tests.support.sent import sent
 
-TURN = Turn(response_id="resp_1", created_at=7, request=b'{"model":"m"}', history=b"[1]", input=b"[2]")
+TURN = Turn(response_id="resp_1", created_at=7, request=b'{"model":"m"}', history=b"[1]", input=b"[2]", cache_salt="s")
 
 
 def test_turn_survives_the_wire() -> None:

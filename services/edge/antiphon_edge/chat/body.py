@@ -17,7 +17,14 @@ from antiphon_core.jsons import Object
 from antiphon_core.request.errors import TAG
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Body, Exact, json_kind, type_tag
-from antiphon_core.request.rejections import IN_CHAT, Unserved, anything, reject_misplaced, reject_unserved
+from antiphon_core.request.rejections import (
+    IN_CHAT,
+    Unserved,
+    anything,
+    reject_misplaced,
+    reject_server_set,
+    reject_unserved,
+)
 from antiphon_edge.chat.body_messages import ChatMessage, reject_unserved_members
 
 # ---- Tools, and the form of the answer ----
@@ -191,6 +198,7 @@ class ChatRequest(Body):
     @classmethod
     def of(cls, given: Object, *, work_bytes: int) -> Self:
         reject_misplaced(given, IN_CHAT)
+        reject_server_set(given)
         request = super().of(given, work_bytes=work_bytes)
         _require_served(request)
         if request.top_logprobs is not None and not request.logprobs:

@@ -13,6 +13,7 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.telemetry import metrics
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.endpoints import EndpointsEngine
+from antiphon_translator.engines.isolating import IsolatingEngine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.models.profiles import CHAT_ENGINE, IDS_ENGINE, ModelProfile
@@ -67,6 +68,11 @@ ENGINES: Mapping[str, Callable[[ModelProfile, TritonChannels], Engine]] = {
 def create(profile: ModelProfile, channels: TritonChannels) -> Engine:
     """Creates the engine of a profile, one for each of its endpoints behind an EndpointsEngine. Engines connect on
     first use."""
+    engine = _of_endpoints(profile, channels)
+    return IsolatingEngine(engine, profile.name) if profile.kv_isolation == "tenant" else engine
+
+
+def _of_endpoints(profile: ModelProfile, channels: TritonChannels) -> Engine:
     factory = ENGINES[profile.engine]
     if len(profile.endpoints) < 2:
         return WatchedEngine(factory(profile, channels), profile)

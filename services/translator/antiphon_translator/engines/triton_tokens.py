@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineUnavailable
 from antiphon_translator.engines import triton_facts, triton_wire
 from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.repeated_messages import RepeatedMessages
@@ -29,6 +29,7 @@ from antiphon_translator.engines.triton_signature import (
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import (
+    CACHE_SALT,
     Alternative,
     EngineChunk,
     EngineFacts,
@@ -92,6 +93,7 @@ class TokensSignature:
             "top_logprobs": _TOP_IN in self.model.inputs and self.model.outputs >= {*_TOP_OUT},
             "logprobs": _LOGPROBS_IN in self.model.inputs and _LOGPROBS_OUT in self.model.outputs,
             "lora": "lora_task_id" in self.model.inputs,
+            CACHE_SALT: CACHE_SALT in self.model.inputs,
             "ignore_eos": True,  # without an `end_id` nothing but the length ends a generation
         }
         return named_controls(self.model, CONTROL_INPUTS) | {name for name, has in others.items() if has}
@@ -113,6 +115,7 @@ class TokensSignature:
             *sampling_tensors(request.sampling, self.model, CONTROL_INPUTS),
             *guide_tensors(request.guide, self.model),
             *lora_tensors(request.lora, self.model),
+            *self._cache_tensors(request),
         ]
         if request.top_logprobs is not None:
             if "logprobs" not in self.controls:
@@ -125,6 +128,14 @@ class TokensSignature:
         if triton_facts.can_be_asked(self.model):
             tensors.append(one(triton_facts.ASKED_BY, True))
         return tensors
+
+    def _cache_tensors(self, request: GenerationRequest) -> list[Tensor]:
+        """The salt, which must not be left out, and hints for the KV cache and the queue where the model takes them.
+        EngineMisconfigured: it takes no salt; another endpoint may."""
+        if request.cache_salt is not None and CACHE_SALT not in self.model.inputs:
+            raise EngineMisconfigured(f"The Triton model '{self.model.name}' has no input for {CACHE_SALT}.")
+        given = {CACHE_SALT: request.cache_salt, "conversation_id": request.conversation, "priority": request.priority}
+        return [one(name, value) for name, value in given.items() if value is not None and name in self.model.inputs]
 
 
 def _stop_tensors(stop_ids: Sequence[int]) -> list[Tensor]:

@@ -22,6 +22,7 @@ from antiphon_translator.engines.stream_budget import PIECE_CHARS
 from antiphon_translator.engines.triton_vllm import structured_outputs
 from antiphon_translator.engines.unread import UnreadReport
 from antiphon_translator.generation import (
+    CACHE_SALT,
     Alternative,
     EngineFacts,
     FinishReason,
@@ -34,7 +35,7 @@ from antiphon_translator.generation import (
 )
 
 _SAMPLING = tuple(member.name for member in fields(Sampling))
-CONTROLS = frozenset((*_SAMPLING, "guide", "ignore_eos", "logprobs", "top_logprobs", "lora"))
+CONTROLS = frozenset((*_SAMPLING, "guide", "ignore_eos", "logprobs", "top_logprobs", "lora", CACHE_SALT))
 LOGPROBS_MAX = 20
 """vLLM's default for `--max-logprobs`."""
 _ID_PREFIX = "token_id:"
@@ -42,7 +43,8 @@ _ID_PREFIX = "token_id:"
 
 def body(request: GenerationRequest, model: str) -> Object:
     """The body of POST /inference/v1/generate."""
-    return {
+    salted: Object = {} if request.cache_salt is None else {CACHE_SALT: request.cache_salt}
+    return salted | {
         "request_id": request.request_id,
         "model": request.lora or model,
         "token_ids": list(request.prompt_as(TokenPrompt).ids),

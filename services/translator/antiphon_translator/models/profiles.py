@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from antiphon_core.config import SettingsError
+from antiphon_translator.models import tenant_isolation
 from antiphon_translator.templates.roles import CAPABILITIES
 
 _ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
@@ -43,6 +44,8 @@ ENGINES: Mapping[str, str] = {
     IDS_ENGINE: "NIM and vLLM behind a URL, in token ids (/inference/v1/generate)",
 }
 """The names that `engine` can have, with the use of each. engines.registry has a row for each."""
+SALTED_ENGINES = frozenset({"auto", "triton_tokens", IDS_ENGINE})
+"""Engines that may take a cache salt. Whether a Triton model does is known when it was asked."""
 URL_ENGINES = frozenset({CHAT_ENGINE, IDS_ENGINE})
 """Engines whose endpoints are URLs; those of the others are hosts with ports."""
 
@@ -82,6 +85,10 @@ class ModelProfile:
     """Tokens of a block of TensorRT-LLM's cache (`tokens_per_block` of the engine). With it the server is asked how
     many blocks of a prompt were in its cache, for `cached_tokens` in the usage. Token-level models of
     `antiphon triton-models` count tokens, and need no such number."""
+    kv_isolation: Literal["none", "tenant"] = "none"
+    """Whether tenants share the KV cache (none) or not (tenant). A shared cache is faster where tenants send the same
+    prompts, and shows by its timing what others have sent. Needs an engine that takes a cache salt, and
+    cache_salt_keys_file of edges and workers."""
     cache_hints: Literal["none", "openai"] = "none"
     """Whether an openai_chat server is sent the `prompt_cache_key` of a request."""
     max_output_tokens: int | None = None
@@ -151,6 +158,7 @@ def from_values(given: Mapping[str, Any], *, base: Path = Path(), source: str = 
     _check_directory(profile, source)
     _check_roles(profile, source)
     _check_endpoints(profile, source)
+    _check_isolation(profile, source)
     return profile
 
 
@@ -188,6 +196,14 @@ def _check_endpoints(profile: ModelProfile, source: str) -> None:
             raise SettingsError(f"{source}: endpoint = '{endpoint}' must be {what}{_engine_hint(profile, endpoint)}.")
     if len(set(endpoints)) < len(endpoints):
         raise SettingsError(f"{source}: endpoints has one of them twice.")
+
+
+def _check_isolation(profile: ModelProfile, source: str) -> None:
+    if profile.kv_isolation == "tenant" and profile.engine not in SALTED_ENGINES:
+        raise SettingsError(
+            f'{source}: kv_isolation = "tenant", but engine = "{profile.engine}" takes no cache salt. It needs '
+            f"{tenant_isolation.NEEDS}. {tenant_isolation.ALTERNATIVES}"
+        )
 
 
 def _engine_hint(profile: ModelProfile, endpoint: str) -> str:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from antiphon_core import limits
 from antiphon_core.config import SettingsError
+from antiphon_core.ports.translator import Turn
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.media.sight import Sight
-from antiphon_translator.models import model_directory, unseen_model
+from antiphon_translator.models import model_directory, tenant_isolation, unseen_model
 from antiphon_translator.models.profiles import CHAT_ENGINE, ModelProfile
 from antiphon_translator.models.unseen_model import UnseenTemplate
 from antiphon_translator.parsing import families
@@ -67,6 +68,8 @@ class ServedModel:
     """The treatment of images, if its engine takes any."""
     image_tokens: int = 0
     """An estimate of the tokens of the context that an image takes, besides those of its mark in the prompt."""
+    isolates_tenants: bool = False
+    """Whether tenants share no cached prompt."""
     histories: HistoryCache = field(default_factory=lambda: HistoryCache(limits.PROMPT_CACHE_BYTES_DEFAULT))
     """The cache of parsed histories."""
 
@@ -75,6 +78,10 @@ class ServedModel:
         """The texts of the `stop_ids` behind the first one that are added tokens of the vocabulary."""
         added = self.tokenizer.added
         return tuple(added[token_id] for token_id in self.stop_ids[1:] if token_id in added)
+
+    def cache_salt_of(self, turn: Turn) -> str | None:
+        """The salt of a turn in all caches of prompts; None if tenants share them. EngineMisconfigured: it has none."""
+        return tenant_isolation.salt_of(turn, self.name) if self.isolates_tenants else None
 
     def context_tokens(self, prompt_tokens: int, conversation: Conversation) -> int:
         """The tokens of the context that a conversation takes: its prompt, and an estimate for its images."""
@@ -109,6 +116,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         call_ids=call_ids.of(family.prompt.call_id, template.render),
         sight=_sight(profile, template),
         image_tokens=profile.image_tokens,
+        isolates_tenants=profile.kv_isolation == "tenant",
         histories=HistoryCache(prompt_cache_bytes),
     )
 

@@ -112,9 +112,10 @@ class PromptEncoder:
         now_s: int,
         switches: Mapping[str, Any] | None = None,
         most_tokens: int | None = None,
+        salt: str = "",
     ) -> EncodedPrompt:
         """The encoded prompt. No text of the conversation becomes a control token (templates/control_tokens.py). A
-        prompt of more than `most_tokens` has no ids.
+        prompt of more than `most_tokens` has no ids. Prompts of two salts share nothing in the cache.
 
         InvalidRequest: the template rejects the conversation, or a text becomes a control token all the same.
         """
@@ -126,7 +127,9 @@ class PromptEncoder:
 
         try:
             pieces = self._control.pieces(conversation, render)
-            encoded = self._encoder.encode(pieces, apart=_opening(conversation, pieces[0]), most_tokens=most_tokens)
+            encoded = self._encoder.encode(
+                pieces, apart=_opening(conversation, pieces[0]), most_tokens=most_tokens, salt=salt
+            )
         except _CannotFit as error:
             return EncodedPrompt((), error.tokens, (), is_floor=True)
         except UnspeltControlToken as error:

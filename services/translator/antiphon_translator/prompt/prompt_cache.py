@@ -13,19 +13,19 @@ of the cache is bounded in bytes, and the least recently used nodes are evicted 
 
 All callers of a model share one cache, like the prefix cache of an engine. It returns ids only for the very same text,
 under a digest with a key of this process, so no caller can read the text of another. But the time that a prompt takes
-can reveal that its beginning was sent before. An operator for whom that is too much disables the cache
-(`prompt_cache_bytes`).
+can reveal that its beginning was sent before. An operator for whom that is too much isolates the tenants of the model
+(tenant_isolation.py) or disables the cache (`prompt_cache_bytes`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise, takewhile
 
 from tokenizers import Encoding
@@ -108,13 +108,17 @@ class CachingEncoder:
         self._cache = PrefixCache(most_bytes)
         self._key = os.urandom(_DIGEST_BYTES)
 
-    def encode(self, texts: Sequence[str], *, apart: int = 0, most_tokens: int | None = None) -> Encoded:
+    def encode(
+        self, texts: Sequence[str], *, apart: int = 0, most_tokens: int | None = None, salt: str = ""
+    ) -> Encoded:
         """The ids of consecutive texts. The first `apart` characters of the first text, up to the next separator, are
-        encoded and cached apart from the rest. Encoding stops when there are more than `most_tokens`.
+        encoded and cached apart from the rest. Encoding stops when there are more than `most_tokens`. Texts of two
+        salts share nothing in the cache.
 
         UnspeltControlToken: a text becomes a control token that it does not spell. WorkAbandoned: the request no longer
         waits for the result."""
-        plans = [self._plan(text) for text in self._split(texts, apart)]
+        key = blake2b(salt.encode(), digest_size=_DIGEST_BYTES, key=self._key).digest()
+        plans = [self._plan(text, key) for text in self._split(texts, apart)]
         parts = [text for plan in plans for text in plan.texts]
         most = sys.maxsize if most_tokens is None else most_tokens
         tokens, found = sum(plan.tokens for plan in plans), list[Encoding]()
@@ -148,13 +152,14 @@ class CachingEncoder:
         end = next(iter(self._places(first, self._control.spans(first, apart))), 0) if apart else 0
         return [first[:end], first[end:], *texts[1:]] if end else texts
 
-    def _plan(self, text: str) -> _Plan:
-        """Finds the longest known beginning of a text, by searching from the end of the text."""
+    def _plan(self, text: str, key: bytes) -> _Plan:
+        """Finds the longest known beginning of a text, by searching from the end of the text. `key` is that of
+        digests."""
         spans, places, digests = list[Span](), list[int](), list[bytes]()
         for start in self._starts(text):
             spans = list(self._control.spans(text, start))
             places = self._places(text, spans)
-            digests = self._digests(text, places)
+            digests = _digests(text, places, key)
             found = self._cache.find(digests[::-1])
             if found is not None:
                 last = len(places) - 1 - found.number
@@ -181,15 +186,6 @@ class CachingEncoder:
         """The positions behind those control tokens that are separators."""
         return [end for begin, end in spans if text[begin:end] in self._separators]
 
-    def _digests(self, text: str, places: Sequence[int]) -> list[bytes]:
-        """The digest of the text up to each of the places."""
-        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES, key=self._key)
-        digests: list[bytes] = []
-        for begin, end in pairwise((0, *places)):
-            digest.update(text[begin:end].encode())
-            digests.append(digest.digest())
-        return digests
-
     def _require_spelt(self, plan: _Plan, added: Sequence[array[int]]) -> None:
         """UnspeltControlToken: there are more control tokens than the text spells. A tokenizer that normalises text can
         make a control token of other text."""
@@ -207,6 +203,16 @@ class CachingEncoder:
             if end in plan.kept:
                 self._cache.keep(plan.kept[end], parent, ids)
                 parent, ids = plan.kept[end], array(ID)
+
+
+def _digests(text: str, places: Sequence[int], key: bytes) -> list[bytes]:
+    """The digest of the text up to each of the places."""
+    digest = blake2b(digest_size=_DIGEST_BYTES, key=key)
+    digests: list[bytes] = []
+    for begin, end in pairwise((0, *places)):
+        digest.update(text[begin:end].encode())
+        digests.append(digest.digest())
+    return digests
 
 
 def _groups(parts: Sequence[str]) -> Iterator[list[str]]:

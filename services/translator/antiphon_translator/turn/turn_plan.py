@@ -7,10 +7,11 @@ the token counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from antiphon_core import response
 from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
-from antiphon_core.ids import Ids
+from antiphon_core.ids import Ids, tree_tag
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.generation import SWITCHES, UNLIMITED, GenerationRequest, Guide, Level, Sampling
@@ -23,6 +24,9 @@ from antiphon_translator.turn.checked_parameters import CheckedParameters, check
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 SEED_DIGITS = 8  # 32 bits: the most that every engine takes
+CONVERSATION_DIGITS = 32
+LOW_PRIORITY = 25
+"""The priority of what can wait: background responses, and requests of the service tier "flex"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +177,18 @@ def _generation(
         top_logprobs=given.top_logprobs,
         lora=model.lora,
         cache_key=parameters.prompt_cache_key,
+        cache_salt=model.cache_salt_of(turn),
+        conversation=_conversation(turn),
+        priority=LOW_PRIORITY if parameters.background or parameters.service_tier == "flex" else None,
         block_tokens=model.kv_block_tokens,
         prompt_tokens=prompt.tokens + len(beginning),
     )
+
+
+def _conversation(turn: Turn) -> str | None:
+    """A name for the tree of a response, from which its ids do not follow."""
+    tag = tree_tag(turn.response_id)
+    return None if tag is None else sha256(tag.encode()).hexdigest()[:CONVERSATION_DIGITS]
 
 
 def _require_forced(prompt: TurnPrompt, level: Level) -> None:

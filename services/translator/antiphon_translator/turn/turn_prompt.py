@@ -70,7 +70,13 @@ class TurnPrompt:
         items = _TurnItems.read(model, turn, parameters)
         conversation = items.conversation(model, turn, parameters, media)
         chosen = _switches(model, parameters)
-        encode = partial(model.prompt.encode, now_s=turn.created_at, switches=chosen, most_tokens=model.context_length)
+        encode = partial(
+            model.prompt.encode,
+            now_s=turn.created_at,
+            switches=chosen,
+            most_tokens=model.context_length,
+            salt=model.cache_salt_of(turn) or "",
+        )
         is_exact = level is not Level.CHAT
         path_of = partial(_path_of, turn, parameters, media)
         _require_readable(model.prompt.roles.adapt, conversation, path_of)

@@ -9,7 +9,7 @@ import pytest
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.body import CreateRequest
-from antiphon_core.request.rejections import IN_CHAT, IN_RESPONSES, Unserved, anything, reject_unserved
+from antiphon_core.request.rejections import IN_CHAT, IN_RESPONSES, SERVER_SET, Unserved, anything, reject_unserved
 from antiphon_edge.chat.body import ChatRequest
 
 CREATE: Object = {"model": "m", "input": "Hi"}
@@ -45,9 +45,12 @@ def test_no_parameter_of_an_api_is_taken_for_one_of_the_other(replacements: Mapp
     assert not set(replacements) & set(own.model_fields)
 
 
-def test_dropped_tools_sent_by_a_client_are_rejected() -> None:
-    with pytest.raises(InvalidRequest, match="dropped_tools"):
-        CreateRequest.parse(dumps(CREATE | {"dropped_tools": []}))
+@pytest.mark.parametrize("name", SERVER_SET)
+@pytest.mark.parametrize(("parse", "body"), [(CreateRequest.parse, CREATE), (ChatRequest.parse, CHAT)])
+def test_what_only_the_server_sets_is_rejected_by_its_name(parse: Any, body: dict[str, Any], name: str) -> None:
+    with pytest.raises(InvalidRequest, match=name) as caught:
+        parse(dumps(body | {name: "x"}))
+    assert (caught.value.field, caught.value.code) == (name, "unknown_parameter")
 
 
 UNSERVED = (

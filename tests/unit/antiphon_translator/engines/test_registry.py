@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.endpoints import EndpointsEngine
+from antiphon_translator.engines.isolating import IsolatingEngine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.registry import ENGINES, create
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -37,6 +39,11 @@ def test_profile_gets_its_configured_engine() -> None:
     assert isinstance(inner(create(profile("triton_tokens"), TritonChannels())), TritonEngine)
     assert isinstance(inner(create(profile("openai_chat"), TritonChannels())), OpenAIChatEngine)
     assert set(ENGINES) == set(profiles.ENGINES) == {"auto", *LEVELS}
+
+
+def test_engine_of_a_model_that_isolates_tenants_is_wrapped() -> None:
+    isolating = replace(profile("triton_tokens", "t:1", "t:2"), kv_isolation="tenant")
+    assert isinstance(create(isolating, TritonChannels()), IsolatingEngine)
 
 
 def test_several_endpoints_make_one_endpoints_engine() -> None:

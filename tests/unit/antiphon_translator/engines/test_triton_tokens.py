@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineUnavailable
 from antiphon_translator.engines.triton_model import TritonModel, read_config
 from antiphon_translator.engines.triton_tokens import TokensReader, TokensSignature, describe
 from antiphon_translator.generation import (
@@ -98,6 +98,26 @@ def test_undeclared_inputs_are_not_sent() -> None:
     assert set(sent(model=replace(MODEL, inputs=few))) == set(few)
     with pytest.raises(EngineFault, match="no input for top_p"):
         sent(replace(REQUEST, sampling=Sampling(top_p=0.5)), replace(MODEL, inputs=few))
+
+
+def test_salt_conversation_and_priority_are_sent_where_the_model_declares_them() -> None:
+    wishes = replace(REQUEST, cache_salt="s", conversation="c", priority=25)
+    names = {"cache_salt": "BYTES", "conversation_id": "BYTES", "priority": "INT32"}
+    ours = replace(MODEL, inputs={**MODEL.inputs, **names})
+    assert "cache_salt" in describe(ours).controls
+    assert {name: values for name, (_, values) in sent(wishes, ours).items() if name in names} == {
+        "cache_salt": ["s"],
+        "conversation_id": ["c"],
+        "priority": [25],
+    }
+    assert not names.keys() & sent(REQUEST, ours).keys()
+    assert "cache_salt" not in describe(MODEL).controls
+    assert sent(replace(wishes, cache_salt=None)).keys() == sent().keys()
+
+
+def test_salt_is_never_left_out() -> None:
+    with pytest.raises(EngineMisconfigured, match="no input for cache_salt"):
+        sent(replace(REQUEST, cache_salt="s"))
 
 
 def test_sequence_length_cuts_the_padding() -> None:

@@ -53,6 +53,11 @@ def test_body_has_the_token_ids_the_limit_and_the_stop_ids() -> None:
     }
 
 
+def test_salt_is_sent() -> None:
+    assert vllm_wire.body(replace(REQUEST, cache_salt="s"), "m")["cache_salt"] == "s"
+    assert "cache_salt" in vllm_wire.CONTROLS
+
+
 def test_adapter_is_sent_as_the_model_name() -> None:
     assert vllm_wire.body(replace(REQUEST, lora="pirate"), "m")["model"] == "pirate"
 

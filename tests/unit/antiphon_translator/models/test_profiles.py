@@ -63,6 +63,11 @@ def test_defaults_are_for_tensorrt_llm_on_triton() -> None:
         ({"images": "yes"}, "images = 'yes' must be one of native, placeholder, refuse"),
         ({"images": True}, "images = True must be one of native, placeholder, refuse"),
         ({"roles": ["system", "sytem"]}, "roles has 'sytem'; there is system, developer,"),
+        ({"kv_isolation": "tenants"}, "kv_isolation = 'tenants' must be one of none, tenant"),
+        (
+            {"kv_isolation": "tenant", "engine": "triton_text"},
+            'kv_isolation = "tenant", but engine = "triton_text" takes no cache salt.*vllm_tokens.*of its own',
+        ),
         ({"image_token": ""}, "image_token = '' must be text"),
         ({"image_tokens": 0}, "image_tokens = 0 must be a positive whole number"),
     ],

@@ -322,6 +322,17 @@ def test_cache_without_room_for_an_answer_encodes_its_text(most_bytes: int) -> N
     assert encoder._cache.bytes <= most_bytes
 
 
+def test_texts_of_two_salts_share_nothing_in_the_cache() -> None:
+    encoder = encoder_of(tokenizer())
+    text = chat("user Hi", "assistant Hello", "user Bye")
+    ids, sizes = [], []
+    for salt in ("", "", "a", "a", "b"):
+        ids.append(list(encoder.encode([text], salt=salt).ids))
+        sizes.append(encoder._cache.bytes)
+    assert ids == [tokenizer().encode(text)] * 5
+    assert sizes == [size * sizes[0] for size in (1, 1, 2, 2, 3)]
+
+
 def test_threads_share_the_prompt_cache() -> None:
     encoder = encoder_of(tokenizer(), 3_000)
     texts = [f"{'<|im_end|>'.join(str(n * m) for m in range(9))}" for n in range(40)] * 5
@@ -345,6 +356,6 @@ def test_a_control_token_in_the_last_piece_is_found() -> None:
     made = tokenizer()
     encoder = encoder_of(made)
     text = "word " * PIECE_IDS + chat("user")
-    plan = encoder._plan(text)
+    plan = encoder._plan(text, b"")
     with pytest.raises(UnspeltControlToken):
         encoder._require_spelt(plan, [array("I", [*made.encode(text), *encoder._control.ids])])

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
+from antiphon_core.errors import ContextLengthExceeded, EngineMisconfigured, InvalidRequest
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import ChatPrompt, Guide, GuideKind, Level, TextPrompt, TokenPrompt
+from antiphon_translator.models.tenant_isolation import salt_of
 from antiphon_translator.turn.turn_plan import TurnPlan
 from tests.support.reasoning_model import reasoning_model
 from tests.support.served_models import model, turn
@@ -35,6 +36,37 @@ def test_the_prompt_has_the_form_of_the_level(level: Level, kind: type) -> None:
 def test_a_prompt_that_is_certainly_too_long_is_rejected_for_its_length(level: Level) -> None:
     with pytest.raises(ContextLengthExceeded):
         TurnPlan.of(model(), turn("Hello world, " * 400_000), controls=ABLE, ids=SequentialIds(), level=level)
+
+
+@pytest.mark.parametrize(
+    ("request_", "priority"),
+    [({}, None), ({"background": True}, 25), ({"service_tier": "flex"}, 25), ({"service_tier": "priority"}, None)],
+)
+def test_only_what_can_wait_has_a_priority(request_: dict[str, Any], priority: int | None) -> None:
+    assert plan(**request_).request.priority == priority
+
+
+def test_conversation_is_the_tree_of_the_response_and_not_its_id() -> None:
+    given = turn("Hi")
+
+    def conversation(response_id: str) -> str | None:
+        asked = replace(given, response_id=response_id)
+        return TurnPlan.of(model(), asked, controls=ABLE, ids=SequentialIds()).request.conversation
+
+    tree, other = "resp_" + "a" * 16, "resp_" + "b" * 16
+    found = [conversation(tree + "0" * 32), conversation(tree + "1" * 32), conversation(other + "0" * 32)]
+    assert found[0] == found[1] != found[2]
+    assert all(name is not None and "a" * 16 not in name for name in found)
+
+
+def test_salt_of_a_turn_is_sent_where_the_profile_isolates_tenants() -> None:
+    given = replace(turn("Hi"), cache_salt="s")
+    isolating = model(isolates_tenants=True)
+    asked = TurnPlan.of(isolating, given, controls=ABLE, ids=SequentialIds()).request
+    assert asked.cache_salt == salt_of(given, "m")
+    assert TurnPlan.of(model(), given, controls=ABLE, ids=SequentialIds()).request.cache_salt is None
+    with pytest.raises(EngineMisconfigured):
+        TurnPlan.of(isolating, turn("Hi"), controls=ABLE, ids=SequentialIds())
 
 
 def test_guide_of_a_model_without_reasoning_holds_from_the_first_token() -> None:
