@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -95,6 +95,29 @@ def _input(asked: Request, name: str) -> Tensor | None:
     return Tensor(name, asked.inputs[name]) if name in asked.inputs else None
 
 
+class MetricFamily:
+    """Keeps the gauges of a family, by their labels."""
+
+    GAUGE = 1
+    families: ClassVar[dict[str, MetricFamily]] = {}
+    is_off = False
+    """Whether Triton was started without metrics."""
+
+    def __init__(self, *, name: str, description: str, kind: int) -> None:
+        if self.is_off:
+            raise RuntimeError("metrics are not enabled")
+        self.values: dict[tuple[str, ...], float] = {}
+        self.changes = 0
+        self.families[name] = self
+
+    def Metric(self, *, labels: dict[str, str]) -> Any:
+        def show(value: float) -> None:
+            self.changes += 1
+            self.values[tuple(labels.values())] = value
+
+        return SimpleNamespace(set=show)
+
+
 LOGGED: list[str] = []
 MODULE: Any = SimpleNamespace(
     TRITONSERVER_RESPONSE_COMPLETE_FINAL=FINAL,
@@ -103,4 +126,5 @@ MODULE: Any = SimpleNamespace(
     InferenceResponse=InferenceResponse,
     Logger=SimpleNamespace(log_info=LOGGED.append, log_warn=LOGGED.append, log_error=LOGGED.append),
     get_input_tensor_by_name=_input,
+    MetricFamily=MetricFamily,
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from antiphon_tokens.engine import Listener
+from antiphon_tokens.engine import Capabilities, Listener
 from antiphon_tokens.generation import Facts, FinishReason, RequestError, Token
 
 Result = TypeVar("Result")
@@ -72,6 +72,26 @@ class GenerationLoop:
         for task in self._tasks.values():
             task.cancel(UNLOADED)
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+
+class LoopEngine:
+    """The part of an engine that is the same for all that run on a GenerationLoop. A subclass has `submit`. `llm` is
+    the library's object, which has a `shutdown`."""
+
+    def __init__(self, llm: Any, loop: GenerationLoop, capabilities: Capabilities) -> None:
+        self._llm = llm
+        self._loop = loop
+        self._capabilities = capabilities
+
+    def cancel(self, listener: Listener) -> None:
+        self._loop.cancel(listener)
+
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    def close(self) -> None:
+        self._loop.close()
+        self._llm.shutdown()
 
 
 async def _pass_on(steps: Steps, listener: Listener) -> None:

@@ -10,22 +10,29 @@ Added: the tensors of the features in `signature`, and `finish_reason` in the la
 
 Errors are sent as responses (TritonError). A cancellation takes effect within one token, because each token is a look
 at the client; a thread looks for those whose tokens have yet to come.
+
+Requests are noted in the order in which Triton hands them over, and read and submitted on other threads. So a stop
+request finds every request before it, also one that is still read. Requests with guides have threads of their own: a
+new guide may take seconds, and must not delay requests without one.
 """
 
 import json
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import triton_python_backend_utils as pb_utils
 
-from antiphon_tokens import arguments, engine, requests, signature, tensors
-from antiphon_tokens.generation import RequestError, fit
+from antiphon_tokens import arguments, engine, load, requests, signature
+from antiphon_tokens.generation import FinishReason, RequestError, fit
 from antiphon_tokens.replies import Reply
+from antiphon_tokens.running import Running
 
-PREPARING_THREADS = 2
-"""The threads that read requests and submit them: an engine may take a while for a new guide."""
+READING_THREADS = 2
+GUIDE_THREADS = 32
+"""As many new guides may wait for the trial in progress before guides that are known wait, too."""
 WATCH_S = 0.1
 
 
@@ -39,7 +46,9 @@ class TritonPythonModel:
         wanted = signature.features_of({each["name"] for each in config["input"]})
         self.engine = engine.module(name).load(given, wanted)
         self.running = Running()
-        self.preparing = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
+        self.metrics = load.metrics_of(config["name"], args["model_version"])
+        self.reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="read")
+        self.guiding = ThreadPoolExecutor(GUIDE_THREADS, thread_name_prefix="guide")
         self.closing = threading.Event()
         self.watching = threading.Thread(target=self.watch, name="watch", daemon=True)
         self.watching.start()
@@ -48,79 +57,57 @@ class TritonPythonModel:
     def execute(self, batch: list[Any]) -> None:
         """Does not block: the engine's thread answers each request through its response sender."""
         for request in batch:
-            self.preparing.submit(self.start, request, request.get_response_sender())
+            self.accept(request)
 
     def finalize(self) -> None:
         self.closing.set()
-        self.preparing.shutdown()
+        self.reading.shutdown()
+        self.guiding.shutdown()
         self.watching.join()
         self.engine.close()
 
-    def start(self, request: Any, sender: Any) -> None:
-        try:
-            if requests.is_stop(request):
-                self.stop(request.request_id())
-                tensors.close(sender)
-            else:
-                self.generate(request, sender)
-        except RequestError as error:
-            tensors.respond_error(sender, str(error), is_request=True)
-        except Exception as error:  # noqa: BLE001 - a request must always get an answer
-            pb_utils.Logger.log_error(f"request_id={request.request_id()} failed: {error!r}")
-            tensors.respond_error(sender, f"the model failed: {error!r}", is_request=False)
-
-    def generate(self, request: Any, sender: Any) -> None:
-        limits = self.engine.capabilities().limits
-        generation = fit(requests.read_generation(request), limits)
-        answer = requests.read_answer(request)
-        reply = Reply(sender, request.request_id(), generation, answer, self.running.remove)
+    def accept(self, request: Any) -> "Future[None] | None":
+        """Notes a request, and returns its submission; None for a stop request, which is done."""
+        reply = Reply(request.get_response_sender(), request.request_id(), self.running.remove)
+        if requests.is_stop(request):
+            self.stop(reply)
+            return None
         self.running.add(reply)
+        threads = self.guiding if requests.has_guide(request) else self.reading
+        return threads.submit(self.submit, request, reply)
+
+    def submit(self, request: Any, reply: Reply) -> None:
         try:
+            generation = fit(requests.read_generation(request), self.engine.capabilities().limits)
+            reply.begin(generation, requests.read_answer(request))
+            if reply.is_unwanted():
+                reply.on_end(FinishReason.CANCELLED)
+                return
             self.engine.submit(generation, reply)
+            if reply.is_stopped:  # meanwhile, when the engine did not know it yet
+                self.engine.cancel(reply)
         except RequestError as error:
             reply.on_error(str(error), is_request=True)
         except Exception as error:  # noqa: BLE001 - a request must always get an answer
-            pb_utils.Logger.log_error(f"request_id={request.request_id()} was not submitted: {error!r}")
+            pb_utils.Logger.log_error(f"request_id={reply.request_id} was not submitted: {error!r}")
             reply.on_error(f"the model failed: {error!r}", is_request=False)
 
-    def stop(self, request_id: str) -> None:
-        if not request_id:
-            raise RequestError("a stop request needs the request id of the request to stop")
-        for reply in self.running.find(request_id):
-            reply.is_stopped = True
-            self.engine.cancel(reply)
+    def stop(self, reply: Reply) -> None:
+        """Ends the requests of the id that this stop request has."""
+        if not reply.request_id:
+            reply.on_error("a stop request needs the request id of the request to stop", is_request=True)
+            return
+        for other in self.running.find(reply.request_id):
+            other.is_stopped = True
+            self.engine.cancel(other)
+        reply.close()
 
     def watch(self) -> None:
-        """Cancels generations whose clients have gone while no token came: those that wait, or read a long prompt."""
+        """Cancels generations whose clients have gone while no token came: those that wait, or read a long prompt.
+        Shows the load of the model."""
         while not self.closing.wait(WATCH_S):
             for reply in self.running.idle():
                 if reply.is_unwanted():
                     self.engine.cancel(reply)
-
-
-class Running:
-    """The replies that are under way. Safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._replies: set[Reply] = set()
-
-    def add(self, reply: Reply) -> None:
-        with self._lock:
-            self._replies.add(reply)
-
-    def remove(self, reply: Reply) -> None:
-        with self._lock:
-            self._replies.discard(reply)
-
-    def find(self, request_id: str) -> list[Reply]:
-        with self._lock:
-            return [reply for reply in self._replies if reply.request_id == request_id]
-
-    def idle(self) -> list[Reply]:
-        """Those to which no token came since the last call."""
-        with self._lock:
-            found = [reply for reply in self._replies if reply.is_idle]
-            for reply in self._replies:
-                reply.is_idle = True
-            return found
+            if self.metrics is not None:
+                self.metrics.show(self.running.load(time.monotonic()))

@@ -1,6 +1,7 @@
 """Turns what an engine generates into Triton's responses, one `Reply` for each request."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ from antiphon_tokens.requests import Answer
 
 
 class Reply:
-    """The listener of one request. Its last response has the finish reason.
+    """The listener of one request, which is noted before it is read: `begin` comes before all tokens. Its last response
+    has the finish reason.
 
     Streamed responses have the NEW ids only. Without streaming the one response has the prompt, too, unless
     `exclude_input_in_output`, as in TensorRT-LLM. Facts are sent with the first ids and again at the end.
@@ -21,24 +23,20 @@ class Reply:
     last response, so the lock keeps both apart.
     """
 
-    def __init__(
-        self,
-        sender: Any,
-        request_id: str,
-        generation: Generation,
-        answer: Answer,
-        on_done: "Callable[[Reply], None]",
-    ) -> None:
+    def __init__(self, sender: Any, request_id: str, on_done: "Callable[[Reply], None]") -> None:
         self.request_id = request_id
+        self.arrived_s = time.monotonic()
+        self.is_waiting = True
+        """Whether no token has come yet."""
         self.is_idle = True
         """Whether no token has come since the last look at the client."""
         self.is_stopped = False
         """Whether a stop request asked for the end."""
         self._sender = sender
-        self._generation = generation
-        self._answer = answer
+        self._generation: Generation
+        self._answer: Answer
+        self._output: Output
         self._on_done = on_done
-        self._output = Output(generation)
         self._unsent: list[Token] = []
         self._cumulated_log_prob = 0.0
         self._facts = Facts()
@@ -46,13 +44,22 @@ class Reply:
         self._ending = threading.Lock()
         self._is_over = False
 
+    def begin(self, generation: Generation, answer: Answer) -> None:
+        """Takes what is generated, and what of it is sent."""
+        self._generation, self._answer, self._output = generation, answer, Output(generation)
+
+    def close(self) -> None:
+        """Ends a request without a response."""
+        tensors.close(self._sender)
+
     def is_unwanted(self) -> bool:
         """Whether the client has cancelled. Asks Triton, which takes tens of microseconds."""
         with self._ending:
             return not self._is_over and (self.is_stopped or bool(self._sender.is_cancelled()))
 
     def on_tokens(self, tokens: Sequence[Token], facts: Facts) -> bool:
-        self.is_idle, self._facts = False, facts
+        self.is_idle = self.is_waiting = False
+        self._facts = facts
         self._unsent += self._output.take(tokens)
         if self._output.finish is not None:
             self._finish(self._output.finish)

@@ -38,6 +38,11 @@ def is_stop(request: Any) -> bool:
     return bool(scalar(request, "stop", False))
 
 
+def has_guide(request: Any) -> bool:
+    """Whether the output of the request must match a guide, which an engine may have to compile."""
+    return array(request, "guided_decoding_guide_type") is not None
+
+
 def read_answer(request: Any) -> Answer:
     wants = partial(scalar, request)
     return Answer(

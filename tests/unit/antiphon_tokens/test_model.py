@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from antiphon_tokens import arguments, engine, model
+from antiphon_tokens import arguments, engine, load, requests
 from antiphon_tokens.engine import Capabilities, LoadError
 from antiphon_tokens.generation import Facts, FinishReason, Generation, Limits, RequestError, Token
 from antiphon_tokens.model import TritonPythonModel
-from antiphon_tokens.replies import Reply
-from tests.support.triton_backend import LOGGED, Request, TritonError, request
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.triton_backend import LOGGED, MetricFamily, Request, TritonError, request
+from tests.support.waiting import WAIT_MAX_S, until
 
 
 class PlayedEngine:
@@ -36,6 +35,8 @@ class PlayedEngine:
         self.submitted.append((generation, listener))
 
     def cancel(self, listener: Any) -> None:
+        if listener not in [each for _, each in self.submitted]:
+            return  # it is not known yet, or has ended
         self.cancelled.append(listener)
         listener.on_end(FinishReason.CANCELLED)
         self.has_cancelled.set()
@@ -56,11 +57,12 @@ def played() -> PlayedEngine:
 def served(played: PlayedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TritonPythonModel]:
     loaded: list[Any] = []
 
-    def load(*given: Any) -> PlayedEngine:
+    def load_played(*given: Any) -> PlayedEngine:
         loaded.append(given)
         return played
 
-    monkeypatch.setattr(engine, "module", lambda name: SimpleNamespace(load=load) if name == "played" else None)
+    modules = {"played": SimpleNamespace(load=load_played)}
+    monkeypatch.setattr(engine, "module", modules.get)
     made = TritonPythonModel()
     made.initialize(args_for(tmp_path))
     assert loaded == [({"slots": 4}, {"guide", "cache_salt"})]
@@ -83,7 +85,9 @@ def args_for(folder: Path) -> dict[str, str]:
 
 
 def start(served: TritonPythonModel, asked: Request) -> Any:
-    served.start(asked, asked.sender)
+    submission = served.accept(asked)
+    if submission is not None:
+        submission.result(WAIT_MAX_S)
     return asked.sender
 
 
@@ -99,7 +103,7 @@ def test_request_is_submitted_and_answered(served: TritonPythonModel, played: Pl
 
 def test_requests_are_read_on_threads_of_their_own(served: TritonPythonModel, played: PlayedEngine) -> None:
     served.execute([request([number]) for number in (1, 2, 3)])
-    served.preparing.shutdown()
+    served.reading.shutdown()
     assert sorted(list(generation.prompt) for generation, _ in played.submitted) == [[1], [2], [3]]
 
 
@@ -140,15 +144,68 @@ def test_client_that_leaves_before_the_first_token_is_noticed(served: TritonPyth
     assert not here.is_closed()
 
 
-def test_replies_with_new_tokens_are_looked_at_in_the_next_round(
-    served: TritonPythonModel, played: PlayedEngine
+def test_stop_request_ends_a_request_that_is_still_read(
+    served: TritonPythonModel, played: PlayedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = model.Running()
+    """As where the reading of a long prompt takes longer than that of the stop request behind it."""
+    may_go_on, read = Event(), requests.read_generation
+
+    def read_slowly(asked: Any) -> Generation:
+        assert may_go_on.wait(WAIT_MAX_S)
+        return read(asked)
+
+    monkeypatch.setattr(requests, "read_generation", read_slowly)
+    asked, stop = request([1], id="a", streaming=True), request([0], id="a", stop=True)
+    submission = served.accept(asked)
+    served.execute([stop])
+    assert stop.sender.is_closed()
+    may_go_on.set()
+    assert submission is not None
+    submission.result(WAIT_MAX_S)
+    assert [outputs["finish_reason"] for outputs in asked.sender.outputs()] == [["cancelled"]]
+    assert (played.submitted, served.running.idle()) == ([], [])
+
+
+def test_stop_request_during_the_submission_ends_the_request(
+    served: TritonPythonModel, played: PlayedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a new guide is tried: the engine knows the request only afterwards."""
+
+    def submit(generation: Generation, listener: Any) -> None:
+        served.execute([request([0], id="a", stop=True)])
+        played.submitted.append((generation, listener))
+
+    monkeypatch.setattr(played, "submit", submit)
+    assert start(served, request([1], id="a")).is_closed()
+    assert [reply.request_id for reply in played.cancelled] == ["a"]
+
+
+def test_new_guides_do_not_delay_requests_without_one(
+    served: TritonPythonModel, played: PlayedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_tried, submit = Event(), played.submit
+
+    def submit_tried(generation: Generation, listener: Any) -> None:
+        assert generation.guide is None or is_tried.wait(WAIT_MAX_S)
+        submit(generation, listener)
+
+    monkeypatch.setattr(played, "submit", submit_tried)
+    guided = [served.accept(request([number], guided_decoding_guide_type="json")) for number in range(4)]
+    start(served, request([9]))
+    assert [list(generation.prompt) for generation, _ in played.submitted] == [[9]]
+    is_tried.set()
+    for submission in guided:
+        assert submission is not None
+        submission.result(WAIT_MAX_S)
+    assert len(played.submitted) == 5
+
+
+async def test_load_is_shown_as_metrics_of_triton(served: TritonPythonModel) -> None:
     start(served, request([1], streaming=True))
-    reply: Reply = played.submitted[0][1]
-    running.add(reply)
-    reply.on_tokens([Token(3)], Facts())
-    assert [running.idle(), running.idle()] == [[], [reply]]
+    gauges = MetricFamily.families[load.REQUESTS]
+    await until(lambda: gauges.values.get(("m", "1", "waiting")) == 1, "the request is among the metrics")
+    assert gauges.values["m", "1", "running"] == 0
+    assert MetricFamily.families[load.QUEUE].values["m", "1"] > 0
 
 
 def test_mistake_in_the_arguments_fails_the_load(tmp_path: Path) -> None:

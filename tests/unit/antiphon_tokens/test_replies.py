@@ -20,7 +20,8 @@ class Conversation:
     def __init__(self, answer: Answer = STREAMED, sender: Sender | None = None, **changes: Any) -> None:
         settings: dict[str, Any] = {"prompt": [1, 2], "tokens_max": 4, "end_id": 9, "stop_words": ((6, 7),), **changes}
         self.sender, self.done = sender or Sender(), list[Reply]()
-        self.reply = Reply(self.sender, "r-1", Generation(**settings), answer, self.done.append)
+        self.reply = Reply(self.sender, "r-1", self.done.append)
+        self.reply.begin(Generation(**settings), answer)
 
     def say(self, *ids: int, facts: Facts = NOTHING) -> bool:
         return self.reply.on_tokens([Token(number, -0.5) for number in ids], facts)

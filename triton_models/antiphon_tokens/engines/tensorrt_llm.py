@@ -28,7 +28,7 @@ from antiphon_tokens.generation import (
     Retention,
     Token,
 )
-from antiphon_tokens.generation_loop import GenerationLoop, Step, Steps
+from antiphon_tokens.generation_loop import GenerationLoop, LoopEngine, Step, Steps
 
 GENERATE, SAMPLING = "LLM.generate_async", "SamplingParams"
 PARAMETERS = {
@@ -80,17 +80,16 @@ def _missing(library: Any) -> dict[str, str]:
     }
 
 
-class TensorrtLlmEngine:
+class TensorrtLlmEngine(LoopEngine):
     """A loaded `tensorrt_llm.LLM`."""
 
     def __init__(self, llm: Any, title: str, adapters: Mapping[int, str], limits: Limits) -> None:
         import tensorrt_llm
 
+        features = FEATURES - set(_missing(tensorrt_llm))
+        super().__init__(llm, GenerationLoop(), Capabilities(title, features, limits))
         self._library = tensorrt_llm
-        self._llm = llm
         self._adapters = adapters
-        self._capabilities = Capabilities(title, FEATURES - set(_missing(tensorrt_llm)), limits)
-        self._loop = GenerationLoop()
 
     def submit(self, generation: Generation, listener: Listener) -> None:
         sampling = _sampling(generation)
@@ -102,16 +101,6 @@ class TensorrtLlmEngine:
             raise RequestError(str(error)) from error
         asked = {"sampling_params": parameters, **self._options(generation)}
         self._loop.start(self._steps(list(generation.prompt), asked, generation.top_log_probs), listener)
-
-    def cancel(self, listener: Listener) -> None:
-        self._loop.cancel(listener)
-
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
-    def close(self) -> None:
-        self._loop.close()
-        self._llm.shutdown()
 
     async def _steps(self, prompt: list[int], asked: Mapping[str, Any], top: int) -> Steps:
         try:

@@ -17,7 +17,7 @@ from antiphon_tokens import engine, signature
 from antiphon_tokens.arguments import Arguments
 from antiphon_tokens.engine import Capabilities, Listener, LoadError
 from antiphon_tokens.generation import Facts, FinishReason, Generation, Guide, Limits, RequestError, Token
-from antiphon_tokens.generation_loop import GenerationLoop, Step, Steps
+from antiphon_tokens.generation_loop import GenerationLoop, LoopEngine, Step, Steps
 
 FEATURES = frozenset(
     {
@@ -78,17 +78,16 @@ def _not_enabled(arguments: Mapping[str, Any]) -> dict[str, str]:
     return {} if is_by_priority else {signature.PRIORITY: 'scheduling_policy: "priority" in model.yaml'}
 
 
-class VllmEngine:
+class VllmEngine(LoopEngine):
     """A running `AsyncLLM` on a loop of its own."""
 
     def __init__(
         self, llm: Any, loop: GenerationLoop, title: str, adapters: Mapping[int, str], features: frozenset[str]
     ) -> None:
         config = llm.model_config
-        self._llm = llm
-        self._loop = loop
+        limits = Limits(config.max_model_len, config.get_vocab_size())
+        super().__init__(llm, loop, Capabilities(title, features, limits))
         self._adapters = adapters
-        self._capabilities = Capabilities(title, features, Limits(config.max_model_len, config.get_vocab_size()))
         self._numbers = count()
 
     def submit(self, generation: Generation, listener: Listener) -> None:
@@ -99,16 +98,6 @@ class VllmEngine:
         except _rejections() as error:
             raise RequestError(str(error)) from error
         self._loop.start(self._steps(generation, sampling, self._options(generation)), listener)
-
-    def cancel(self, listener: Listener) -> None:
-        self._loop.cancel(listener)
-
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
-
-    def close(self) -> None:
-        self._loop.close()
-        self._llm.shutdown()
 
     async def _steps(self, generation: Generation, sampling: Any, options: Mapping[str, Any]) -> Steps:
         results = self._llm.generate(_prompt(generation), sampling, f"tokens-{next(self._numbers)}", **options)
