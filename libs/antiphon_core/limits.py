@@ -184,6 +184,7 @@ FOLD_DELTAS_BYTES_MAX = 16 * 2**10  # deltas of one run, without their common he
 # One message of an engine: 16 tokens with their logits over a vocabulary of 200,000 words are 13 MB.
 ENGINE_MESSAGE_BYTES_MAX = 16 * 2**20
 ENGINE_TEXT_BYTES_MAX = 4 * 2**20  # text in one message, or one event: a million tokens
+ENGINE_METRICS_BYTES_MAX = 4 * 2**20  # of one page of metrics; that of vLLM has 100 KB
 ENGINE_ERROR_CHARS_MAX = 16 * 2**10  # of an engine's error that are looked at: some servers repeat the whole prompt
 # Parts of a message that are processed in one iteration of the event loop: 20 ms at most, whatever their content.
 ENGINE_SLICE_ITEMS_MAX = 512  # token ids, log probabilities, segments

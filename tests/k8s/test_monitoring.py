@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from antiphon_core.errors import TABLE
+from antiphon_tokens import signature
 from k8s.components.grafana import panels
 from tests.support.debian import found_or_installed
 from tests.support.manifests import K8S, OVERLAYS, ROOT, SPARE_GC, of_kind, overlay
@@ -41,6 +42,14 @@ def rules() -> dict[str, Any]:
     document = yaml.safe_load((K8S / "components" / "prometheus" / "rules.yaml").read_text(encoding="utf-8"))
     spec: dict[str, Any] = document["spec"]
     return spec
+
+
+def test_triton_is_scaled_by_the_wait_that_its_model_shows() -> None:
+    named = {(each["kind"], each["metadata"]["name"]): each for each in overlay("prod")}
+    scaler, deployment = (named[kind, "triton"] for kind in ("HorizontalPodAutoscaler", "Deployment"))
+    assert [one["pods"]["metric"]["name"] for one in scaler["spec"]["metrics"]] == [signature.QUEUE_METRIC]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "triton-metrics" in [port["name"] for port in container["ports"]]
 
 
 def test_alert_rules_pass_promtool(promtool: str, rules: dict[str, Any], tmp_path: Path) -> None:
@@ -112,6 +121,7 @@ def test_dashboard_queries_pass_promtool(promtool: str, tmp_path: Path) -> None:
 
 def test_every_query_names_metrics_and_labels_that_exist(rules: dict[str, Any]) -> None:
     declared = {name: {label.strip(" `") for label in labels.split(",")} for name, labels in _declared()}
+    declared |= {name: set(labels) for name, labels in signature.METRICS.items()}
     faults = []
     for query in (*_rule_queries(rules), *_panel_queries(), *_scaler_queries()):
         used = {re.sub(r"_(bucket|sum|count)$", "", name) for name, _ in _SERIES.findall(query)}

@@ -36,7 +36,7 @@ STORES = (
     "store-redis-cluster",
     "store-postgres",
 )
-ENGINES = ("triton", "triton-lws", "nim-engine", "inference-pool")
+ENGINES = ("triton", "triton-lws", "triton-vllm", "nim-engine", "inference-pool")
 FRONTS = ("gateway-api", "ingress")
 OBSERVED = ("prometheus", "grafana")
 
@@ -48,7 +48,7 @@ def combinations() -> Iterator[tuple[str, ...]]:
         yield tuple(name for name in (store, keda, mtls) if name)
     for engine, front, observed in product((None, *ENGINES), (None, *FRONTS), ((), OBSERVED)):
         yield tuple(name for name in ("store-sqlite", engine, front, *observed) if name)
-    yield ("store-postgres", "keda", "mtls", *ENGINES[:1], *ENGINES[2:], *FRONTS, *OBSERVED)
+    yield ("store-postgres", "keda", "mtls", *ENGINES[:1], *ENGINES[3:], *FRONTS, *OBSERVED)
     yield ("store-sqlite", *FRONTS, "console")
     yield from ((store, "mtls", "encryption") for store in STORES)
 

@@ -82,6 +82,12 @@ class RunningTriton:
         return self.local.grpc_address
 
     @property
+    def metrics_port(self) -> int:
+        ports = self.local._ports
+        assert ports is not None
+        return ports.metrics
+
+    @property
     def log_path(self) -> Path:
         return self.local.log_path
 

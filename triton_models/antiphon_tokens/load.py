@@ -8,8 +8,7 @@ from typing import Any
 
 import triton_python_backend_utils as pb_utils
 
-REQUESTS = "antiphon_tokens_requests"
-QUEUE = "antiphon_tokens_queue_seconds"
+from antiphon_tokens.signature import QUEUE_METRIC, REQUESTS_METRIC
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,14 @@ class LoadMetrics:
     def __init__(self, model: str, version: str) -> None:
         labels, gauge = {"model": model, "version": version}, pb_utils.MetricFamily.GAUGE
         requests = pb_utils.MetricFamily(
-            name=REQUESTS, description="Requests, by whether they have a token yet: running, waiting.", kind=gauge
+            name=REQUESTS_METRIC,
+            description="Requests, by whether they have a token yet: running, waiting.",
+            kind=gauge,
         )
         queue = pb_utils.MetricFamily(
-            name=QUEUE, description="Seconds for which the oldest request without a token has waited.", kind=gauge
+            name=QUEUE_METRIC,
+            description="Seconds for which the oldest request without a token has waited.",
+            kind=gauge,
         )
         self._families = (requests, queue)  # Triton removes a gauge whose family is gone
         self._gauges: dict[str, Any] = {

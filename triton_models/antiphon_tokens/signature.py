@@ -1,4 +1,5 @@
-"""The tensors of the model: those of TensorRT-LLM's classic `tensorrt_llm` model, and optional ones added to them.
+"""The tensors of the model, which are those of TensorRT-LLM's classic `tensorrt_llm` model and optional ones added to
+them, and its metrics.
 
 config.pbtxt declares the tensors of the features that an engine has. Triton itself rejects a request with any other
 input, by its name, so no wish of a request is ignored. Inputs of the classic model that no engine here serves (beams
@@ -30,6 +31,10 @@ FEATURES = {
     PERF_METRICS: "cached tokens, time in the queue and time of the prefill of each request",
 }
 """The abilities that an engine may have or lack, in the words of the documentation."""
+
+REQUESTS_METRIC, QUEUE_METRIC = "antiphon_tokens_requests", "antiphon_tokens_queue_seconds"
+METRICS = {REQUESTS_METRIC: ("model", "version", "state"), QUEUE_METRIC: ("model", "version")}
+"""The metrics of a model on Triton's port of metrics, with their labels."""
 
 SCALAR, ROW, WORDS = (1,), (-1,), (2, -1)
 """The dimensions of an input, the batch left out."""

@@ -155,10 +155,9 @@ class GenerationRequest:
     Requests with the same `cache_key` are likely to share the beginning of their prompt. The engine shares no cached
     prompt between two values of `cache_salt`; None where tenants are not isolated. Requests of one `conversation` are
     turns of one tree, and `priority` is 0 to 100, the higher the sooner, where other requests have 50: an engine that
-    has no use for these two leaves them out. `block_tokens` is the number
-    of tokens in a block of the server's KV cache, for servers that count cached blocks; 0 if it is not known. With
-    `ignore_eos` the end-of-turn id is a token like any other,
-    and there are no `stop_ids` and `stop_tokens`.
+    has no use for these two leaves them out. `block_tokens` is the number of tokens in a block of the server's KV
+    cache, for servers that count cached blocks; 0 if it is not known, and set by their engine. With `ignore_eos` the
+    end-of-turn id is a token like any other, and there are no `stop_ids` and `stop_tokens`.
     `placement` are the caches that hold a beginning of the prompt, the longest beginning first. `prompt_tokens` is the
     length of the prompt, an estimate where its server encodes it; 0 if it is not known.
     """

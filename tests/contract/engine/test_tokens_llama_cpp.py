@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -13,11 +14,15 @@ from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.cache_salts import CacheSalts, SaltingTranslator
 from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_local_triton.server_venv import read_layout
-from tests.contract.engine.tokens_suite import CONTEXT_LENGTH, TokensContract
+from antiphon_translator.engines import metrics_page, replica_metrics
+from antiphon_translator.engines.replica_metrics import ReplicaMetrics
+from tests.contract.engine.tokens_suite import CONTEXT_LENGTH, TokensContract, asked
 from tests.support.pushed import generated
 from tests.support.served_models import turn
+from tests.support.token_client import TokenClient
 from tests.support.triton import RunningTriton, server_venv, smollm2_repository, triton_repository
 from tests.support.turns import engine_on, named, run, serving
+from tests.support.waiting import WAIT_MAX_S
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,6 +39,28 @@ class TestLlamaCpp(TokensContract):
     """All of the suite."""
 
 
+async def test_load_of_the_model_is_among_the_metrics_of_triton(server: RunningTriton) -> None:
+    async def load() -> ReplicaMetrics:
+        page = await metrics_page.fetch("127.0.0.1", server.metrics_port, timeout_s=WAIT_MAX_S)
+        return replica_metrics.read(page, MODEL_NAME)
+
+    async def generate() -> None:
+        while True:
+            await client.generate(asked("Tell me a story."), 200)
+
+    client = TokenClient(server.grpc_address)
+    generating = asyncio.create_task(generate())
+    try:
+        while (await load()).running != 1:
+            pass
+    finally:
+        generating.cancel()
+        await asyncio.wait({generating})
+        await client.close()
+    while await load() != ReplicaMetrics(running=0, waiting=0):
+        pass
+
+
 async def test_tenants_share_no_cached_prompt_and_one_tenant_its_own(server: RunningTriton) -> None:
     engine = engine_on(server, name=MODEL_NAME, kv_isolation="tenant")
     async with serving(engine, isolates_tenants=True) as service:
@@ -41,8 +68,8 @@ async def test_tenants_share_no_cached_prompt_and_one_tenant_its_own(server: Run
         await translator.ready()
 
         async def cached_tokens(tenant: str) -> int:
-            asked = named(replace(turn("Tell me of Paris. " * 20, max_output_tokens=2), tenant=tenant))
-            batches = [batch async for batch in generated(translator, asked)]
+            turn_of_tenant = named(replace(turn("Tell me of Paris. " * 20, max_output_tokens=2), tenant=tenant))
+            batches = [batch async for batch in generated(translator, turn_of_tenant)]
             assert batches[-1].final is not None
             return int(loads(batches[-1].final.body)["usage"]["input_tokens_details"]["cached_tokens"])
 
@@ -54,8 +81,8 @@ async def test_tenants_share_no_cached_prompt_and_one_tenant_its_own(server: Run
 async def test_tenants_that_are_not_isolated_share_cached_prompts(server: RunningTriton) -> None:
     async with serving(engine_on(server, name=MODEL_NAME)) as service:
         for tenant, has_cached in (("initech", False), ("umbrella", True)):
-            asked = named(
+            turn_of_tenant = named(
                 replace(turn("Tell me of Rome. " * 20, max_output_tokens=2), tenant=tenant, cache_salt=tenant)
             )
-            usage = (await run(service, asked)).record["usage"]
+            usage = (await run(service, turn_of_tenant)).record["usage"]
             assert (usage["input_tokens_details"]["cached_tokens"] > 20) is has_cached

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from antiphon_tokens import arguments, engine, load, requests
+from antiphon_tokens import arguments, engine, requests
 from antiphon_tokens.engine import Capabilities, LoadError
 from antiphon_tokens.generation import Facts, FinishReason, Generation, Limits, RequestError, Token
 from antiphon_tokens.model import TritonPythonModel
+from antiphon_tokens.signature import QUEUE_METRIC, REQUESTS_METRIC
 from tests.support.triton_backend import LOGGED, MetricFamily, Request, TritonError, request
 from tests.support.waiting import WAIT_MAX_S, until
 
@@ -202,10 +203,10 @@ def test_new_guides_do_not_delay_requests_without_one(
 
 async def test_load_is_shown_as_metrics_of_triton(served: TritonPythonModel) -> None:
     start(served, request([1], streaming=True))
-    gauges = MetricFamily.families[load.REQUESTS]
+    gauges = MetricFamily.families[REQUESTS_METRIC]
     await until(lambda: gauges.values.get(("m", "1", "waiting")) == 1, "the request is among the metrics")
     assert gauges.values["m", "1", "running"] == 0
-    assert MetricFamily.families[load.QUEUE].values["m", "1"] > 0
+    assert MetricFamily.families[QUEUE_METRIC].values["m", "1"] > 0
 
 
 def test_mistake_in_the_arguments_fails_the_load(tmp_path: Path) -> None:

@@ -26,6 +26,11 @@ def can_be_asked(model: TritonModel) -> bool:
     return ASKED_BY in model.inputs and not _NAMES.isdisjoint(model.outputs)
 
 
+def counts_blocks(model: TritonModel) -> bool:
+    """Whether the model counts cached tokens in blocks."""
+    return can_be_asked(model) and _REUSED in model.outputs and _CACHED not in model.outputs
+
+
 class FactsReader:
     """Reads the facts of one request. `block_tokens` is the number of tokens in a block, 0 if it is not known."""
 

@@ -52,6 +52,10 @@ class Signature(Protocol):
     def controls(self) -> frozenset[str]:
         """The controls that the model supports, named as in `engines.base.Engine.controls`."""
 
+    @property
+    def counts_blocks(self) -> bool:
+        """Whether the model reports cached tokens in blocks, whose size must be known."""
+
     def request(self, request: GenerationRequest) -> Any:
         """The ModelInferRequest of a generation. EngineFault: the model has no input for a part of the request."""
 

@@ -15,6 +15,7 @@ cancelling an RPC that is just ending crashes Triton before 25.05.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from tritonclient.grpc import service_pb2
@@ -25,6 +26,7 @@ from antiphon_core.telemetry import correlation
 from antiphon_translator.engines import triton_errors
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, time_tokens
+from antiphon_translator.engines.triton_blocks import KvBlocks
 from antiphon_translator.engines.triton_channels import TritonChannels, TritonConnection
 from antiphon_translator.engines.triton_model import TritonModel, facts_of, read_config
 from antiphon_translator.engines.triton_responses import TritonResponses
@@ -60,6 +62,7 @@ class TritonEngine:
         self._signature: Signature | None = None
         self._generating: TritonModel | None = None
         """The step of an ensemble that generates."""
+        self._blocks = KvBlocks(profile)
         self._stops = StopRequests(timeout_s=profile.probe_timeout_s)
         self._timeouts = TokenTimeouts(
             self._name, first_s=profile.first_token_timeout_s, next_s=profile.token_timeout_s
@@ -85,6 +88,7 @@ class TritonEngine:
             raise EngineUnavailable(f"{self._name} has no model '{name}' ready.")
 
     async def close(self) -> None:
+        await self._blocks.close()
         await self._stops.close()
         if self._connection is not None:
             self._connection = None
@@ -98,6 +102,8 @@ class TritonEngine:
             raise
 
     async def _generate(self, signature: Signature, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        if self._blocks.tokens:
+            request = replace(request, block_tokens=self._blocks.tokens)
         message = signature.request(request)
         async with time_tokens(self._timeouts, flow) as timer:
             responses = TritonResponses(
@@ -141,6 +147,8 @@ class TritonEngine:
             signature = self._describe(model.with_steps(steps))
             self._generating = next(filter(can_be_stopped, steps), None)
             self._level = signature.level
+            if signature.counts_blocks:
+                self._blocks.learn()
             self._signature = signature
         return self._signature
 

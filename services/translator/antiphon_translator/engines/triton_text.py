@@ -146,6 +146,10 @@ class TextSignature:
         }
         return named_controls(self.model, self.names.controls) | {name for name, has in others.items() if has}
 
+    @property
+    def counts_blocks(self) -> bool:
+        return self.names.reused_blocks in self.model.outputs
+
     def request(self, request: GenerationRequest) -> Any:
         return triton_wire.build(self.model, request.request_id, self._tensors(request))
 
@@ -155,7 +159,7 @@ class TextSignature:
     def _tensors(self, request: GenerationRequest) -> list[Tensor]:
         optional = [one(self.names.streaming, True), one(self.names.exclude_prompt, True)]
         optional += [one(f"return_{name}", True) for name in (*_COUNTS, _FINISH) if name in self.model.outputs]
-        if request.block_tokens and self.names.reused_blocks in self.model.outputs:
+        if request.block_tokens and self.counts_blocks:
             optional.append(one(self.names.metrics, True))
         if stop := (*request.server_stops, *request.stop_tokens):
             optional.append(row(self.names.stop, stop))

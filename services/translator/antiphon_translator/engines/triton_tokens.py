@@ -98,6 +98,10 @@ class TokensSignature:
         }
         return named_controls(self.model, CONTROL_INPUTS) | {name for name, has in others.items() if has}
 
+    @property
+    def counts_blocks(self) -> bool:
+        return triton_facts.counts_blocks(self.model)
+
     def request(self, request: GenerationRequest) -> Any:
         return triton_wire.build(self.model, request.request_id, self._tensors(request))
 

@@ -75,6 +75,10 @@ class VllmSignature:
         has |= {"top_logprobs"} if "logprobs" in has else set()
         return frozenset((*Sampling.__dataclass_fields__, "guide", "stop", "ignore_eos", "lora", *has))
 
+    @property
+    def counts_blocks(self) -> bool:
+        return False
+
     def request(self, request: GenerationRequest) -> Any:
         return triton_wire.build(self.model, request.request_id, self._tensors(request))
 

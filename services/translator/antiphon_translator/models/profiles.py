@@ -82,9 +82,11 @@ class ModelProfile:
     context_length: int | None = None
     """Tokens of prompt and output together, where the engine was built for fewer than the model allows."""
     kv_block_tokens: int | None = None
-    """Tokens of a block of TensorRT-LLM's cache (`tokens_per_block` of the engine). With it the server is asked how
-    many blocks of a prompt were in its cache, for `cached_tokens` in the usage. Token-level models of
-    `antiphon triton-models` count tokens, and need no such number."""
+    """Tokens of a block of TensorRT-LLM's cache (`tokens_per_block` of the engine), by which its own models count
+    `cached_tokens` in the usage. Without it the number is read from the server's metrics, if these can be reached.
+    Token-level models of `antiphon triton-models` count tokens, and need no such number."""
+    metrics_port: int = 8_002
+    """The port of a Triton server's metrics."""
     kv_isolation: Literal["none", "tenant"] = "none"
     """Whether tenants share the KV cache (none) or not (tenant). A shared cache is faster where tenants send the same
     prompts, and shows by its timing what others have sent. Needs an engine that takes a cache salt, and

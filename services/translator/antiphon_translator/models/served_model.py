@@ -50,8 +50,6 @@ class ServedModel:
     """Whether the tokens of its prompts can be counted here."""
     max_output_tokens: int | None = None
     """The limit of output tokens for requests that set none."""
-    kv_block_tokens: int = 0
-    """Tokens of a block of its engine's cache; 0 where the engine is not asked how much of a prompt it has cached."""
     can_reason: bool = False
     """Whether it may write reasoning."""
     shows_reasoning: bool = True
@@ -107,7 +105,6 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         syntax=TokenSyntax(family, facts.tokenizer),
         is_measured=profile.directory is not None and not isinstance(template, UnseenTemplate),
         max_output_tokens=profile.max_output_tokens,
-        kv_block_tokens=profile.kv_block_tokens or 0,
         can_reason=_reasons(family, facts, source or ""),
         shows_reasoning=profile.reasoning_summary == "verbatim",
         stop_in_reasoning=profile.stop_in_reasoning,

@@ -180,7 +180,6 @@ def _generation(
         cache_salt=model.cache_salt_of(turn),
         conversation=_conversation(turn),
         priority=LOW_PRIORITY if parameters.background or parameters.service_tier == "flex" else None,
-        block_tokens=model.kv_block_tokens,
         prompt_tokens=prompt.tokens + len(beginning),
     )
 
