@@ -145,9 +145,9 @@ dist: $(VENV)/.installed-dev node_modules/.installed  ## build the wheels, and t
 clients: $(VENV)/.installed-dev node_modules/.installed  ## try other people's clients, and the store's in three languages, and write their table
 	TEST_VOLUME=nightly $(PYTEST) -n 0 tests/clients/test_call_the_store.py tests/clients/test_documented_clients.py tests/clients/test_llmprobe.py tests/clients/test_resending_clients.py tests/clients/test_readme_chat_server.py --clients-page=docs/reference/clients.md $(ARGS)
 
-engines: $(VENV)/.installed-dev  ## try vLLM and llama.cpp on the CPU behind the gateway, and vLLM in a real Triton: ARGS=--record
+engines: $(VENV)/.installed-dev  ## try vLLM and llama.cpp on the CPU, behind the gateway and in a real Triton: ARGS=--record
 	$(BIN)/python -m tests.engines $(ARGS)
-	$(PYTEST) -n 0 -q tests/engines/vllm_on_triton.py
+	$(BIN)/python -m tests.engines.token_figures
 
 docs: $(VENV)/.installed-dev    ## write what is generated: pages of docs/reference, tables of the console and of dashboards
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md

@@ -13,14 +13,14 @@ from antiphon_core.jsons import loads
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.cache_salts import CacheSalts, SaltingTranslator
 from antiphon_local_triton.repository import MODEL_NAME
-from antiphon_local_triton.server_venv import read_layout
 from antiphon_translator.engines import metrics_page, replica_metrics
 from antiphon_translator.engines.replica_metrics import ReplicaMetrics
 from tests.contract.engine.tokens_suite import CONTEXT_LENGTH, TokensContract, asked
+from tests.engines.token_servers import llama_cpp_server
 from tests.support.pushed import generated
 from tests.support.served_models import turn
 from tests.support.token_client import TokenClient
-from tests.support.triton import RunningTriton, server_venv, smollm2_repository, triton_repository
+from tests.support.triton import RunningTriton
 from tests.support.turns import engine_on, named, run, serving
 from tests.support.waiting import WAIT_MAX_S
 
@@ -28,10 +28,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningTriton]:
-    gguf, out = read_layout(server_venv()).packaged_gguf, tmp_path_factory.mktemp("repository") / "models"
-    smollm2_repository(out, gguf, MODEL_NAME, slots=4, context_length=CONTEXT_LENGTH)
-    async with triton_repository(out) as running:
+async def server() -> AsyncIterator[RunningTriton]:
+    async with llama_cpp_server(CONTEXT_LENGTH) as running:
         yield running
 
 
