@@ -158,6 +158,17 @@ async def test_engine_error_fails_the_response_with_its_text_kept(
     assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "Half"
 
 
+@pytest.mark.parametrize(("isolates", "warnings"), [(False, 1), (True, 0)])
+async def test_second_tenant_of_a_model_with_a_shared_cache_is_warned_of(
+    isolates: bool, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    service, _ = serving(*saying("Hi"))
+    service.add(model(isolates_tenants=isolates), ScriptedEngine(saying("Hi"), controls=ALL_CONTROLS))
+    for tenant in ("acme", "acme", "globex", "initech"):
+        await run(service, replace(turn("Hi"), tenant=tenant, cache_salt=tenant))
+    assert caplog.text.count("several tenants use the model") == warnings
+
+
 async def test_unexpected_exception_fails_the_response_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
     service, engine = serving()
     engine.script = [Break(ZeroDivisionError("secret"))]  # type: ignore[arg-type]

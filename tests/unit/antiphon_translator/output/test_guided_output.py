@@ -15,8 +15,10 @@ from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
+from antiphon_core.ports.translator import EngineTimes
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
+    EngineFacts,
     FinishReason,
     GenerationRequest,
     Guide,
@@ -120,6 +122,18 @@ def test_the_guide_begins_where_the_reasoning_has_ended(level: Level) -> None:
     response = play.end()
     assert kinds(response) == ["reasoning", "message"]
     assert texts(response) == ["Hm. So 7?", "7"]
+
+
+def test_cached_tokens_and_times_are_those_of_the_first_generation() -> None:
+    """The second one finds in the cache what the first one has just put there."""
+    play = Play(thinking(), **ASKED)
+    play.turn.receive([TokenChunk(facts=EngineFacts(3, 5, 7))])
+    play.say(*THOUGHT, "The answer is 7.")
+    play.turn.receive([TokenChunk(facts=EngineFacts(10**6, 1, 1))])
+    play.say("7")
+    play.end()
+    assert play.turn.usage is not None
+    assert (play.turn.usage.cached_tokens, play.turn.usage.times) == (3, EngineTimes(5, 7))
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=8), st.sampled_from([Level.TOKENS, Level.TEXT]))
