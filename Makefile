@@ -147,6 +147,7 @@ clients: $(VENV)/.installed-dev node_modules/.installed  ## try other people's c
 
 engines: $(VENV)/.installed-dev  ## try vLLM and llama.cpp on the CPU, behind the gateway and in a real Triton: ARGS=--record
 	$(BIN)/python -m tests.engines $(ARGS)
+	$(PYTEST) -n 0 -q tests/engines/vllm_ids_over_http.py
 	$(BIN)/python -m tests.engines.token_figures
 
 docs: $(VENV)/.installed-dev    ## write what is generated: pages of docs/reference, tables of the console and of dashboards

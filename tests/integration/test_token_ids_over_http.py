@@ -76,6 +76,17 @@ def assert_exact(system: System, usage: dict[str, Any], prompt_ids: Sequence[int
     assert (usage["input_tokens"], usage["output_tokens"]) == (len(prompt_ids), len(system.ids))
 
 
+@pytest.mark.parametrize(("cached", "shown"), [(3, 3), (0, 0), (None, None), (10**6, 10**6)])
+async def test_cached_tokens_of_the_server_are_in_the_usage(
+    system: System, cached: int | None, shown: int | None
+) -> None:
+    system.first.cached = cached
+    usage = (await system.answer())["usage"]
+    read = min(shown or 0, usage["input_tokens"])
+    written = 0 if shown is None else usage["input_tokens"] - read
+    assert usage["input_tokens_details"] == {"cached_tokens": read, "cache_write_tokens": written}
+
+
 async def test_usage_is_the_count_of_the_ids_sent_and_received(system: System) -> None:
     answer = await system.answer()
     assert (answer["status"], text_of(answer)) == ("completed", STORY)

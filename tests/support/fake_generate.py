@@ -18,6 +18,8 @@ from tests.support.fake_chat import FakeChat, Step, event, served
 
 PATH = "/inference/v1/generate"
 DONE = b"data: [DONE]\n\n"
+PROMPT_TOKENS = 4
+"""The prompt's token count in the usage of a play."""
 
 
 def ids_event(ids: Sequence[int], finish: str | None = None, logprobs: Object | None = None) -> bytes:
@@ -59,7 +61,10 @@ class FakeGenerate(FakeChat):
         # vLLM always generates at least one id; other servers of this kind may not.
         events += [ids_event((), "stop")] if ends and not events else []
         self.script = [step for each in events for step in (play.pause_s, each)]
-        self.script = [*self.script, *([DONE] if ends else [play.ending])]
+        self.script = [
+            *self.script,
+            *([usage_event(PROMPT_TOKENS, PROMPT_TOKENS, self.cached), DONE] if ends else [play.ending]),
+        ]
 
     def compute(self, next_id: Callable[[Sequence[int]], int]) -> None:
         """Makes the server a model that computes each id from all ids before it."""

@@ -5,7 +5,7 @@ generation has no ids and is not sent at all, so a stream without a finish reaso
 
 An event with the usage, and no choice, follows the one with the finish reason. Nothing is read behind the last id of an
 answer, so that one is held back until the usage comes, which is at once. The count of cached tokens is in it only with
-`--enable-prompt-tokens-details`, and only if it is not 0.
+`--enable-prompt-tokens-details`; some releases leave out a count of 0 (0.32 does not).
 """
 
 from __future__ import annotations
