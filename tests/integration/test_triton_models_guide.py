@@ -8,12 +8,14 @@ import json
 import re
 import shlex
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from antiphon import cli
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_local_triton.model_directory import CHATML_TEMPLATE, build_model_directory
 from antiphon_local_triton.server_venv import read_layout
 from tests.support.system import up
@@ -67,7 +69,18 @@ def _ask(serving: list[str], data: Path) -> None:
     with up(data, *serving) as system:
         asking = [word.replace("http://localhost:8000", system.url) for word in command("curl")]
         answer = subprocess.run(["curl", "--silent", *asking[1:]], check=True, capture_output=True, text=True)
+        whole, timing = _ask_for_a_whole_answer(system.url, json.loads(asking[-1]))
     events = [json.loads(line[6:]) for line in answer.stdout.splitlines() if line.startswith("data: {")]
     assert sum(event["type"] == "response.output_text.delta" for event in events) > 1
     assert events[-1]["type"] == "response.completed"
     assert "Paris" in events[-1]["response"]["output"][0]["content"][0]["text"]
+    assert whole["usage"]["input_tokens_details"]["cached_tokens"] > 0, "of the same prompt before"
+    assert {"engine-queue", "prefill"} < {phase.partition(";")[0] for phase in timing.split(", ")}
+
+
+def _ask_for_a_whole_answer(url: str, body: Object) -> tuple[Object, str]:
+    """The answer to a request without its `stream`, and the header `Server-Timing`."""
+    asked = dumps({name: value for name, value in body.items() if name != "stream"})
+    request = urllib.request.Request(f"{url}/v1/responses", asked, {"content-type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        return loads(answer.read()), str(answer.headers["Server-Timing"])
