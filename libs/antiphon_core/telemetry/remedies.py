@@ -40,6 +40,11 @@ CHECK_TRITON_MODEL = _remedy(
     "Compare triton_model in the profile of this model with the models of its server: curl -X POST "
     "HOST:8000/v2/repository/index lists them, on the HTTP port."
 )
+ISOLATE_TENANTS = _remedy(
+    'kv_isolation = "tenant" in a profile needs a token-level Triton model of antiphon triton-models with the input '
+    'cache_salt, or engine = "vllm_tokens", and the same cache_salt_keys_file of all edges and workers. Otherwise give '
+    "each tenant endpoints of its own, or turn the reuse of the KV cache off in the engine."
+)
 SET_ENDPOINT = _remedy(
     "Prompts are sent to the endpoint of the profile only. If the host that this line names serves the model, set its "
     "URL as the endpoint."

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from antiphon_core.errors import EngineMisconfigured
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.generation import CACHE_SALT, GenerationRequest, Level
-from antiphon_translator.models.tenant_isolation import ALTERNATIVES, NEEDS
+from antiphon_translator.models.tenant_isolation import misconfigured_error
 
 
 class IsolatingEngine:
@@ -24,10 +23,7 @@ class IsolatingEngine:
     async def controls(self) -> frozenset[str]:
         controls = await self._inner.controls()
         if CACHE_SALT not in controls:
-            raise EngineMisconfigured(
-                f"The model '{self._model}' has kv_isolation = \"tenant\", and its engine takes no cache salt. It "
-                f"needs {NEEDS}. {ALTERNATIVES}"
-            )
+            raise misconfigured_error(self._model, "its engine takes no cache salt")
         return controls
 
     async def ready(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_translator.engines import triton_facts, triton_wire
 from antiphon_translator.engines.finish_reasons import finish_reason_or_stop
 from antiphon_translator.engines.repeated_messages import RepeatedMessages
@@ -42,6 +42,7 @@ from antiphon_translator.generation import (
     are_token_ids,
 )
 from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.models.tenant_isolation import misconfigured_error
 
 # Where each member of generation.Sampling goes; the first name that the model declares is used, older names last.
 CONTROL_INPUTS: Mapping[str, tuple[str, ...]] = {
@@ -137,7 +138,7 @@ class TokensSignature:
         """The salt, which must not be left out, and hints for the KV cache and the queue where the model takes them.
         EngineMisconfigured: it takes no salt; another endpoint may."""
         if request.cache_salt is not None and CACHE_SALT not in self.model.inputs:
-            raise EngineMisconfigured(f"The Triton model '{self.model.name}' has no input for {CACHE_SALT}.")
+            raise misconfigured_error(self.model.name, f"it has no input for {CACHE_SALT}")
         given = {CACHE_SALT: request.cache_salt, "conversation_id": request.conversation, "priority": request.priority}
         return [one(name, value) for name, value in given.items() if value is not None and name in self.model.inputs]
 

@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from antiphon_core.config import SettingsError
-from antiphon_translator.models import tenant_isolation
+from antiphon_core.telemetry import remedies
+from antiphon_core.telemetry.log_fields import REMEDY
 from antiphon_translator.templates.roles import CAPABILITIES
 
 _ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
@@ -203,8 +204,7 @@ def _check_endpoints(profile: ModelProfile, source: str) -> None:
 def _check_isolation(profile: ModelProfile, source: str) -> None:
     if profile.kv_isolation == "tenant" and profile.engine not in SALTED_ENGINES:
         raise SettingsError(
-            f'{source}: kv_isolation = "tenant", but engine = "{profile.engine}" takes no cache salt. It needs '
-            f"{tenant_isolation.NEEDS}. {tenant_isolation.ALTERNATIVES}"
+            f'{source}: engine = "{profile.engine}" takes no cache salt. {remedies.ISOLATE_TENANTS[REMEDY]}'
         )
 
 

@@ -12,24 +12,24 @@ from base64 import urlsafe_b64encode
 
 from antiphon_core.errors import EngineMisconfigured
 from antiphon_core.ports.translator import Turn
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
-
-NEEDS = (
-    "a token-level Triton model of 'antiphon triton-models' that has the input cache_salt, or vLLM's route for token "
-    'ids (engine = "vllm_tokens")'
-)
-ALTERNATIVES = "Otherwise give each tenant endpoints of its own, or turn the reuse of the KV cache off in the engine."
 
 
 def salt_of(turn: Turn, model: str) -> str:
     """The salt of a turn in the caches of a model. EngineMisconfigured: the edge sent none."""
     if not turn.cache_salt:
-        raise EngineMisconfigured(
-            f"The model '{model}' isolates tenants, and the turn came without a salt: set cache_salt_keys_file of all "
-            "edges and workers."
-        )
+        raise misconfigured_error(model, "the turn came without a salt")
     return urlsafe_b64encode(hmac.digest(turn.cache_salt.encode(), model.encode(), "sha256")).decode().rstrip("=")
+
+
+def misconfigured_error(model: str, finding: str) -> EngineMisconfigured:
+    """The error of a model whose tenants cannot be isolated. Logs the finding, for operators."""
+    log.error("model '%s' isolates its tenants, and %s", model, finding, extra=remedies.ISOLATE_TENANTS)
+    return EngineMisconfigured(
+        f"The model '{model}' isolates its tenants, and {finding}. Only an operator of this service can correct that."
+    )
 
 
 class SharedCaches:

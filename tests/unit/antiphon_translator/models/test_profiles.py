@@ -66,7 +66,7 @@ def test_defaults_are_for_tensorrt_llm_on_triton() -> None:
         ({"kv_isolation": "tenants"}, "kv_isolation = 'tenants' must be one of none, tenant"),
         (
             {"kv_isolation": "tenant", "engine": "triton_text"},
-            'kv_isolation = "tenant", but engine = "triton_text" takes no cache salt.*vllm_tokens.*of its own',
+            'engine = "triton_text" takes no cache salt. kv_isolation = "tenant" .*vllm_tokens.*endpoints of its own',
         ),
         ({"image_token": ""}, "image_token = '' must be text"),
         ({"image_tokens": 0}, "image_tokens = 0 must be a positive whole number"),
