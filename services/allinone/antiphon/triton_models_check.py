@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 
 import grpc
@@ -17,7 +18,15 @@ from antiphon_core.flow import Flow
 from antiphon_translator.engines import triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Sampling, TokenChunk, TokenPrompt
+from antiphon_translator.generation import (
+    CACHE_SALT,
+    EngineChunk,
+    EngineFacts,
+    GenerationRequest,
+    Sampling,
+    TokenChunk,
+    TokenPrompt,
+)
 from antiphon_translator.models.profiles import ModelProfile
 
 PROMPT = "The capital of France is Paris. The capital of Italy is Rome. " * 16 + "The capital of Spain is"
@@ -47,6 +56,11 @@ class Answer:
                 self.chunks.append(chunk)
                 self.ids.extend(chunk.ids)
         return len(self.ids) < self.tokens_max
+
+    @property
+    def facts(self) -> EngineFacts:
+        reports = (chunk.facts for chunk in self.chunks if chunk.facts is not None)
+        return reduce(EngineFacts.completed_by, reports, EngineFacts())
 
 
 @dataclass
@@ -91,9 +105,26 @@ class Check:
         return "two greedy answers have the same ids"
 
     async def cache_use(self) -> str:
-        facts = [chunk.facts for chunk in (await self._ask(1)).chunks if chunk.facts is not None]
-        cached = facts[0].cached_tokens if facts else None
+        cached = (await self._ask(1)).facts.cached_tokens
         return "not reported" if cached is None else f"{cached} tokens of a prompt that was sent before"
+
+    async def salts(self) -> str:
+        """Asks under two new salts, and under the first one again."""
+        if CACHE_SALT not in await self.engine.controls():
+            return "not taken: tenants share what is cached"
+        salts = [uuid.uuid4().hex, uuid.uuid4().hex]
+        cached = [(await self._ask(1, salt=salt)).facts.cached_tokens for salt in (*salts, salts[0])]
+        if cached[0] is None:
+            return "taken"
+        if cached[:2] != [0, 0]:
+            raise Failed(f"the cached tokens of a prompt under two new salts are {cached[0]} and {cached[1]}")
+        return f"two salts share nothing; under one salt {cached[2]} tokens are cached"
+
+    async def times(self) -> str:
+        facts = (await self._ask(1)).facts
+        if facts.queue_ns is None or facts.prefill_ns is None:
+            return "not reported"
+        return f"{facts.queue_ns / 1e6:.1f} ms in the queue, {facts.prefill_ns / 1e6:.1f} ms to read the prompt"
 
     async def finish(self) -> str:
         reasons = [chunk.finish for chunk in (await self._ask(TOKENS)).chunks if chunk.finish is not None]
@@ -105,9 +136,9 @@ class Check:
         await self._ask(1)
         return f"cancelled after {len(answer.ids)} ids, and answers again"
 
-    async def _ask(self, tokens: int) -> Answer:
+    async def _ask(self, tokens: int, *, salt: str | None = None) -> Answer:
         answer = Answer()
-        await self.engine.generate(self._request(tokens), answer.deliver, Flow())
+        await self.engine.generate(replace(self._request(tokens), cache_salt=salt), answer.deliver, Flow())
         return answer
 
     def _request(self, tokens: int) -> GenerationRequest:
@@ -136,6 +167,8 @@ async def findings(address: str, name: str, tokenizer: Path) -> list[Finding]:
         "ids": check.ids,
         "repetition": check.repetition,
         "cached tokens": check.cache_use,
+        "salts": check.salts,
+        "times": check.times,
         "finish reason": check.finish,
         "cancellation": check.cancellation,
     }

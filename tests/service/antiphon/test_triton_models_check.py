@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -46,6 +47,8 @@ async def test_written_model_passes_every_check(
     assert shown["model"].strip() == "ready"
     assert "8 ids, which the tokenizer reads as ' Madrid" in shown["ids"]
     assert int(shown["cached tokens"].split()[0]) > 100
+    assert shown["salts"].strip().startswith("two salts share nothing; under one salt ")
+    assert re.fullmatch(r"[\d.]+ ms in the queue, [\d.]+ ms to read the prompt", shown["times"].strip())
     assert shown["finish reason"].strip() == "reported: length"
     assert "cancelled after 2 ids, and answers again" in shown["cancellation"]
 
