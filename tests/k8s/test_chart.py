@@ -106,6 +106,17 @@ def test_store_encryption_of_the_chart_matches_the_component(chart: Chart, backe
     assert rendered["ConfigMap", "antiphon-store"] == built["ConfigMap", "antiphon-store"]
 
 
+def test_isolation_of_tenants_in_the_chart_matches_the_component(chart: Chart) -> None:
+    rendered = _plain(_rendered(chart, {"store": {"backend": "sqlite"}, "isolation": {"enabled": True}}))
+    built = _plain(combined(("store-sqlite", "tenant-isolation")))
+    for name in ("edge", "worker"):
+        ours, expected = (found["Deployment", name]["spec"]["template"]["spec"] for found in (rendered, built))
+        assert "cache-salt-keys" in [volume["name"] for volume in ours["volumes"]]
+        assert ours["volumes"] == expected["volumes"]
+        assert ours["containers"][0]["volumeMounts"] == expected["containers"][0]["volumeMounts"]
+        assert rendered["ConfigMap", f"antiphon-{name}"] == built["ConfigMap", f"antiphon-{name}"]
+
+
 def test_a_changed_setting_rolls_the_pods_of_its_service_alone(chart: Chart) -> None:
     before, after = (_sums(chart, {"edge": {"settings": {"ANTIPHON_EDGE_DRAIN_S": drain}}}) for drain in (60, 61))
     assert {name for name in SERVICES if before[name] != after[name]} == {"edge"}

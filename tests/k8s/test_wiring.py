@@ -23,6 +23,7 @@ SECRETS = {  # created by hand, by a certificate, or by the Operator's guide
     "antiphon-sealing-keys",
     "antiphon-store",
     "antiphon-encryption-keys",
+    "antiphon-cache-salt-keys",
 }
 
 

@@ -50,7 +50,7 @@ def combinations() -> Iterator[tuple[str, ...]]:
         yield tuple(name for name in ("store-sqlite", engine, front, *observed) if name)
     yield ("store-postgres", "keda", "mtls", *ENGINES[:1], *ENGINES[3:], *FRONTS, *OBSERVED)
     yield ("store-sqlite", *FRONTS, "console")
-    yield from ((store, "mtls", "encryption") for store in STORES)
+    yield from ((store, "mtls", "encryption", "tenant-isolation") for store in STORES)
 
 
 @cache

@@ -7,8 +7,8 @@ values turn on. files/ leads to k8s/base and k8s/components. tests/k8s/test_char
 {{- define "antiphon.components" -}}
 {{- $values := .Values }}
 {{- $chosen := list (printf "store-%s" $values.store.backend) }}
-{{- $switches := dict "gateway" "gateway-api" }}
-{{- range $name := list "keda" "gateway" "ingress" "console" "mtls" "encryption" "prometheus" "grafana" }}
+{{- $switches := dict "gateway" "gateway-api" "isolation" "tenant-isolation" }}
+{{- range $name := list "keda" "gateway" "ingress" "console" "mtls" "encryption" "isolation" "prometheus" "grafana" }}
 {{- if (index $values $name).enabled }}{{ $chosen = append $chosen (get $switches $name | default $name) }}{{ end }}
 {{- end }}
 {{- $found := list }}
