@@ -10,8 +10,8 @@ from typing import Any
 
 from antiphon_core.telemetry.instruments import Declaration, Instrument, counter, gauge, histogram
 
-EDGE, WORKER, TRANSLATOR, STORE = "edge", "worker", "translator", "store"
-ALL = (EDGE, WORKER, TRANSLATOR, STORE)
+EDGE, WORKER, TRANSLATOR, STORE, TOOLS = "edge", "worker", "translator", "store", "tools"
+ALL = (EDGE, WORKER, TRANSLATOR, STORE, TOOLS)
 TURNS = (EDGE, WORKER)
 
 # Bounds of buckets, in seconds. Turns have those of OpenTelemetry's gen_ai.server.request.duration, and longer ones.
@@ -376,6 +376,43 @@ STORE_SWEPT = counter(
     targets=[STORE],
 )
 
+# ---- Tools ----
+
+TOOL_CALLS = counter(
+    "antiphon_tool_calls_total",
+    "Calls of tools that ended, by outcome: ok, tool_error, protocol_error, http_error, refused and not_sent, of which "
+    "the last two were not sent, or unknown. The server is the operator's name of it, or 'client' for all servers that "
+    "requests name by URL.",
+    targets=[TOOLS],
+    labels=("server", "outcome"),
+)
+TOOL_CALL_DURATION = histogram(
+    "antiphon_tool_call_duration_seconds",
+    "Time of a call of a tool, with the wait for the tenant's other calls.",
+    targets=[TOOLS],
+    labels=("server",),
+    buckets=WAIT_S,
+)
+TOOL_LISTING_DURATION = histogram(
+    "antiphon_tool_listing_duration_seconds",
+    "Time to list the tools of a server. Cached listings are those that were remembered.",
+    targets=[TOOLS],
+    labels=("server", "cached"),
+    buckets=WAIT_S,
+)
+TOOL_DEFINITION_CHANGES = counter(
+    "antiphon_tool_definition_changes_total",
+    "Tools whose server listed them with another description, schema or annotations than before.",
+    targets=[TOOLS],
+    labels=("server",),
+)
+TOOL_RESULT_BYTES = counter(
+    "antiphon_tool_result_bytes_total",
+    "Text and images of results, as the model gets them.",
+    targets=[TOOLS],
+    labels=("server",),
+)
+
 # ---- The process ----
 
 LOOP_LAG = histogram(
@@ -400,7 +437,7 @@ AUDIT_LINES_LOST = counter(
     "antiphon_audit_lines_lost_total",
     "Lines that could not be written to the audit log. With log.audit_required the requests of lines about a start "
     "were rejected.",
-    targets=[EDGE, TRANSLATOR, STORE],
+    targets=[EDGE, TRANSLATOR, STORE, TOOLS],
 )
 BUILD = gauge("antiphon_build_info", "Always 1, with the version.", targets=ALL, labels=("version",))
 

@@ -29,15 +29,19 @@ CONVERSATION_ID = "gen_ai.conversation.id"
 INPUT_TOKENS = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+TOOL_NAME = "gen_ai.tool.name"
 
 # ---- Antiphon's own ----
 REQUEST_ID = "antiphon.request.id"
 DELIVERY = "antiphon.turn.delivery"
 STATUS = "antiphon.response.status"
 ATTEMPT = "antiphon.job.attempt"
+TOOL_SERVER = "antiphon.tool.server"
+TOOL_OUTCOME = "antiphon.tool.outcome"
 
 CHAT = "chat"
 """The operation of every turn and of every generation."""
+EXECUTE_TOOL = "execute_tool"
 TURN_PROVIDER = "antiphon"
 GRPC = "grpc"
 
@@ -63,3 +67,8 @@ class SpanKind(Enum):
 def chat(model: str) -> str:
     """The name of the span of a turn, and of a generation."""
     return f"{CHAT} {model}"
+
+
+def execute_tool(tool: str) -> str:
+    """The name of the span of a call of an operator's tool. Other calls are named without their tool."""
+    return f"{EXECUTE_TOOL} {tool}"
