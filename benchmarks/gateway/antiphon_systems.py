@@ -43,6 +43,7 @@ class Systems:
             "--edge-port=0",
             "--store-port=0",
             "--translator-port=0",
+            "--tools-port=0",
             f"--store-url={store or _sqlite(folder)}",
             f"--translator-profiles={self.profiles(folder, routes)}",
             *options,

@@ -296,6 +296,11 @@ class Unavailable(AntiphonError):
         return "away" in self.facts
 
     @property
+    def is_unprocessed(self) -> bool:
+        """Whether no server can have begun the call."""
+        return "unprocessed" in self.facts
+
+    @property
     def is_full(self) -> bool:
         """Whether only new data is rejected, for lack of room. Stored data can still be read and deleted."""
         return "full" in self.facts

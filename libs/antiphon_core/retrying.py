@@ -108,6 +108,8 @@ GENERATION = CALL
 """A generation that has sent nothing. It is not hedged: two engines would work on one turn."""
 TAKEOVER = RetryPolicy(attempts_max=4)
 """A generation that has begun: another translator continues behind its last token."""
+ATTACH = RetryPolicy(attempts_max=4)
+"""A call of a tool whose stream broke: the client asks for its end, and never begins it again."""
 FOLLOW = RetryPolicy(for_s=300.0)
 """The reader of an event log that has begun continues behind its last event. Its client is sent comments meanwhile, and
 can resume a stream that is cut off in the end."""
@@ -130,6 +132,7 @@ class Hop(NamedTuple):
 HOPS = (
     Hop("the store", "antiphon_edge.store_calls", tuple(STORE.values())),
     Hop("a translator", "antiphon_translator.client", (TRANSLATOR_CALL, GENERATION)),
+    Hop("the tools service", "antiphon_tools.client", (CALL, ATTACH)),
     Hop("an engine", "antiphon_translator.engines.endpoints", (ENDPOINTS,)),
     # Three exceptions above a hop. None repeats a call: streams are continued from another position, and an attempt at
     # a job is a whole turn, maybe of another worker.
@@ -137,9 +140,9 @@ HOPS = (
     Hop("the store, once a stream of events has begun", "antiphon_edge.turns.log_follower", (FOLLOW,)),
     Hop("the model of a background turn", "antiphon_edge.background.background_policy", (JOB,)),
 )
-"""Calls of other hops are not repeated: health checks, quotas, downloads of media, the store's database. Three
-other loops repeat no failed call: a follower waits for a log to appear, a request waits for the response of an earlier
-one with its key, and the store decides again when another writer has changed a row."""
+"""Calls of other hops are not repeated: calls of tool servers, health checks, quotas, downloads of media, the store's
+database. Three other loops repeat no failed call: a follower waits for a log to appear, a request waits for the
+response of an earlier one with its key, and the store decides again when another writer has changed a row."""
 
 
 # ---- the loop ----

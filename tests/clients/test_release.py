@@ -20,6 +20,7 @@ UV = Path(sys.executable).parent / "uv"
 TARGETS = {
     "store": ["--store-port=0"],
     "translator": ["--translator-port=0", "--translator-profiles=profiles"],
+    "tools": ["--tools-port=0"],
     "edge": ["--edge-port=0", "--edge-store=127.0.0.1:9", "--edge-translator=127.0.0.1:9"],
     "worker": ["--worker-store=127.0.0.1:9", "--worker-translator=127.0.0.1:9"],
 }

@@ -24,7 +24,7 @@ from tests.support.waiting import WAIT_MAX_S
 STREAMS = volume(5, 50)
 SIGNAL_PAIRS = volume(2, 40)
 DRAIN_S = volume(0.5, 12.0)
-DRAINS = [f"--{target}-drain-s={DRAIN_S}" for target in ("edge", "worker", "translator", "store")]
+DRAINS = [f"--{target}-drain-s={DRAIN_S}" for target in ("edge", "worker", "translator", "tools", "store")]
 FAULTS = ("Traceback", "Fatal", "Exception", "core dumped")
 
 
@@ -59,7 +59,13 @@ def _split(folder: Path, chat: FakeChat) -> Iterator[tuple[Command, str]]:
 
 @contextmanager
 def _workers(folder: Path, chat: FakeChat) -> Iterator[tuple[Command, str]]:
-    ports = ("--edge-port=0", "--store-port=0", "--translator-port=0", f"--store-url=sqlite:///{folder}/store.db")
+    ports = (
+        "--edge-port=0",
+        "--store-port=0",
+        "--translator-port=0",
+        "--tools-port=0",
+        f"--store-url=sqlite:///{folder}/store.db",
+    )
     profiles = f"--translator-profiles={_profiles(folder, chat)}"
     command = Command("serve", "--target=all", "--workers=2", *ports, profiles, *DRAINS)
     try:

@@ -56,7 +56,7 @@ def serving(*options: str) -> Iterator[Command]:
 async def serving_all(folder: Path, triton: FixedTextTriton, *more: str) -> AsyncIterator[Command]:
     """All targets over one SQLite file, ready."""
     options = (
-        *("--target=all", "--edge-port=0", "--store-port=0", "--translator-port=0"),
+        *("--target=all", "--edge-port=0", "--store-port=0", "--translator-port=0", "--tools-port=0"),
         f"--store-url=sqlite:///{folder}/store.db",
         f"--translator-profiles={write_profile(folder, triton.endpoint)}",
         *more,

@@ -6,6 +6,7 @@ from antiphon.logs import LogSettings
 from antiphon.settings import Settings
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
+from antiphon_tools.settings import ToolsSettings
 from antiphon_translator.settings import TranslatorSettings
 
 
@@ -16,4 +17,5 @@ def settings(edge: EdgeSettings | None = None) -> Settings:
         translator=TranslatorSettings(port=0),
         store=StoreSettings(url="memory://", port=0),
         log=LogSettings(),
+        tools=ToolsSettings(port=0),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import antiphon_protos.antiphon.store.internal.v1
 import antiphon_protos.antiphon.store.v1
+import antiphon_protos.antiphon.tools.v1
 import antiphon_protos.antiphon.translator.v1  # noqa: F401 - each adds its files to the pool
 from antiphon_core.ports.conversations import ConversationStore as Conversations
 from antiphon_core.ports.event_logs import EventLogs
@@ -18,6 +19,7 @@ from antiphon_core.ports.prompts import PromptStore as Prompts
 from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.retention import Retention
 from antiphon_core.ports.store import ResponseStore as Store
+from antiphon_core.ports.tools import Tools
 from antiphon_core.ports.translator import Translator
 from antiphon_core.retrying import Retry
 from antiphon_core.rpc.roles import Role, Roles
@@ -109,6 +111,13 @@ _TRANSLATOR: dict[str, tuple[Row, ...]] = {
     ),
 }
 
+_TOOLS: dict[str, tuple[Row, ...]] = {
+    "ToolService": (
+        Row("ListTools", Tools.list_tools, _TURN, _WAIT_S),
+        Row("CallTool", Tools.call_tool, _TURN, None, Repeat.KEYED),
+        Row("CancelCall", Tools.call_tool, _TURN, _POINT_S),
+    ),
+}
 
 _NEED_ROOM = frozenset({"Turns"})
 """Services that need room for new data. While the store is full, they report NOT_SERVING; the others still read, change
@@ -128,4 +137,5 @@ def _api(tables: dict[str, dict[str, tuple[Row, ...]]]) -> Api:
 
 STORE = _api({"antiphon.store.v1": _PUBLIC, "antiphon.store.internal.v1": _INTERNAL})
 TRANSLATOR = _api({"antiphon.translator.v1": _TRANSLATOR})
-APIS = (STORE, TRANSLATOR)
+TOOLS = _api({"antiphon.tools.v1": _TOOLS})
+APIS = (STORE, TRANSLATOR, TOOLS)

@@ -107,7 +107,10 @@ def from_grpc_error(error: GrpcError, unavailable: type[Unavailable]) -> Antipho
         status = status_pb2.Status.FromString(error.details)
     except DecodeError:
         status = None
-    return _from_status(status, _CODES[error.status], error.message, unavailable)
+    fault = _from_status(status, _CODES[error.status], error.message, unavailable)
+    if error.is_unprocessed:
+        fault.facts["unprocessed"] = "true"
+    return fault
 
 
 def from_bytes(data: bytes, unavailable: type[Unavailable]) -> AntiphonError:

@@ -21,6 +21,8 @@ def addresses(process: Process) -> str:
         lines.append(f"store       {process.store.address} (gRPC, {settings.store.access()})  {store_line(process)}")
     if process.translator is not None:
         lines.append(f"translator  {process.translator.address} (gRPC, {settings.translator.access()})")
+    if process.tools is not None:
+        lines.append(f"tools       {process.tools.address} (gRPC, {settings.tools.access()})")
     if process.edge is not None:
         lines.append(f"edge        {process.edge.url}/v1 ({settings.edge.access()})")
         if settings.edge.console:

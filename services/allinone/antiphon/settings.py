@@ -14,6 +14,7 @@ from antiphon_core import config
 from antiphon_core.line_output import STDERR_FD
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
+from antiphon_tools.settings import ToolsSettings
 from antiphon_translator.settings import TranslatorSettings
 
 WORKERS_MAX = 256
@@ -40,6 +41,7 @@ SECTIONS: config.Sections = {
     "worker": WorkerSettings,
     "translator": TranslatorSettings,
     "store": StoreSettings,
+    "tools": ToolsSettings,
     "log": LogSettings,
     "metrics": MetricsSettings,
 }
@@ -52,6 +54,7 @@ class Settings:
     translator: TranslatorSettings
     store: StoreSettings
     log: LogSettings
+    tools: ToolsSettings = field(default_factory=ToolsSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
 

@@ -26,6 +26,7 @@ from antiphon_core.telemetry import tenants
 
 if TYPE_CHECKING:
     from antiphon.parts.store import StorePart
+    from antiphon.parts.tools import ToolsPart
     from antiphon.parts.translator import TranslatorPart
     from antiphon_core.ports.full_store import FullStore
     from antiphon_core.ports.translator import Translator
@@ -52,6 +53,7 @@ class Process:
     """Sealing keys for targets without a file of keys, if several processes share them."""
     store: StorePart | None = None
     translator: TranslatorPart | None = None
+    tools: ToolsPart | None = None
     edge: EdgeServer | None = None
     worker: Worker | None = None
     targets: list[str] = field(default_factory=list)
@@ -151,6 +153,15 @@ def _translator(process: Process) -> Part:
     return process.translator
 
 
+def _tools(process: Process) -> Part:
+    from antiphon.parts.tools import ToolsPart
+
+    process.tools = ToolsPart(
+        process.settings, process.clock, shares_port=process.shares_ports, drain_time=process.drain_time
+    )
+    return process.tools
+
+
 def _edge(process: Process) -> Part:
     from antiphon_edge.server import EdgeServer
 
@@ -194,6 +205,7 @@ def _worker(process: Process) -> Part:
 TARGETS: dict[str, Callable[[Process], Part]] = {
     "store": _store,
     "translator": _translator,
+    "tools": _tools,
     "edge": _edge,
     "worker": _worker,
 }

@@ -95,6 +95,7 @@ def preset(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
     return {
         "store": {"url": f"sqlite:///{plan.data / 'store.db'}", "port": 0},
         "translator": {"port": 0},
+        "tools": {"port": 0},
         "log": {"level": "WARNING"},
     }
 

@@ -35,12 +35,12 @@ from tests.support.waiting import WAIT_MAX_S
 
 
 def test_targets_are_expanded_and_put_into_starting_order() -> None:
-    assert expand(["all"]) == ["store", "translator", "edge", "worker"]
+    assert expand(["all"]) == ["store", "translator", "tools", "edge", "worker"]
     assert expand(["edge", "store"]) == ["store", "edge"]
 
 
 def test_an_unknown_target_is_refused_with_the_known_targets() -> None:
-    with pytest.raises(SettingsError, match="no target 'egde'; the targets are store, translator, edge, worker, all"):
+    with pytest.raises(SettingsError, match="no target 'egde'; the targets are store, translator, tools, edge, worker"):
         expand(["egde"])
 
 

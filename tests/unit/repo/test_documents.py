@@ -27,6 +27,7 @@ CODE = {".go", ".js", ".lua", ".proto", ".py", ".sh", ".sql", ".toml", ".ts", ".
 # Files of users, of examples and of other projects.
 FOREIGN = {
     "librechat.yaml",
+    "mcp.toml",
     "config.pbtxt",
     "model.toml",
     "model.yaml",

@@ -104,8 +104,6 @@ SANS_IO = [
 # Modules of the vocabulary that one package alone uses, each with the reason.
 OF_ONE_PACKAGE = {
     "antiphon_core.fold": "defines what a response is, for all who write or read its events",
-    "antiphon_core.ports.tools": "the edge and the service of tools meet here; both are being built",
-    "antiphon_core.rpc.lean_streams": "the client of the streams that rpc/server.py serves",
     "antiphon_core.telemetry.reference_page": "a command of `make docs`",
 }
 IO_MODULES = {"asyncio", "socket", "time", "random", "secrets", "aiohttp", "grpc", "threading", "subprocess"}

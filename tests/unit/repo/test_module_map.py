@@ -118,6 +118,10 @@ ELSEWHERE = {
         "a protocol: service and client run its suite",
     ),
     "antiphon_http2/client/client.py": ("tests/contract/http2/test_grpc_servers.py", "its other end is a server"),
+    **dict.fromkeys(
+        (f"antiphon_tools/{name}.py" for name in ("service", "server", "wire")),
+        ("tests/contract/tools/test_tools_port.py", "the port in this process and over gRPC passes one suite"),
+    ),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
     "antiphon_tokens/gbnf/guides.py": ("tests/integration/local/test_grammars.py", "converts with llama.cpp"),
     "antiphon_tokens/gbnf/trial.py": ("tests/integration/local/test_grammars.py", "a process that llama.cpp may end"),

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from antiphon.settings import Settings
 
-LISTENING = ("store", "translator", "edge")
+LISTENING = ("store", "translator", "tools", "edge")
 """Targets that listen. The port of each is in the section of the settings that has its name."""
 
 

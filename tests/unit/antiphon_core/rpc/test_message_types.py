@@ -18,6 +18,7 @@ VALUES: dict[int, Any] = {
     FieldDescriptor.CPPTYPE_DOUBLE: -0.25,
     FieldDescriptor.CPPTYPE_BOOL: True,
     FieldDescriptor.CPPTYPE_ENUM: 2,
+    FieldDescriptor.CPPTYPE_INT32: -7,
     FieldDescriptor.CPPTYPE_STRING: "ä\0",
 }
 KINDS = {

@@ -31,7 +31,7 @@ def test_the_store_has_two_packages_in_one_api() -> None:
 
 
 def test_only_streams_without_an_end_have_no_deadline() -> None:
-    assert {method.name for method in METHODS if method.deadline_s is None} == {"Generate", "ReadEvents"}
+    assert {method.name for method in METHODS if method.deadline_s is None} == {"Generate", "CallTool", "ReadEvents"}
 
 
 def test_rpcs_that_wait_may_wait_as_long_as_the_store_allows() -> None:
@@ -56,7 +56,7 @@ def test_gateways_have_the_methods_of_writers_and_writers_those_of_readers() -> 
 
 def test_methods_that_are_not_idempotent_are_marked_keyed_or_held() -> None:
     keyed = {method.name for method in METHODS if method.row.repeat is Repeat.KEYED}
-    assert keyed == {"TakeQuota"}
+    assert keyed == {"TakeQuota", "CallTool"}
     assert {method.name for method in METHODS if method.row.repeat is Repeat.ITEMS} == {"AddConversationItems"}
     assert {method.name for method in METHODS if method.row.repeat is Repeat.HELD} == {"ClaimJob"}
 
