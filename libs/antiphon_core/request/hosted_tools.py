@@ -52,12 +52,12 @@ def _reject_servers(given: Object, are_called: bool) -> None:
     for path, tools in _lists(given):
         for index, tool in enumerate(tools):
             if _type(tool) == "mcp" and not (are_called and path == "tools"):
-                raise _unsupported(f"{path}[{index}]", are_called)
+                raise _unsupported_error(f"{path}[{index}]", are_called)
     if not are_called and _type(given.get("tool_choice")) == "mcp":
-        raise _unsupported("tool_choice", are_called)
+        raise _unsupported_error("tool_choice", are_called)
 
 
-def _unsupported(path: str, are_called: bool) -> InvalidRequest:
+def _unsupported_error(path: str, are_called: bool) -> InvalidRequest:
     if are_called:
         message = f"'{path}' is of type 'mcp'. Tool servers are declared in 'tools' of the request."
     else:

@@ -34,7 +34,7 @@ class ListedTool(Open):
     input_schema: Object
     """A JSON schema of its arguments."""
     annotations: Object | None = None
-    """What the server says of the tool, such as `read_only`."""
+    """Properties of the tool by its server, such as `read_only`."""
 
 
 class McpListTools(Open):
@@ -87,7 +87,7 @@ class McpApprovalResponse(Open):
     type: Literal["mcp_approval_response"]
     approval_request_id: Annotated[ItemId, Field(min_length=1)]
     """The id of the request."""
-    approve: bool
+    is_approved: Annotated[bool, Field(alias="approve")]
     reason: str | None = None
     """The reason, which the model reads if the call is not approved."""
     id: ItemId | None = None
@@ -99,5 +99,5 @@ class WebSearchCall(Open):
     type: Literal["web_search_call"]
     status: Literal["in_progress", "searching", "completed", "incomplete", "failed"] | None = None
     action: Object | None = None
-    """What was searched, opened or looked for in a page."""
+    """The search, or the page that was opened or searched."""
     id: ItemId | None = None
