@@ -6,15 +6,29 @@ are stored unchanged. An append with `terminal` closes the log. A log is deleted
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Protocol
 
 from antiphon_core import limits
-from antiphon_core.ports.checks import INT64_MAX, ResponseId, Tenant, check_range, part, within
+from antiphon_core.ports.checks import (
+    INT64_MAX,
+    ResponseId,
+    Tenant,
+    bytes_up_to,
+    check_range,
+    count_within,
+    fitting,
+    part,
+    within,
+)
 from antiphon_core.ports.store import Fence, Frames, check_events
 
 TOKEN_ID_MAX = 2**32 - 1
+_SHORT_ID = fitting(
+    lambda text: len(text) <= limits.ITEM_ID_CHARS_MAX, f"at most {limits.ITEM_ID_CHARS_MAX} characters"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +45,30 @@ class Checkpoint:
             check_range(extreme, at, 0, TOKEN_ID_MAX)
 
 
+class StepKind(StrEnum):
+    INTENT = "intent"
+    """The calls of the round will be sent. One without a result may have been sent, and is not repeated."""
+    RESULT = "result"
+    """The call has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a turn that calls tools of servers. `round` counts from 1, `call_id` is the id of the call's item, or
+    empty for an intent. `data` is a JSON object."""
+
+    round: Annotated[int, within(1, limits.TOOL_ROUNDS_MAX)]
+    kind: StepKind
+    call_id: Annotated[str, _SHORT_ID] = ""
+    data: Annotated[bytes, bytes_up_to(limits.STEP_BYTES_MAX, "The data of the step are")] = b"{}"
+
+
 @dataclass(frozen=True, slots=True)
 class EventAppend:
     """`count` frames to append, each closed by a blank line, the first with the sequence number `expected_position`.
 
     `checkpoint` has the token ids since the last checkpoint, so that another process can continue the generation.
+    `steps` are durable together with the frames.
     """
 
     response_id: ResponseId
@@ -44,6 +77,7 @@ class EventAppend:
     frames: Frames
     checkpoint: Checkpoint | None = None
     terminal: bool = False
+    steps: Annotated[Sequence[Step], count_within(0, limits.STEPS_ITEMS_MAX)] = ()
 
     def check(self, field: str) -> None:
         check_events(self.frames, self.count, self.expected_position, field)
@@ -58,6 +92,7 @@ class EventBatch:
     frames: bytes
     terminal: bool = False
     checkpoints: tuple[Checkpoint, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 class EventLogs(Protocol):

@@ -26,4 +26,5 @@ def join_batches(batches: Sequence[EventBatch], position: int) -> EventBatch:
         frames=b"".join((rest, *(batch.frames for batch in batches[1:]))),
         terminal=last.terminal,
         checkpoints=tuple(checkpoint for batch in batches for checkpoint in batch.checkpoints),
+        steps=tuple(step for batch in batches for step in batch.steps),
     )

@@ -4,7 +4,8 @@
               └─append k at n, terminal──> closed at n + k
 
 Row LOG: `next` (the number of the next event), `closed`, `until` (its expiry), `size` (bytes of frames). Row BATCH, one
-for each append: `count`, `terminal`, `checkpoint` (offset and token ids), `crc`; the frames are its items.
+for each append: `count`, `terminal`, `checkpoint` (offset and token ids), `crc`, and `steps` (round, kind, call and
+data of each) if there are any; the frames are its items.
 A retried append is recognised before its fence and the state of the log are checked, because both may have changed
 since the first one, whose answer got lost.
 """
@@ -18,7 +19,7 @@ from zlib import crc32
 
 from antiphon_core import damage
 from antiphon_core.errors import LogClosed, LogNotFound, PositionMismatch
-from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch, Step, StepKind
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import leases
 from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Range, Ref, Row
@@ -115,11 +116,13 @@ def batch_id(log_id: str, position: int) -> str:
 
 def _batch_fields(append: EventAppend) -> dict[str, Any]:
     checkpoint = append.checkpoint
+    steps = [[each.round, each.kind.value, each.call_id, each.data.decode()] for each in append.steps]
     return {
         "count": append.count,
         "terminal": int(append.terminal),
         "checkpoint": None if checkpoint is None else [checkpoint.offset, list(checkpoint.token_ids)],
         "crc": checksum(append.response_id, append.expected_position, append.frames),
+        **({"steps": steps} if steps else {}),
     }
 
 
@@ -130,7 +133,10 @@ def _to_batch(row_id: str, row: Row) -> EventBatch:
     if fields["crc"] != checksum(log_id, int(number), row.items) or isinstance(checkpoint, str):
         raise damage.report(f"the event log of '{log_id}'", "their checksum differs")
     checkpoints = () if checkpoint is None else (Checkpoint(checkpoint[0], tuple(checkpoint[1])),)
-    return EventBatch(int(number), fields["count"], row.items, bool(fields["terminal"]), checkpoints)
+    steps = tuple(
+        Step(number, StepKind(kind), call_id, data.encode()) for number, kind, call_id, data in fields.get("steps", ())
+    )
+    return EventBatch(int(number), fields["count"], row.items, bool(fields["terminal"]), checkpoints, steps)
 
 
 def checksum(log_id: str, position: int, frames: bytes) -> int:

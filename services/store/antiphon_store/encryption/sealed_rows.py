@@ -49,7 +49,7 @@ from antiphon_store.rows.remote import RemoteBackend
 SEALED_FIELDS: Mapping[Kind, Sequence[str]] = {
     Kind.NODE: ("items_crc", "body_crc"),
     Kind.CONVERSATION: ("metadata", "origin"),
-    Kind.BATCH: ("checkpoint", "crc"),
+    Kind.BATCH: ("checkpoint", "crc", "steps"),
     Kind.KEY: ("fingerprint",),
 }
 _OF_PAYLOAD = {"items_crc": Payload.ITEMS, "body_crc": Payload.ALL}

@@ -13,6 +13,7 @@ from operator import itemgetter
 from types import NoneType
 from typing import Any
 
+from antiphon_core.ports.event_logs import StepKind
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import Status
 from antiphon_store.rows.model import Kind, Ref
@@ -59,6 +60,7 @@ _TYPES: Mapping[Kind, Mapping[str, frozenset[type]]] = {
         "terminal": _FLAG,
         "checkpoint": _LIST | _SEALED | _NOTHING,
         "crc": _NUMBER | _SEALED,
+        "steps": _LIST | _SEALED | _NO_FIELD,
     },
     Kind.JOB: {
         **dict.fromkeys(("queue", "holder"), _TEXT),
@@ -112,6 +114,8 @@ def _is_amount(value: Any) -> bool:
 
 
 _is_checkpoint = _is_tuple_of(_is_number, _is_list_of(_is_number))
+_STEP_KINDS = frozenset(each.value for each in StepKind)
+_are_steps = _is_list_of(_is_tuple_of(_is_number, _STEP_KINDS.__contains__, _is_text, _is_text))
 _STATUSES = frozenset(each.value for each in Status)
 _JOB_STATES = frozenset(each.value for each in JobState)
 _CHECKS: Mapping[Kind, Sequence[tuple[str, _Check]]] = {
@@ -122,6 +126,7 @@ _CHECKS: Mapping[Kind, Sequence[tuple[str, _Check]]] = {
     ],
     Kind.BATCH: [
         ("checkpoint", lambda value: type(value) is not list or _is_checkpoint(value)),
+        ("steps", lambda value: type(value) is not list or _are_steps(value)),
     ],
     Kind.JOB: [
         ("settled", _is_nothing_or(_is_tuple_of(_is_number, _is_text, _is_text))),

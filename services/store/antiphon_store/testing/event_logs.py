@@ -16,7 +16,7 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, LogClosed, LogNotFound, PositionMismatch, StaleFence, TooLarge
 from antiphon_core.events import encode
 from antiphon_core.ids import RandomIds, new_response_id
-from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch, EventLogs
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch, EventLogs, Step, StepKind
 from antiphon_core.ports.store import Fence
 from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import SOON_S, Subject, new_session_id
@@ -108,6 +108,15 @@ class EventLogSuite:
         batches = await read(subject, response_id, 1)
         assert [checkpoint for batch in batches for checkpoint in batch.checkpoints] == checkpoints[1:]
 
+    async def test_steps_are_read_with_their_events(self, subject: Subject) -> None:
+        response_id = new_id()
+        steps = (Step(1, StepKind.INTENT, data=b'{"items":2}'), Step(1, StepKind.RESULT, "mcp_1"))
+        await write(subject, append_at(response_id, 0, steps=steps[:1]))
+        await write(subject, append_at(response_id, 1))
+        await write(subject, append_at(response_id, 2, steps=steps[1:]))
+        assert [step for batch in await read(subject, response_id) for step in batch.steps] == list(steps)
+        assert [step for batch in await read(subject, response_id, 1) for step in batch.steps] == [steps[1]]
+
     async def test_a_log_that_was_never_written_is_not_found(self, subject: Subject) -> None:
         for follow in (False, True):
             response_id = new_id()
@@ -147,7 +156,7 @@ class EventLogAppendSuite:
         response_id = new_id()
         appends = [
             append_at(response_id, 0, 2, checkpoint=Checkpoint(0, (7,))),
-            append_at(response_id, 2, 1),
+            append_at(response_id, 2, 1, steps=(Step(1, StepKind.RESULT, "mcp_1"),)),
             append_at(response_id, 3, 1, terminal=True),
         ]
         for number, append in enumerate(appends):
@@ -176,7 +185,13 @@ class EventLogAppendSuite:
             await read(subject, response_id)
 
     @pytest.mark.parametrize(
-        "change", [{"terminal": True}, {"checkpoint": Checkpoint(1, (5,))}, {"frames": frame(0, "other")}]
+        "change",
+        [
+            {"terminal": True},
+            {"checkpoint": Checkpoint(1, (5,))},
+            {"frames": frame(0, "other")},
+            {"steps": (Step(1, StepKind.INTENT),)},
+        ],
     )
     async def test_a_repeated_append_with_a_changed_field_is_rejected(
         self, subject: Subject, change: dict[str, object]
@@ -300,6 +315,8 @@ BAD_CALLS: list[tuple[str, EventAppend]] = [
     ("checkpoint.offset", replace(GOOD, checkpoint=Checkpoint(-1, ()))),
     ("checkpoint.token_ids", replace(GOOD, checkpoint=Checkpoint(0, (-1,)))),
     ("checkpoint.token_ids", replace(GOOD, checkpoint=Checkpoint(0, (2**32,)))),
+    ("steps[0].round", replace(GOOD, steps=(Step(0, StepKind.INTENT),))),
+    ("steps[0].call_id", replace(GOOD, steps=(Step(1, StepKind.RESULT, "x" * 257),))),
 ]
 
 

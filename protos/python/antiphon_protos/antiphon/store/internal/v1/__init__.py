@@ -48,6 +48,8 @@ __all__ = (
     "SettleJobRequest",
     "SettleJobResponse",
     "Shortage",
+    "Step",
+    "StepKind",
     "SweepRequest",
     "SweepResponse",
     "TakeQuotaRequest",
@@ -162,6 +164,41 @@ class JobState(betterproto2.Enum):
         }
 
 
+class StepKind(betterproto2.Enum):
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> EnumDescriptor:
+        return ANTIPHON_STORE_INTERNAL_V1_EVENT_LOGS_PROTO_DESCRIPTOR.enum_types_by_name["StepKind"]
+
+    UNSPECIFIED = 0
+
+    INTENT = 1
+    """
+    The calls of the round will be sent.
+    """
+
+    RESULT = 2
+    """
+    The call has ended.
+    """
+
+    @classmethod
+    def betterproto_value_to_renamed_proto_names(cls) -> dict[int, str]:
+        return {
+            0: "STEP_KIND_UNSPECIFIED",
+            1: "STEP_KIND_INTENT",
+            2: "STEP_KIND_RESULT",
+        }
+
+    @classmethod
+    def betterproto_renamed_proto_names_to_value(cls) -> dict[str, int]:
+        return {
+            "STEP_KIND_UNSPECIFIED": 0,
+            "STEP_KIND_INTENT": 1,
+            "STEP_KIND_RESULT": 2,
+        }
+
+
 @dataclass(eq=False, repr=False)
 class AbortTurnRequest(betterproto2.Message):
     @betterproto2.staticproperty
@@ -223,6 +260,11 @@ class AppendEventsRequest(betterproto2.Message):
     terminal: "bool" = betterproto2.field(7, betterproto2.TYPE_BOOL)
     """
     The last of these events ends the log.
+    """
+
+    steps: "list[Step]" = betterproto2.field(8, betterproto2.TYPE_MESSAGE, repeated=True)
+    """
+    Steps of the turn that are durable together with these events.
     """
 
 
@@ -1031,6 +1073,8 @@ class ReadEventsResponse(betterproto2.Message):
 
     checkpoints: "list[Checkpoint]" = betterproto2.field(5, betterproto2.TYPE_MESSAGE, repeated=True)
 
+    steps: "list[Step]" = betterproto2.field(6, betterproto2.TYPE_MESSAGE, repeated=True)
+
 
 default_message_pool.register_message("antiphon.store.internal.v1", "ReadEventsResponse", ReadEventsResponse)
 
@@ -1093,6 +1137,38 @@ class Shortage(betterproto2.Message):
 
 
 default_message_pool.register_message("antiphon.store.internal.v1", "Shortage", Shortage)
+
+
+@dataclass(eq=False, repr=False)
+class Step(betterproto2.Message):
+    """
+    A step of a turn that calls tools of servers. A call is sent after its `intent` is stored, and not again.
+    """
+
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_STORE_INTERNAL_V1_EVENT_LOGS_PROTO_DESCRIPTOR.message_types_by_name["Step"]
+
+    round: "int" = betterproto2.field(1, betterproto2.TYPE_UINT32)
+    """
+    The number of the round, from 1.
+    """
+
+    kind: "StepKind" = betterproto2.field(2, betterproto2.TYPE_ENUM, default_factory=lambda: StepKind(0))
+
+    call_id: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
+    """
+    The id of the call's item; empty for an intent.
+    """
+
+    data: "bytes" = betterproto2.field(4, betterproto2.TYPE_BYTES)
+    """
+    A JSON object.
+    """
+
+
+default_message_pool.register_message("antiphon.store.internal.v1", "Step", Step)
 
 
 @dataclass(eq=False, repr=False)
@@ -1210,7 +1286,7 @@ default_message_pool.register_message("antiphon.store.internal.v1", "TurnJob", T
 from ... import v1 as __v1__
 
 ANTIPHON_STORE_INTERNAL_V1_EVENT_LOGS_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n+antiphon/store/internal/v1/event_logs.proto\x12\x1aantiphon.store.internal.v1\x1a!antiphon/store/v1/resources.proto"\xa5\x02\n\x13AppendEventsRequest\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12+\n\x11expected_position\x18\x02 \x01(\x04R\x10expectedPosition\x12\x14\n\x05count\x18\x03 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x04 \x01(\x0cR\x06frames\x12.\n\x05fence\x18\x05 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12F\n\ncheckpoint\x18\x06 \x01(\x0b2&.antiphon.store.internal.v1.CheckpointR\ncheckpoint\x12\x1a\n\x08terminal\x18\x07 \x01(\x08R\x08terminal";\n\x14AppendEventsResponse\x12#\n\rnext_position\x18\x01 \x01(\x04R\x0cnextPosition"`\n\x13AppendToLogsRequest\x12I\n\x07appends\x18\x01 \x03(\x0b2/.antiphon.store.internal.v1.AppendEventsRequestR\x07appends"Z\n\x14AppendToLogsResponse\x12B\n\x07results\x18\x01 \x03(\x0b2(.antiphon.store.internal.v1.AppendResultR\x07results"I\n\x0cAppendResult\x12#\n\rnext_position\x18\x01 \x01(\x04R\x0cnextPosition\x12\x14\n\x05error\x18\x02 \x01(\x0cR\x05error"A\n\nCheckpoint\x12\x16\n\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds"q\n\x11ReadEventsRequest\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x19\n\x05after\x18\x02 \x01(\x04H\x00R\x05after\x88\x01\x01\x12\x16\n\x06follow\x18\x03 \x01(\x08R\x06followB\x08\n\x06_after"\xcf\x01\n\x12ReadEventsResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x12\x1a\n\x08terminal\x18\x04 \x01(\x08R\x08terminal\x12H\n\x0bcheckpoints\x18\x05 \x03(\x0b2&.antiphon.store.internal.v1.CheckpointR\x0bcheckpoints2\xe0\x02\n\tEventLogs\x12q\n\x0cAppendEvents\x12/.antiphon.store.internal.v1.AppendEventsRequest\x1a0.antiphon.store.internal.v1.AppendEventsResponse\x12q\n\x0cAppendToLogs\x12/.antiphon.store.internal.v1.AppendToLogsRequest\x1a0.antiphon.store.internal.v1.AppendToLogsResponse\x12m\n\nReadEvents\x12-.antiphon.store.internal.v1.ReadEventsRequest\x1a..antiphon.store.internal.v1.ReadEventsResponse0\x01b\x06proto3'
+    b'\n+antiphon/store/internal/v1/event_logs.proto\x12\x1aantiphon.store.internal.v1\x1a!antiphon/store/v1/resources.proto"\xdd\x02\n\x13AppendEventsRequest\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12+\n\x11expected_position\x18\x02 \x01(\x04R\x10expectedPosition\x12\x14\n\x05count\x18\x03 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x04 \x01(\x0cR\x06frames\x12.\n\x05fence\x18\x05 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12F\n\ncheckpoint\x18\x06 \x01(\x0b2&.antiphon.store.internal.v1.CheckpointR\ncheckpoint\x12\x1a\n\x08terminal\x18\x07 \x01(\x08R\x08terminal\x126\n\x05steps\x18\x08 \x03(\x0b2 .antiphon.store.internal.v1.StepR\x05steps";\n\x14AppendEventsResponse\x12#\n\rnext_position\x18\x01 \x01(\x04R\x0cnextPosition"`\n\x13AppendToLogsRequest\x12I\n\x07appends\x18\x01 \x03(\x0b2/.antiphon.store.internal.v1.AppendEventsRequestR\x07appends"Z\n\x14AppendToLogsResponse\x12B\n\x07results\x18\x01 \x03(\x0b2(.antiphon.store.internal.v1.AppendResultR\x07results"I\n\x0cAppendResult\x12#\n\rnext_position\x18\x01 \x01(\x04R\x0cnextPosition\x12\x14\n\x05error\x18\x02 \x01(\x0cR\x05error"A\n\nCheckpoint\x12\x16\n\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds"\x83\x01\n\x04Step\x12\x14\n\x05round\x18\x01 \x01(\rR\x05round\x128\n\x04kind\x18\x02 \x01(\x0e2$.antiphon.store.internal.v1.StepKindR\x04kind\x12\x17\n\x07call_id\x18\x03 \x01(\tR\x06callId\x12\x12\n\x04data\x18\x04 \x01(\x0cR\x04data"q\n\x11ReadEventsRequest\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x19\n\x05after\x18\x02 \x01(\x04H\x00R\x05after\x88\x01\x01\x12\x16\n\x06follow\x18\x03 \x01(\x08R\x06followB\x08\n\x06_after"\x87\x02\n\x12ReadEventsResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x12\x1a\n\x08terminal\x18\x04 \x01(\x08R\x08terminal\x12H\n\x0bcheckpoints\x18\x05 \x03(\x0b2&.antiphon.store.internal.v1.CheckpointR\x0bcheckpoints\x126\n\x05steps\x18\x06 \x03(\x0b2 .antiphon.store.internal.v1.StepR\x05steps*O\n\x08StepKind\x12\x17\n\x15STEP_KIND_UNSPECIFIED\x12\x14\n\x10STEP_KIND_INTENT\x10\x01\x12\x14\n\x10STEP_KIND_RESULT\x10\x022\xe0\x02\n\tEventLogs\x12q\n\x0cAppendEvents\x12/.antiphon.store.internal.v1.AppendEventsRequest\x1a0.antiphon.store.internal.v1.AppendEventsResponse\x12q\n\x0cAppendToLogs\x12/.antiphon.store.internal.v1.AppendToLogsRequest\x1a0.antiphon.store.internal.v1.AppendToLogsResponse\x12m\n\nReadEvents\x12-.antiphon.store.internal.v1.ReadEventsRequest\x1a..antiphon.store.internal.v1.ReadEventsResponse0\x01b\x06proto3'
 )
 ANTIPHON_STORE_INTERNAL_V1_JOBS_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
     b'\n%antiphon/store/internal/v1/jobs.proto\x12\x1aantiphon.store.internal.v1\x1a!antiphon/store/v1/resources.proto"\xba\x02\n\x03Job\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x18\n\x07payload\x18\x03 \x01(\x0cR\x07payload\x12\x18\n\x07attempt\x18\x04 \x01(\rR\x07attempt\x12!\n\x0cmax_attempts\x18\x05 \x01(\rR\x0bmaxAttempts\x12)\n\x10cancel_requested\x18\x06 \x01(\x08R\x0fcancelRequested\x12.\n\x05fence\x18\x07 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12-\n\x13lease_expires_at_ms\x18\x08 \x01(\x03R\x10leaseExpiresAtMs\x12\x16\n\x06tenant\x18\t \x01(\tR\x06tenant\x12\x14\n\x05tries\x18\n \x01(\rR\x05tries"\xd2\x01\n\x11EnqueueJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x18\n\x07payload\x18\x03 \x01(\x0cR\x07payload\x12!\n\x0cmax_attempts\x18\x04 \x01(\rR\x0bmaxAttempts\x12 \n\x0crun_after_ms\x18\x05 \x01(\x03R\nrunAfterMs\x12\x16\n\x06holder\x18\x06 \x01(\tR\x06holder\x12 \n\x0clease_ttl_ms\x18\x07 \x01(\x03R\nleaseTtlMs"G\n\x12EnqueueJobResponse\x121\n\x03job\x18\x01 \x01(\x0b2\x1f.antiphon.store.internal.v1.JobR\x03job"|\n\x0fClaimJobRequest\x12\x16\n\x06queues\x18\x01 \x03(\tR\x06queues\x12\x16\n\x06holder\x18\x02 \x01(\tR\x06holder\x12 \n\x0clease_ttl_ms\x18\x03 \x01(\x03R\nleaseTtlMs\x12\x17\n\x07wait_ms\x18\x04 \x01(\x03R\x06waitMs"E\n\x10ClaimJobResponse\x121\n\x03job\x18\x01 \x01(\x0b2\x1f.antiphon.store.internal.v1.JobR\x03job"g\n\x13HeartbeatJobRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12 \n\x0clease_ttl_ms\x18\x02 \x01(\x03R\nleaseTtlMs"p\n\x14HeartbeatJobResponse\x12)\n\x10cancel_requested\x18\x01 \x01(\x08R\x0fcancelRequested\x12-\n\x13lease_expires_at_ms\x18\x02 \x01(\x03R\x10leaseExpiresAtMs"\xb7\x01\n\x10SettleJobRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12@\n\x07outcome\x18\x02 \x01(\x0e2&.antiphon.store.internal.v1.JobOutcomeR\x07outcome\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x19\n\x08after_ms\x18\x04 \x01(\x03R\x07afterMs"\x13\n\x11SettleJobResponse""\n\x10CancelJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id">\n\x11CancelJobResponse\x12)\n\x10cancel_requested\x18\x01 \x01(\x08R\x0fcancelRequested"$\n\x12DescribeJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id"\xf9\x01\n\x13DescribeJobResponse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12:\n\x05state\x18\x03 \x01(\x0e2$.antiphon.store.internal.v1.JobStateR\x05state\x12\x1a\n\x08attempts\x18\x04 \x01(\rR\x08attempts\x12!\n\x0cmax_attempts\x18\x05 \x01(\rR\x0bmaxAttempts\x12)\n\x10cancel_requested\x18\x06 \x01(\x08R\x0fcancelRequested\x12\x16\n\x06reason\x18\x07 \x01(\tR\x06reason*\xbf\x01\n\nJobOutcome\x12\x19\n\x17JOB_OUTCOME_UNSPECIFIED\x12\x19\n\x15JOB_OUTCOME_SUCCEEDED\x10\x01\x12\x15\n\x11JOB_OUTCOME_RETRY\x10\x02\x12\x16\n\x12JOB_OUTCOME_FAILED\x10\x03\x12\x19\n\x15JOB_OUTCOME_CANCELLED\x10\x04\x12\x19\n\x15JOB_OUTCOME_POSTPONED\x10\x05\x12\x16\n\x12JOB_OUTCOME_WAITED\x10\x06*\x98\x01\n\x08JobState\x12\x17\n\x15JOB_STATE_UNSPECIFIED\x12\x14\n\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n\x11JOB_STATE_RUNNING\x10\x02\x12\x17\n\x13JOB_STATE_SUCCEEDED\x10\x03\x12\x14\n\x10JOB_STATE_FAILED\x10\x04\x12\x17\n\x13JOB_STATE_CANCELLED\x10\x052\x91\x05\n\x04Jobs\x12k\n\nEnqueueJob\x12-.antiphon.store.internal.v1.EnqueueJobRequest\x1a..antiphon.store.internal.v1.EnqueueJobResponse\x12e\n\x08ClaimJob\x12+.antiphon.store.internal.v1.ClaimJobRequest\x1a,.antiphon.store.internal.v1.ClaimJobResponse\x12q\n\x0cHeartbeatJob\x12/.antiphon.store.internal.v1.HeartbeatJobRequest\x1a0.antiphon.store.internal.v1.HeartbeatJobResponse\x12h\n\tSettleJob\x12,.antiphon.store.internal.v1.SettleJobRequest\x1a-.antiphon.store.internal.v1.SettleJobResponse\x12h\n\tCancelJob\x12,.antiphon.store.internal.v1.CancelJobRequest\x1a-.antiphon.store.internal.v1.CancelJobResponse\x12n\n\x0bDescribeJob\x12..antiphon.store.internal.v1.DescribeJobRequest\x1a/.antiphon.store.internal.v1.DescribeJobResponseb\x06proto3'
