@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
+from antiphon_core import offload
 from antiphon_core.errors import AntiphonError
 from antiphon_translator.engines import metrics_page, replica_metrics
 from antiphon_translator.models.profiles import ModelProfile
@@ -42,7 +44,7 @@ class KvBlocks:
         except AntiphonError as error:
             log.info("model '%s': its cached tokens are not reported: %s", profile.name, error.message)
             return
-        found = replica_metrics.read(page, profile.triton_model).block_tokens
-        if found:
+        read = partial(replica_metrics.read, page, profile.triton_model)
+        if found := (await offload.run(read, size_bytes=len(page))).block_tokens:
             self.tokens = int(found)
             log.info("model '%s': a block of its KV cache has %d tokens", profile.name, self.tokens)

@@ -34,6 +34,7 @@ from antiphon_translator.templates.roles import CAPABILITIES
 
 _ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
+PORT_MAX = 65_535
 CHAT_ENGINE = "openai_chat"
 IDS_ENGINE = "vllm_tokens"
 ENGINES: Mapping[str, str] = {
@@ -197,6 +198,8 @@ def _check_endpoints(profile: ModelProfile, source: str) -> None:
             )
         if not form.fullmatch(endpoint):
             raise SettingsError(f"{source}: endpoint = '{endpoint}' must be {what}{_engine_hint(profile, endpoint)}.")
+    if profile.metrics_port > PORT_MAX:
+        raise SettingsError(f"{source}: metrics_port = {profile.metrics_port} must be at most {PORT_MAX}.")
     if len(set(endpoints)) < len(endpoints):
         raise SettingsError(f"{source}: endpoints has one of them twice.")
 

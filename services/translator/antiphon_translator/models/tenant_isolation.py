@@ -36,13 +36,12 @@ class SharedCaches:
     """Warns once when a second tenant uses a model whose caches tenants share."""
 
     def __init__(self) -> None:
-        self._first: str | None = None
+        self._first: dict[str, str] = {}
+        """The first tenant of each model."""
         self._has_warned = False
 
     def note(self, tenant: str, model: str) -> None:
-        if self._first is None:
-            self._first = tenant
-        elif tenant != self._first and not self._has_warned:
+        if self._first.setdefault(model, tenant) != tenant and not self._has_warned:
             self._has_warned = True
             log.warning(
                 "several tenants use the model '%s' and share its KV cache: the time that a prompt takes can tell one "

@@ -14,7 +14,7 @@ of the cache is bounded in bytes, and the least recently used nodes are evicted 
 All callers of a model share one cache, like the prefix cache of an engine. It returns ids only for the very same text,
 under a digest with a key of this process, so no caller can read the text of another. But the time that a prompt takes
 can reveal that its beginning was sent before. An operator for whom that is too much isolates the tenants of the model
-(tenant_isolation.py) or disables the cache (`prompt_cache_bytes`).
+(models/tenant_isolation.py) or disables the cache (`prompt_cache_bytes`).
 """
 
 from __future__ import annotations

@@ -63,6 +63,7 @@ def test_defaults_are_for_tensorrt_llm_on_triton() -> None:
         ({"images": "yes"}, "images = 'yes' must be one of native, placeholder, refuse"),
         ({"images": True}, "images = True must be one of native, placeholder, refuse"),
         ({"roles": ["system", "sytem"]}, "roles has 'sytem'; there is system, developer,"),
+        ({"metrics_port": 80_001}, "metrics_port = 80001 must be at most 65535"),
         ({"kv_isolation": "tenants"}, "kv_isolation = 'tenants' must be one of none, tenant"),
         (
             {"kv_isolation": "tenant", "engine": "triton_text"},
