@@ -11,7 +11,7 @@ UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients engines docs lock bench bench-store bench-translator bench-gateway bench-hop bench-scaling trace profile goldens fuzz schemathesis clean version dashboard-pictures screenshots console-libraries
+.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients engines docs lock bench bench-store bench-translator bench-gateway bench-hop bench-scaling bench-cache trace profile goldens fuzz schemathesis clean version dashboard-pictures screenshots console-libraries
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -192,6 +192,9 @@ bench-hop: $(VENV)/.installed-dev  ## what a message costs between two processes
 
 bench-scaling: $(VENV)/.installed-dev  ## sizes and a simulation from one laptop to a million sessions, from the measured costs
 	$(BIN)/python -m benchmarks.scaling $(ARGS)
+
+bench-cache: $(VENV)/.installed-dev  ## what a choice of endpoints is worth to the KV caches of a simulated fleet, beside other routers
+	$(BIN)/python -m benchmarks.cache_bench $(ARGS)
 
 profile: $(VENV)/.installed-dev  ## flame graphs of the gateway under a workload: ARGS='--only chat --systems one'
 	$(BIN)/python -m benchmarks.gateway --profile build/profile $(ARGS)

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from antiphon_core.jsons import Object
 from antiphon_core.values import value
-from antiphon_translator.engines.placement import PlacementHint
 from antiphon_translator.parsing.segments import Segment
+from antiphon_translator.placement import PlacementHint, RootPrefix
 
 UNLIMITED = sys.maxsize
 """The `max_tokens` of a generation whose length only its server limits."""
@@ -158,8 +158,9 @@ class GenerationRequest:
     has no use for these two leaves them out. `block_tokens` is the number of tokens in a block of the server's KV
     cache, for servers that count cached blocks; 0 if it is not known, and set by their engine. With `ignore_eos` the
     end-of-turn id is a token like any other, and there are no `stop_ids` and `stop_tokens`.
-    `placement` are the caches that hold a beginning of the prompt, the longest beginning first. `prompt_tokens` is the
-    length of the prompt, an estimate where its server encodes it; 0 if it is not known.
+    `placement` are the caches that hold a beginning of the prompt, the longest beginning first. `root` is the beginning
+    that other conversations share. `prompt_tokens` is the length of the prompt, an estimate where its server encodes
+    it; 0 if it is not known.
     """
 
     request_id: str
@@ -182,6 +183,7 @@ class GenerationRequest:
     block_tokens: int = 0
     placement: Sequence[PlacementHint] = ()
     prompt_tokens: int = 0
+    root: RootPrefix | None = None
 
     @property
     def answer_stops(self) -> tuple[str, ...]:
@@ -296,7 +298,7 @@ class ChatChunk:
 
 EngineChunk = TokenChunk | TextChunk | ChatChunk
 """The first chunk of each endpoint that worked on a generation has the `placement` of its prompt there, for the hints
-of later prompts (engines/placement.py)."""
+of later prompts (placement.py)."""
 
 
 def wrong_level(chunk: EngineChunk) -> TypeError:

@@ -88,7 +88,7 @@ class TurnPipeline:
         self.usage: Usage | None = None
         """The usage of this round, once it has ended."""
         self.placement: str | None = None
-        """Where the prompt of the latest generation lies in a KV cache (engines/placement.py); None before its first
+        """Where the prompt of the latest generation lies in a KV cache (placement.py); None before its first
         output, and where the engine does not say."""
         self.mismatch: str | None = None
         """How the answer of a turn that has ended fails to match its format; None if the answer matches."""

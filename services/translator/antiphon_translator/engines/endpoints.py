@@ -24,9 +24,10 @@ from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout
 from antiphon_core.flow import Flow
 from antiphon_core.retrying import ENDPOINTS
 from antiphon_translator.engines.base import Deliver, Engine
-from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
+from antiphon_translator.engines.endpoint_choice import Chosen, EndpointChoice
 from antiphon_translator.engines.endpoint_probes import EndpointProbes
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, TokenChunk, TokenPrompt
+from antiphon_translator.engines.placed_prompt import PlacedPrompt
+from antiphon_translator.generation import EngineChunk, EngineFacts, GenerationRequest, Level, TokenChunk, TokenPrompt
 
 log = logging.getLogger(__name__)
 
@@ -38,14 +39,23 @@ class EndpointsEngine:
     """Engines of one level, by endpoint."""
 
     def __init__(
-        self, engines: Mapping[str, Engine], clock: Clock, *, on_migration: Callable[[], None] = lambda: None
+        self,
+        engines: Mapping[str, Engine],
+        clock: Clock,
+        *,
+        translators: int = 1,
+        on_migration: Callable[[], None] = lambda: None,
+        on_placement: Callable[[Chosen], None] = lambda _: None,
     ) -> None:
-        """`on_migration` is called when a generation migrates."""
+        """`translators` is the number of processes that choose among these endpoints. `on_migration` is called when a
+        generation migrates, `on_placement` when an endpoint is chosen."""
         self.migrations = 0
         """Migrations so far."""
         self._on_migration = on_migration
+        self._on_placement = on_placement
         self._engines = engines
-        self._choice = EndpointChoice(list(engines))
+        self._clock = clock
+        self._choice = EndpointChoice(list(engines), translators=translators)
         self._probes = EndpointProbes(engines, self._choice, clock)
 
     @property
@@ -71,13 +81,13 @@ class EndpointsEngine:
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self._probes.start_due()
-        progress = _Progress(request, deliver)
+        progress = _Progress(request, deliver, self._clock)
         tried: list[str] = []
         while True:
-            endpoint = self._next(progress, tried)
-            tried.append(endpoint.name)
+            chosen = self._next(request, tried)
+            tried.append(chosen.endpoint.name)
             try:
-                await self._run(endpoint, progress, flow)
+                await self._run(chosen, progress, flow)
                 return
             except _LOST as error:
                 if progress.is_over:
@@ -87,7 +97,7 @@ class EndpointsEngine:
                 self._count_migration(progress)
                 log.warning(
                     "%s: %s moves to another endpoint after %d ids: %s",
-                    endpoint.name,
+                    chosen.endpoint.name,
                     request.request_id,
                     len(progress.ids),
                     error.message,
@@ -110,13 +120,15 @@ class EndpointsEngine:
             raise errors[0]
         return levels
 
-    def _next(self, progress: _Progress, tried: Sequence[str]) -> Endpoint:
-        key = progress.request.cache_key
-        endpoint = self._choice.choose(cache_key=key, without=[*tried, *self._probes.unanswered_endpoints()])
-        endpoint = endpoint or self._choice.choose(cache_key=key, without=tried)
-        if endpoint is None:
+    def _next(self, request: GenerationRequest, tried: Sequence[str]) -> Chosen:
+        now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
+        without = [*tried, *self._probes.unanswered_endpoints()]
+        chosen = self._choice.choose(request, now_s=now_s, now_ms=now_ms, without=without)
+        chosen = chosen or self._choice.choose(request, now_s=now_s, now_ms=now_ms, without=tried)
+        if chosen is None:
             raise EngineUnavailable("The model has no endpoint.")
-        return endpoint
+        self._on_placement(chosen)
+        return chosen
 
     def _may_move(self, progress: _Progress, tried: Sequence[str]) -> bool:
         """Whether another endpoint can continue a generation whose endpoint was lost."""
@@ -126,9 +138,11 @@ class EndpointsEngine:
             return True
         return self.level is Level.TOKENS and progress.request.guide is None
 
-    async def _run(self, endpoint: Endpoint, progress: _Progress, flow: Flow) -> None:
+    async def _run(self, chosen: Chosen, progress: _Progress, flow: Flow) -> None:
         """Runs the rest of the generation on one endpoint, and records the endpoint's success or failure."""
+        endpoint = chosen.endpoint
         endpoint.in_flight += 1
+        progress.place(chosen)
         try:
             await self._engines[endpoint.name].generate(progress.rest(), progress.deliver, flow)
             endpoint.note_success()
@@ -144,35 +158,66 @@ class EndpointsEngine:
             raise
         finally:
             endpoint.in_flight -= 1
+            progress.leave()
 
 
 class _Progress:
     """The progress of one generation over its endpoints."""
 
-    def __init__(self, request: GenerationRequest, deliver: Deliver) -> None:
+    def __init__(self, request: GenerationRequest, deliver: Deliver, clock: Clock) -> None:
         self.request = request
         self.has_begun = False
         self.ids: list[int] = []
         self._deliver = deliver
+        self._clock = clock
         self._has_ended = False
         self._stop_ids = frozenset(request.stop_ids)
+        self._placed: PlacedPrompt | None = None
+        """The prompt at its present endpoint."""
+        self._has_output = False
+        """Whether the present endpoint has sent something."""
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to generate: an error then only hit the end of the stream."""
         return self._has_ended or len(self.ids) >= self.request.max_tokens
 
+    def place(self, chosen: Chosen) -> None:
+        """Begins the work of an endpoint."""
+        self._has_output = False
+        self._placed = PlacedPrompt(chosen, self.request, self._clock.monotonic())
+
+    def leave(self) -> None:
+        """Ends the work of an endpoint."""
+        if self._placed is not None:
+            self._placed.end()
+            self._placed = None
+
     def deliver(self, chunks: Sequence[EngineChunk]) -> bool:
         """Passes chunks on and records their ids."""
-        self.has_begun = True
+        if not self._has_output:
+            self._note_output()
         for chunk in chunks:
             self._has_ended = self._has_ended or chunk.finish is not None
             if isinstance(chunk, TokenChunk):
                 self.ids += chunk.ids
                 self._has_ended = self._has_ended or not self._stop_ids.isdisjoint(chunk.ids)
+                if chunk.facts is not None:
+                    self._learn(chunk.facts)
+            elif chunk.usage is not None:
+                self._learn(EngineFacts(chunk.usage.cached_tokens))
         is_wanted = self._deliver(chunks)
         self._has_ended = self._has_ended or not is_wanted
         return is_wanted
+
+    def _note_output(self) -> None:
+        self.has_begun = self._has_output = True
+        if self._placed is not None:
+            self._placed.note_output(self._clock.monotonic())
+
+    def _learn(self, facts: EngineFacts) -> None:
+        if self._placed is not None:
+            self._placed.learn(facts, self._clock.monotonic())
 
     def rest(self) -> GenerationRequest:
         """The request for the tokens that are still to be generated."""

@@ -14,9 +14,9 @@ from antiphon_core.flow import Flow
 from antiphon_core.telemetry import metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
-from antiphon_translator.engines.placement import placement_of
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.placement import placement_of
 
 
 class WatchedEngine:

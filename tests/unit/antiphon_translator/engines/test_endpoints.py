@@ -12,11 +12,13 @@ from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout
 from antiphon_core.flow import Flow
 from antiphon_core.retrying import ENDPOINTS
 from antiphon_translator.engines.base import Deliver
-from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, EndpointChoice
+from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, Chosen, Outcome
 from antiphon_translator.engines.endpoints import EndpointsEngine
+from antiphon_translator.engines.placement_cost import rank
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step
 from antiphon_translator.generation import (
     EngineChunk,
+    EngineFacts,
     FinishReason,
     GenerationRequest,
     Guide,
@@ -28,6 +30,7 @@ from antiphon_translator.generation import (
     TokenLogprob,
     TokenPrompt,
 )
+from antiphon_translator.placement import PlacementHint, placement_of
 from tests.support import pushed
 from tests.support.chunks import only
 
@@ -41,7 +44,9 @@ class Fleet:
     def __init__(self, *scripts: Sequence[Step]) -> None:
         self.engines = [ScriptedEngine(script) for script in scripts]
         self.clock = ManualClock()
-        self.engine = EndpointsEngine(dict(zip("abcdefgh", self.engines, strict=False)), self.clock)
+        self.placed: list[Chosen] = []
+        engines = dict(zip("abcdefgh", self.engines, strict=False))
+        self.engine = EndpointsEngine(engines, self.clock, on_placement=self.placed.append)
 
     async def ids(self, request: GenerationRequest = REQUEST) -> list[int]:
         chunks = await self.chunks(request)
@@ -175,6 +180,35 @@ async def test_requests_with_one_cache_key_go_to_one_endpoint() -> None:
     assert sorted(fleet.request_counts()) == [0, 0, 5]
 
 
+async def test_prompt_stays_where_its_beginning_lies_until_that_endpoint_reports_it_lost() -> None:
+    fleet = Fleet([Emit(TokenChunk([0], facts=EngineFacts(cached_tokens=9_000)))], [Emit([0])], [Emit([0])])
+    hint = PlacementHint(placement_of("a"), 9_000, fleet.clock.now_ms() - 1_000)
+    request = replace(REQUEST, placement=[hint], prompt_tokens=10_000)
+    for _ in range(3):
+        await fleet.ids(request)
+    assert fleet.request_counts() == [3, 0, 0]
+    fleet.engines[0].script = [Emit(TokenChunk([0], facts=EngineFacts(cached_tokens=0)))]
+    for _ in range(3):
+        await fleet.ids(request)
+    assert fleet.request_counts() == [4, 1, 1]
+    assert [chosen.outcome for chosen in fleet.placed] == [Outcome.KEPT] * 4 + [Outcome.ROOT] * 2
+
+
+@pytest.mark.parametrize(
+    "last", [Emit([0]), Hang(), Break(EngineFault("out of paper"))], ids=["end", "cancel", "error"]
+)
+async def test_generation_leaves_no_backlog_behind(last: Step) -> None:
+    fleet = Fleet([last])
+    await fleet.settle()
+    running = asyncio.create_task(fleet.engine.generate(replace(REQUEST, prompt_tokens=5_000), lambda _: True, Flow()))
+    await asyncio.wait({running}, timeout=0)
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running})
+    assert fleet.placed[0].endpoint.cache.backlog_tokens == 0
+    assert fleet.placed[0].endpoint.cache.pressure(fleet.clock.monotonic()) == 5_000
+
+
 async def test_generation_counts_as_in_flight_until_it_is_closed() -> None:
     fleet = Fleet([Emit([5]), Hang()], [Emit([5]), Hang()])
     first, second = pushed.chunks(fleet.engine, REQUEST), pushed.chunks(fleet.engine, REQUEST)
@@ -271,6 +305,6 @@ async def test_client_that_stops_reading_counts_as_a_success() -> None:
 
 def key_of(fleet: Fleet, number: int) -> str:
     """A cache key whose first choice is this endpoint."""
-    ranked = (f"key-{n}" for n in range(99))
-    choice = EndpointChoice("abcdefgh"[: len(fleet.engines)])
-    return next(key for key in ranked if choice.choose(cache_key=key) is choice.endpoints[number])
+    names = "abcdefgh"[: len(fleet.engines)]
+    keys = (f"key-{n}" for n in range(99))
+    return next(key for key in keys if max(names, key=lambda name: rank(key, name)) == names[number])

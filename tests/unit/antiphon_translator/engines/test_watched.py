@@ -9,11 +9,11 @@ from antiphon_core.flow import Flow
 from antiphon_core.telemetry import metrics
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines import watched as watched_module
-from antiphon_translator.engines.placement import placement_of
 from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine, Step
 from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.generation import GenerationRequest, Level, TokenChunk, TokenPrompt
 from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.placement import placement_of
 from tests.support.pushed import Deliveries
 from tests.support.recorded_spans import recorded
 from tests.support.served_models import FILES

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.engines.placement import PLACEMENT_CHARS_MAX, endpoint_of, placement_of, routed_to
+from antiphon_translator.placement import PLACEMENT_CHARS_MAX, endpoint_of, placement_of, routed_to
 
 ADDRESS = "triton-3.prod.svc.cluster.local:8001"
 

@@ -47,3 +47,11 @@ def endpoint_of(placement: str) -> str:
 def routed_to(placement: str) -> str:
     """The answer of the endpoint's router; empty if it gave none."""
     return placement.partition(_SEPARATOR)[2]
+
+
+@dataclass(frozen=True, slots=True)
+class RootPrefix:
+    """The beginning of a prompt that other conversations share: the system message. `key` is a digest of its text."""
+
+    key: str
+    tokens: int

@@ -1,0 +1,81 @@
+"""Compares ways to choose a replica for a turn, by the KV caches of a simulated fleet in virtual time.
+
+The rows of Antiphon run the translator's own choice, probes and failover, one engine for each translator; the other
+rows are other routers' rules, written from their sources (tests/support/kv_fleet). The figures depend on the seed
+alone, and are written into docs/explain/cache.md.
+
+    python -m benchmarks.cache_bench [--seed 1] [--sessions 160]
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.scaling import page
+from tests.support.kv_fleet.arms import ARMS, FOUR_TRANSLATORS, KEY_RULE
+from tests.support.kv_fleet.simulation import Result, Scenario, simulate
+
+PAGE = Path(__file__).parents[1] / "docs/explain/cache.md"
+STOPS_FROM_S = 300.0
+HEADINGS = ("", "hit %", "uncached tokens a turn", "first token p50 ms", "p95 ms", "imbalance")
+UPDATE = ", replicas stop in turn"
+
+
+def main() -> None:
+    options = _parse()
+    logging.disable(logging.WARNING)  # of the replicas that stop
+    scenario = Scenario(seed=options.seed, sessions=options.sessions)
+    results = {name: simulate(scenario, arm) for name, arm in ARMS.items()}
+    updated = replace(scenario, stops_from_s=STOPS_FROM_S)
+    results |= {name + UPDATE: simulate(updated, ARMS[name]) for name in (KEY_RULE, FOUR_TRANSLATORS)}
+    blocks = {"fleet": page.table(HEADINGS, _rows(results)), "targets": page.table(("", "figure"), _targets(results))}
+    print("\n".join(blocks.values()))
+    if scenario == Scenario():
+        page.write(PAGE, blocks)
+
+
+def _rows(results: Mapping[str, Result]) -> list[list[str]]:
+    rows = [[name, *_figures(result)] for name, result in results.items()]
+    possible = results[FOUR_TRANSLATORS].possible
+    return [*rows, ["possible: one cache without a limit", f"{100 * possible:.1f}", "", "", "", ""]]
+
+
+def _figures(result: Result) -> list[str]:
+    return [
+        f"{100 * result.hit:.1f}",
+        f"{result.uncached_per_turn:,.0f}",
+        f"{result.first_token_ms(0.5):,.0f}",
+        f"{result.first_token_ms(0.95):,.0f}",
+        f"{result.imbalance:.2f}",
+    ]
+
+
+def _targets(results: Mapping[str, Result]) -> list[list[str]]:
+    tree, key, updated = results[FOUR_TRANSLATORS], results[KEY_RULE], results[FOUR_TRANSLATORS + UPDATE]
+    hits = [result.hit for name, result in results.items() if name.startswith("Antiphon") and UPDATE not in name]
+    return [
+        ["hits of what is possible, 4 translators", f"{100 * tree.hit / tree.possible:.1f} %"],
+        ["spread of the hit rate over 1, 4 and 8 translators", f"{100 * (max(hits) - min(hits)):.1f} points"],
+        ["uncached tokens, of those with a key alone", f"{tree.uncached_tokens / key.uncached_tokens:.2f}"],
+        ["first token p95, of that with a key alone", f"{tree.first_token_ms(0.95) / key.first_token_ms(0.95):.2f}"],
+        [
+            "hits while replicas stop in turn, of those without",
+            f"{100 * updated.hit / tree.hit:.1f} %",
+        ],
+        ["turns that failed", str(sum(result.failed for result in results.values()))],
+    ]
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=Scenario().seed)
+    parser.add_argument("--sessions", type=int, default=Scenario().sessions)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

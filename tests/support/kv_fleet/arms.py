@@ -1,0 +1,61 @@
+"""The ways of routing that are compared, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from antiphon_translator.generation import GenerationRequest
+from tests.support.kv_fleet.replica import Replica
+from tests.support.kv_fleet.routers import (
+    AntiphonRouter,
+    ApproximateTree,
+    ExactCost,
+    ExactEvents,
+    FleetTurn,
+    LeastLoaded,
+    RoundRobin,
+    Router,
+    Rule,
+    RuleRouter,
+)
+from tests.support.kv_fleet.simulation import MakeRouters
+
+
+def _by_hints(turn: FleetTurn) -> GenerationRequest:
+    return replace(turn.request(), placement=turn.hints, root=turn.root)
+
+
+def _by_key(turn: FleetTurn) -> GenerationRequest:
+    """The request of a client that sends `prompt_cache_key`, without what a record knows of its prompt."""
+    return replace(turn.request(), cache_key=turn.session_key)
+
+
+def _antiphon(request_of: Callable[[FleetTurn], GenerationRequest], translators: int) -> MakeRouters:
+    def make(replicas: Sequence[Replica]) -> Sequence[Router]:
+        return [AntiphonRouter(replicas, request_of, translators=translators) for _ in range(translators)]
+
+    return make
+
+
+def _rule(rule: Callable[[Random], Rule], routers: int = 1) -> MakeRouters:
+    def make(replicas: Sequence[Replica]) -> Sequence[Router]:
+        return [RuleRouter(replicas, rule(Random(5 + number))) for number in range(routers)]
+
+    return make
+
+
+KEY_RULE, FOUR_TRANSLATORS = "key alone, 4 translators", "Antiphon, 4 translators"
+ARMS: Mapping[str, MakeRouters] = {
+    "round robin": _rule(RoundRobin),
+    "least loaded": _rule(LeastLoaded),
+    KEY_RULE: _antiphon(_by_key, 4),
+    "approximate tree (SMG), 1 router": _rule(ApproximateTree),
+    "approximate tree (SMG), 4 routers": _rule(ApproximateTree, 4),
+    "exact events, weights": _rule(ExactEvents),
+    "exact events, cost": _rule(ExactCost),
+    "Antiphon, 1 translator": _antiphon(_by_hints, 1),
+    FOUR_TRANSLATORS: _antiphon(_by_hints, 4),
+    "Antiphon, 8 translators": _antiphon(_by_hints, 8),
+}

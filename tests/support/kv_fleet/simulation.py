@@ -1,0 +1,223 @@
+"""One run of a workload over a fleet with one way of routing, and its figures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from random import Random
+
+from antiphon_core.errors import EngineUnavailable
+from antiphon_translator.generation import EngineChunk
+from antiphon_translator.placement import PlacementHint, RootPrefix
+from tests.support.kv_fleet import virtual_time, workload
+from tests.support.kv_fleet.blocks import BLOCK_TOKENS, Chain
+from tests.support.kv_fleet.replica import Replica, Work
+from tests.support.kv_fleet.routers import FleetTurn, Router
+from tests.support.kv_fleet.virtual_time import LoopClock
+from tests.support.kv_fleet.workload import NextTurn, Script, Session
+
+HINTS_MAX = 4
+"""Hints of a turn: of the deepest ancestors at different replicas."""
+RETRY_S = 1.0
+FIRST_SESSIONS_S = 60.0
+DOWN_S = 30.0
+BETWEEN_STOPS_S = 60.0
+
+MakeRouters = Callable[[Sequence[Replica]], Sequence[Router]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """The fleet and its load. With `stops_from_s` the replicas stop one after the other from then on."""
+
+    replicas: int = 8
+    kv_tokens: int = 300_000
+    sessions: int = 160
+    at_once: int = 60
+    seed: int = 1
+    stops_from_s: float | None = None
+
+
+@dataclass
+class Result:
+    """The figures of a run. `possible` is the hit rate of one cache without a limit."""
+
+    turns: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    uncached_tokens: int = 0
+    possible_tokens: int = 0
+    first_token_s: list[float] = field(default_factory=list)
+    generations: list[int] = field(default_factory=list)
+
+    @property
+    def hit(self) -> float:
+        return self.cached_tokens / (self.cached_tokens + self.uncached_tokens)
+
+    @property
+    def possible(self) -> float:
+        return self.possible_tokens / self.input_tokens
+
+    @property
+    def uncached_per_turn(self) -> float:
+        return self.uncached_tokens / self.turns
+
+    @property
+    def imbalance(self) -> float:
+        return max(self.generations) * len(self.generations) / sum(self.generations)
+
+    def first_token_ms(self, share: float) -> float:
+        ordered = sorted(self.first_token_s)
+        return 1000 * ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+def simulate(scenario: Scenario, make_routers: MakeRouters) -> Result:
+    """Runs a scenario in virtual time. `make_routers` makes the routers that share the turns."""
+    return virtual_time.run(_Run(scenario).run(make_routers))
+
+
+class _Run:
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._works: dict[str, Work] = {}
+        self._replicas = [
+            Replica(f"replica-{number}:8001", self._works, kv_tokens=scenario.kv_tokens)
+            for number in range(scenario.replicas)
+        ]
+        self._random = Random(scenario.seed + 7)
+        self._ids = count(1)
+        self._clock = LoopClock()
+        self._result = Result()
+        self._seen: set[bytes] = set()
+        self._routers: Sequence[Router] = ()
+
+    async def run(self, make_routers: MakeRouters) -> Result:
+        self._routers = make_routers(self._replicas)
+        waiting = iter(workload.sessions(self._scenario.seed, self._scenario.sessions))
+        async with asyncio.TaskGroup() as group:
+            stops = group.create_task(self._stop_replicas())
+            starts = [self._random.random() * FIRST_SESSIONS_S for _ in range(self._scenario.at_once)]
+            async with asyncio.TaskGroup() as users:
+                for start_s in starts:
+                    users.create_task(self._user(waiting, start_s))
+            stops.cancel()
+        for router in self._routers:
+            await router.close()
+        return self._figures()
+
+    def _figures(self) -> Result:
+        result = self._result
+        for replica in self._replicas:
+            result.cached_tokens += replica.cached_tokens
+            result.uncached_tokens += replica.uncached_tokens
+            result.generations.append(replica.generations)
+        return result
+
+    async def _stop_replicas(self) -> None:
+        if self._scenario.stops_from_s is None:
+            return
+        await asyncio.sleep(self._scenario.stops_from_s)
+        for replica in self._replicas:
+            replica.stop()
+            await asyncio.sleep(DOWN_S)
+            replica.start()
+            await asyncio.sleep(BETWEEN_STOPS_S - DOWN_S)
+
+    async def _user(self, waiting: Iterator[Session], start_s: float) -> None:
+        """One after the other, as many sessions as are left for this user."""
+        await asyncio.sleep(start_s)
+        for session in waiting:
+            async with asyncio.TaskGroup() as children:
+                script = Script(session.seed)
+                await self._branch(session, script, session.beginning, (), session.turns, children)
+            await asyncio.sleep(self._random.random() * 2)
+
+    async def _branch(
+        self,
+        session: Session,
+        script: Script,
+        chain: Chain,
+        hints: Sequence[PlacementHint],
+        turns: int,
+        children: asyncio.TaskGroup | None,
+    ) -> None:
+        """The turns of one branch. Children of a branch, which has a group for them, have none themselves."""
+        earlier: list[tuple[Chain, Sequence[PlacementHint]]] = []
+        for left in range(turns - 1, -1, -1):
+            if back := script.turns_back(len(earlier)):
+                chain, hints = earlier[-back]
+                del earlier[-back:]
+            earlier.append((chain, hints))
+            chain, hints = await self._turn(session, script.next_turn(), chain, hints)
+            if script.has_child() and children is not None and left:
+                child_turns, seed, pause_s = script.child()
+                own = replace(session, key=f"{session.key}/{seed}")  # to its client it is another conversation
+                children.create_task(self._child(own, Script(seed), chain, hints, child_turns, pause_s))
+            await asyncio.sleep(script.pause_s())
+
+    async def _child(
+        self,
+        session: Session,
+        script: Script,
+        chain: Chain,
+        hints: Sequence[PlacementHint],
+        turns: int,
+        pause_s: float,
+    ) -> None:
+        await asyncio.sleep(pause_s)
+        await self._branch(session, script, chain, hints, turns, None)
+
+    async def _turn(
+        self, session: Session, planned: NextTurn, chain: Chain, hints: Sequence[PlacementHint]
+    ) -> tuple[Chain, Sequence[PlacementHint]]:
+        """One turn. Returns the chain with its output, and the hints for the next one."""
+        prompt = chain.copy().add(planned.input_tokens, planned.content)
+        whole = prompt.copy().add(planned.output_tokens, planned.content + b"output")
+        request_id = f"r{next(self._ids)}"
+        self._works[request_id] = Work(prompt, whole, planned.output_tokens)
+        root = RootPrefix(session.root_key, session.root_tokens)
+        delivery = _Delivery(self._clock)
+        turn = FleetTurn(request_id, prompt, session.key, root, hints)
+        while not await self._is_served(turn, delivery):
+            await asyncio.sleep(RETRY_S)
+        del self._works[request_id]
+        self._count(prompt, whole, delivery)
+        new = PlacementHint(delivery.placement, whole.tokens, self._clock.now_ms())
+        older = (hint for hint in hints if hint.endpoint != new.endpoint)
+        return whole, (new, *older)[:HINTS_MAX]
+
+    async def _is_served(self, turn: FleetTurn, delivery: _Delivery) -> bool:
+        try:
+            await self._random.choice(self._routers).generate(turn, delivery)
+        except EngineUnavailable:
+            self._result.failed += 1
+            return False
+        return True
+
+    def _count(self, prompt: Chain, whole: Chain, delivery: _Delivery) -> None:
+        result = self._result
+        result.turns += 1
+        result.input_tokens += prompt.tokens
+        result.first_token_s.append(delivery.first_s)
+        known = next((at for at, block in enumerate(prompt.blocks) if block not in self._seen), len(prompt.blocks))
+        result.possible_tokens += known * BLOCK_TOKENS
+        self._seen.update(whole.blocks[known:])
+
+
+class _Delivery:
+    """Takes the chunks of one turn: the time to the first of them, and the placement of the last endpoint."""
+
+    def __init__(self, clock: LoopClock) -> None:
+        self._clock = clock
+        self._started_s = clock.monotonic()
+        self.first_s = -1.0
+        self.placement = ""
+
+    def __call__(self, chunks: Sequence[EngineChunk]) -> bool:
+        if self.first_s < 0:
+            self.first_s = self._clock.monotonic() - self._started_s
+        self.placement = chunks[0].placement or self.placement
+        return True
