@@ -16,6 +16,9 @@ _CACHING = {"mode": "implicit"}
 _NOT_REPEATED = ("context", "mode", "generate_summary")
 """Members of `reasoning` that the response does not repeat, because the chat template decides about them."""
 
+_UNKNOWN_OUTCOME_CODE = -32_001
+"""In the range of codes that JSON-RPC leaves to implementations."""
+
 _REPEATED: Object = {
     "previous_response_id": None,
     "instructions": None,
@@ -139,6 +142,12 @@ def cancel(response: Object) -> Object:
     return _end(response, Status.CANCELLED)
 
 
+def unknown_outcome(reason: str) -> Object:
+    """The error of a call of a tool server that may have run. It tells the client and the model the same."""
+    message = f"The outcome of this call is unknown: {reason}. It was not repeated. Check before you call it again."
+    return {"type": "mcp_protocol_error", "code": _UNKNOWN_OUTCOME_CODE, "message": message}
+
+
 def split(response: Object) -> tuple[bytes, bytes]:
     """Splits a response into the parts that the store keeps: (body without `output`, output items)."""
     body = {name: value for name, value in response.items() if name != "output"}
@@ -151,7 +160,11 @@ def join(body: bytes, output_items: bytes) -> bytes:
 
 
 def _end(response: Object, status: Status) -> Object:
-    output = [
-        item | {"status": "incomplete"} if item.get("status") == "in_progress" else item for item in response["output"]
-    ]
+    output = [_interrupted_item(item) if item.get("status") == "in_progress" else item for item in response["output"]]
     return response | {"status": status.value, "output": output}
+
+
+def _interrupted_item(item: Object) -> Object:
+    """An item that was in progress when its response ended. A call that a server ran may have had its effect."""
+    error = {"error": unknown_outcome("the response ended before its result came")}
+    return item | {"status": "incomplete"} | (error if item.get("type") == "mcp_call" else {})

@@ -57,7 +57,7 @@ class Step:
     """A step of a turn that calls tools of servers. `round` counts from 1, `call_id` is the id of the call's item, or
     empty for an intent. `data` is a JSON object."""
 
-    round: Annotated[int, within(1, limits.TOOL_ROUNDS_MAX)]
+    round: Annotated[int, within(1, limits.TOOL_ROUNDS_ITEMS_MAX)]
     kind: StepKind
     call_id: Annotated[str, _SHORT_ID] = ""
     data: Annotated[bytes, bytes_up_to(limits.STEP_BYTES_MAX, "The data of the step are")] = b"{}"

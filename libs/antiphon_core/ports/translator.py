@@ -50,6 +50,7 @@ class Usage:
 
 
 NO_USAGE = Usage(0, 0)
+NO_ITEMS = b"[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,9 @@ class Turn:
     response_id: str
     created_at: int
     request: bytes
-    history: bytes = b"[]"
-    input: bytes = b"[]"
-    output: bytes = field(default=b"[]", kw_only=True)
+    history: bytes = NO_ITEMS
+    input: bytes = NO_ITEMS
+    output: bytes = field(default=NO_ITEMS, kw_only=True)
     used: Usage = field(default=NO_USAGE, kw_only=True)
     tenant: str = field(default="default", kw_only=True)
     cache_salt: str = field(default="", kw_only=True, repr=False)

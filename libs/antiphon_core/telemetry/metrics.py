@@ -167,6 +167,12 @@ TAKEOVERS = counter(
     targets=TURNS,
     labels=("kind",),
 )
+TOOL_CALLS = counter(
+    "antiphon_tool_calls_total",
+    "Calls of tools on tool servers, by how they ended. unknown: the tool may have run, and was not called again.",
+    targets=TURNS,
+    labels=("outcome",),
+)
 EVENT_LOG_LAG = histogram(
     "antiphon_event_log_lag_seconds",
     "Time from the moment at which an event is ready until it is in the event log, where readers at other replicas "

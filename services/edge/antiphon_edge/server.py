@@ -14,6 +14,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.quotas import Quotas
+from antiphon_core.ports.tools import Tools
 from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
 from antiphon_core.request.hosted_tools import HostedTools
@@ -83,10 +84,11 @@ class EdgeServer:
         exposition: Exposition | None = None,
         opens_metrics: bool = False,
         drain_time: DrainTime | None = None,
+        tools: Tools | None = None,
     ) -> None:
         """Without a `sealer`, one is made from the settings. With `shares_port`, other processes may listen on the
         port, too. `exposition` has the metrics of the process; with `opens_metrics` they need no authentication.
-        The drain of `stop` counts from the beginning of `drain_time`."""
+        The drain of `stop` counts from the beginning of `drain_time`. `tools` calls tools of servers."""
         self._shares_port = shares_port
         self._settings = settings
         store = retrying(store, restart_wait_s=settings.restart_wait_s)
@@ -100,18 +102,17 @@ class EdgeServer:
         self._long_work = LongWork(settings.long_bytes_per_tenant)
         self._readers = ResponseReaders(settings.readers_per_response)
         translator = CompactingTranslator(translator, clock=clock)
-        self._parts = self._turn_parts(store, translator, sealer or _sealer(settings, clock))
+        self._parts = self._turn_parts(store, translator, sealer or _sealer(settings, clock), tools)
         self._turns = turn_service(self._parts, ids=ids, meter=meter, readers=self._readers)
-        readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
-        self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]), readiness)
-        self._hosted = HostedTools(are_dropped=settings.hosted_tools == "drop")
+        self._service = _service_routes(settings, store, translator, exposition or Exposition([self.name]), clock)
+        self._hosted = _hosted_tools(settings, tools)
         self._sockets = self._socket_routes()
         self._cors = Cors(settings.cors_origins) if settings.cors_origins else None
         self.app = web.Application(client_max_size=BODY_BYTES_MAX)
         self._add_access_checks(opens_metrics=opens_metrics)
         self._add_routes(meter)
 
-    def _turn_parts(self, store: FullStore, translator: Translator, sealer: Sealer) -> TurnParts:
+    def _turn_parts(self, store: FullStore, translator: Translator, sealer: Sealer, tools: Tools | None) -> TurnParts:
         settings = self._settings
         return TurnParts.of(
             store,
@@ -122,6 +123,7 @@ class EdgeServer:
             timing=TurnTiming(linger_s=settings.event_log_linger_ms / 1000),
             wait_ms=settings.conversation_wait_ms,
             long_work=self._long_work,
+            tools=tools,
         )
 
     def _socket_routes(self) -> SocketRoutes:
@@ -258,6 +260,18 @@ def _sealer(settings: EdgeSettings, clock: Clock) -> Sealer:
 
 def _meter(limiter: RateLimiter) -> Meter:
     return Meter(limiter.charge if limiter.counts_tokens else None)
+
+
+def _service_routes(
+    settings: EdgeSettings, store: FullStore, translator: Translator, exposition: Exposition, clock: Clock
+) -> ServiceRoutes:
+    return ServiceRoutes(store, translator, exposition, Readiness(hold_s=settings.restart_wait_s, clock=clock))
+
+
+def _hosted_tools(settings: EdgeSettings, tools: Tools | None) -> HostedTools:
+    """The treatment of hosted tools: those of MCP servers run here if something calls them."""
+    run_here = frozenset() if tools is None else frozenset({"mcp"})
+    return HostedTools(run_here, are_dropped=settings.hosted_tools == "drop")
 
 
 def _limiter(settings: EdgeSettings, store: Quotas, *, clock: Clock, ids: Ids) -> RateLimiter:

@@ -264,7 +264,7 @@ class BackgroundPolicy:
 
 def _can_continue(state: LogState) -> bool:
     """Whether another attempt can continue the generation: no output was sent, or its token ids are known."""
-    return state.next_sequence <= OPENING_EVENTS + 1 or bool(state.token_ids)
+    return state.next_sequence <= OPENING_EVENTS + 1 or state.can_be_continued()
 
 
 def _pause_s(retry: RetryPolicy, tries: int) -> float | None:

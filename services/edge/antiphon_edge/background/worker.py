@@ -25,6 +25,7 @@ from antiphon_core.ports.jobs import (
     JobPulse,
     JobState,
 )
+from antiphon_core.ports.tools import Tools
 from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
 from antiphon_core.telemetry import correlation, metrics, remedies, spans, tracing
@@ -73,9 +74,10 @@ class Worker:
         timing: TurnTiming | None = None,
         load: ProcessLoad | None = None,
         drain_time: DrainTime | None = None,
+        tools: Tools | None = None,
     ) -> None:
         """`sealer` has the keys of the edges, which open what it seals. `load` is the load of this process. The
-        drain of `stop` counts from the beginning of `drain_time`."""
+        drain of `stop` counts from the beginning of `drain_time`. Without `tools` no tools of servers are called."""
         self._drain_time = drain_time or DrainTime(clock)
         self._busy = 0
         self._load = load or ProcessLoad()
@@ -84,7 +86,7 @@ class Worker:
         self._timing = timing = timing or TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._store = store = retrying(store, restart_wait_s=settings.restart_wait_s)
         self._translator = translator = CompactingTranslator(translator, clock=clock)
-        self._parts = TurnParts.of(store, translator, clock=clock, ids=ids, sealer=sealer, timing=timing)
+        self._parts = TurnParts.of(store, translator, clock=clock, ids=ids, sealer=sealer, timing=timing, tools=tools)
         self._background = Background(self._parts, store)
         self._charges = StoreCharges(store)
         self._meter = Meter(self._charges.charge)

@@ -5,7 +5,7 @@ The payload of a job is an accepted turn as the store keeps it for the process t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +27,7 @@ from antiphon_core.ports.store import (
     Status,
     TurnRequest,
 )
+from antiphon_core.ports.tools import Credentials
 from antiphon_core.ports.translator import Turn
 from antiphon_core.telemetry.correlation import REQUEST_ID_KEY, Correlation
 from antiphon_edge.turns.leases import JobLease
@@ -66,6 +67,8 @@ class AcceptedTurn:
     """The ids of the HTTP request that the turn answers."""
     accepted_at_ms: int = field(default=0, compare=False)
     """When the request was accepted, by the wall clock; 0 if unknown."""
+    credentials: Mapping[str, Credentials] = field(default_factory=dict, compare=False, repr=False)
+    """The credentials of the request for its tool servers, by label. They are in no payload of a job."""
     started_s: float = field(default_factory=perf_counter, compare=False)
     """When this process began the turn, by `time.perf_counter`."""
 
@@ -115,6 +118,8 @@ class RepeatedRequest:
     """The record of that response, if it has ended."""
     key: str | None = None
     fingerprint: bytes = b""
+    credentials: Mapping[str, Credentials] = field(default_factory=dict, compare=False, repr=False)
+    """Those of the repeated request, with which this edge continues the turn."""
 
 
 _RAW = ("request", "history", "input")

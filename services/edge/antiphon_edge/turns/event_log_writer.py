@@ -23,7 +23,7 @@ from antiphon_core.limits import (
     EVENT_LOG_APPEND_BYTES,
     EVENT_LOG_WAITING_BYTES_MAX,
 )
-from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventLogs
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventLogs, Step
 from antiphon_core.ports.store import Fence
 from antiphon_core.ports.translator import Batch
 from antiphon_core.telemetry import metrics
@@ -65,6 +65,8 @@ class EventLogWriter:
         self._on_lost = on_lost
         self._waiting: list[Batch] = []
         self._waiting_bytes = 0
+        self._steps: dict[int, Sequence[Step]] = {}
+        """The steps of waiting batches, by their first events."""
         self._waiting_since_s = self._appending_since_s = 0.0
         """The arrival times of the first waiting batch and of the first batch of the current append."""
         self._portions: deque[Sequence[Batch]] = deque()
@@ -73,8 +75,10 @@ class EventLogWriter:
         self._timer: asyncio.TimerHandle | None = None
         self._writer: asyncio.Task[None] | None = None
 
-    def put(self, batch: Batch) -> None:
-        """Queues a batch for the next append. Does not wait."""
+    def put(self, batch: Batch, steps: Sequence[Step] = ()) -> None:
+        """Queues a batch for the next append, with steps that are durable together with its events. Does not wait."""
+        if steps:
+            self._steps[batch.first_sequence] = steps
         if not self._waiting:
             self._waiting_since_s = perf_counter()
         self._waiting.append(batch)
@@ -165,13 +169,15 @@ class EventLogWriter:
 
     def _append_of(self, batches: Sequence[Batch]) -> EventAppend:
         """Joins the events and the token ids of some batches."""
-        count, frames, ids = 0, list[bytes](), list[int]()
+        count, frames, ids, steps = 0, list[bytes](), list[int](), list[Step]()
         for batch in batches:
             count += batch.count
             frames.append(batch.frames)
             ids += batch.token_ids
+            steps += self._steps.get(batch.first_sequence, ())
         checkpoint = Checkpoint(self._ids_before, tuple(ids)) if ids else None
-        return EventAppend(self._response_id, batches[0].first_sequence, count, b"".join(frames), checkpoint)
+        first = batches[0].first_sequence
+        return EventAppend(self._response_id, first, count, b"".join(frames), checkpoint, steps=tuple(steps))
 
 
 def _next_append_s(now_s: float, linger_s: float) -> float:

@@ -22,8 +22,9 @@ from antiphon_core import offload
 from antiphon_core.errors import EngineFault, ServiceFault, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.fold import Fold
-from antiphon_core.jsons import Object
-from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.event_logs import Step, StepKind
+from antiphon_core.ports.translator import NO_ITEMS, Batch, Receive, Resume, Translator, Turn
 from antiphon_core.retrying import TAKEOVER
 from antiphon_core.telemetry import metrics
 from antiphon_edge.sealed.reasoning import Change
@@ -45,6 +46,12 @@ class LogState:
 
     fold: Fold = field(default_factory=Fold)
     token_ids: array[int] = field(default_factory=lambda: array(_ID_TYPE))
+    steps: list[Step] = field(default_factory=list)
+    """The steps of a turn that calls tools of servers."""
+    items_before: int = 0
+    """The number of output items before the current round."""
+    ids_before: int = 0
+    """The number of token ids before the current round."""
     is_over: bool = False
     """Whether the log has its terminal event."""
 
@@ -68,9 +75,20 @@ class LogState:
         """Puts the token ids of a checkpoint in their place. A retried append has the ids of the one before it."""
         self.token_ids[offset:] = array(_ID_TYPE, token_ids)
 
+    @property
+    def round_ids(self) -> Sequence[int]:
+        """The token ids of the current round."""
+        return self.token_ids[self.ids_before :] if self.ids_before else self.token_ids
+
+    def note_step(self, step: Step) -> None:
+        """Adds a step. An intent ends a round: the next token ids are those of the next one."""
+        self.steps.append(step)
+        if step.kind is StepKind.INTENT:
+            self.ids_before = loads(step.data)["ids"]
+
     def can_be_continued(self) -> bool:
-        """Whether a translator can continue the response: its token ids are known, or it has no output."""
-        return bool(self.token_ids) or not self.output
+        """Whether a translator can continue the response: the token ids of the round are known, or it has no output."""
+        return bool(self.round_ids) or len(self.output) <= self.items_before
 
 
 class TranslatorStream:
@@ -105,7 +123,7 @@ class TranslatorStream:
         if not _has_its_frames(batch):
             raise _fault(f"frames that are not the {count} events from {first}")
         self._next_sequence = first + count
-        if batch.final is not None:
+        if batch.is_last:
             self.terminal = batch
             return None
         if batch.token_ids:
@@ -127,6 +145,7 @@ class TranslatorStream:
             frames=b"".join([each.frames for each in batches]),
             final=batch.final,
             token_ids=batch.token_ids,
+            pause=batch.pause,
         )
 
 
@@ -150,7 +169,7 @@ def _fault(sent: str) -> ServiceFault:
 
 
 class Generation:
-    """The generation of one turn. Use once."""
+    """The generation of one round of a turn, which most turns have one of. Use once."""
 
     def __init__(
         self,
@@ -175,7 +194,8 @@ class Generation:
         self._stream: TranslatorStream
 
     async def run(self) -> Batch:
-        """Generates to the end, and returns the terminal batch, which `receive` does not get.
+        """Generates to the end of the round, and returns its last batch, which `receive` does not get: the terminal
+        one, or one with a pause.
 
         Raises:
             ServiceFault: the batches of a translator do not follow each other.
@@ -199,8 +219,9 @@ class Generation:
 
     async def _generate(self) -> None:
         """Runs the turn on one translator, from its state so far."""
-        next_sequence, token_ids = self.state.next_sequence, self.state.token_ids
-        resume = Resume(next_sequence, tuple(token_ids)) if next_sequence else None
+        next_sequence, token_ids = self.state.next_sequence, self.state.round_ids
+        sent_items = len(self.state.output) if self._turn.output != NO_ITEMS else 0
+        resume = Resume(next_sequence, tuple(token_ids), sent_items) if next_sequence else None
         self._stream = TranslatorStream(next_sequence, has_ids=bool(token_ids))
         await self._translator.generate(self._turn, self._take, flow=self._flow, resume=resume, checkpoints=True)
 

@@ -155,6 +155,8 @@ async def read_unparsed(logs: EventLogs, tenant: str, response_id: str) -> LogSt
                 state.is_over = batch.terminal
                 for checkpoint in batch.checkpoints:
                     state.put_ids(checkpoint.offset, checkpoint.token_ids)
+                for step in batch.steps:
+                    state.note_step(step)
     return state
 
 

@@ -220,6 +220,19 @@ def _cancellation(fold: Fold) -> Batch:
     return Batch(first, 1, events.encode(event), _final(Status.CANCELLED, ended))
 
 
+async def ending(fold: Fold, status: Status, members: Object) -> Batch:
+    """The terminal batch of a turn that ends between two rounds, with these members besides its output. `fold` must not
+    be fed meanwhile."""
+    return await offload.run(partial(_ending, fold, status, members), size_bytes=fold.size_bytes)
+
+
+def _ending(fold: Fold, status: Status, members: Object) -> Batch:
+    last = fold.response() | {"status": status.value, **members}
+    first = fold.next_sequence
+    event: Object = {"type": f"response.{status.value}", "sequence_number": first, "response": last}
+    return Batch(first, 1, events.encode(event), _final(status, last))
+
+
 def failed_before_output(final: Final) -> bool:
     """Whether a turn failed with a transient error before its model generated anything."""
     if final.status is not Status.FAILED:

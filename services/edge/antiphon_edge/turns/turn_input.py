@@ -39,6 +39,7 @@ from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import open_items
 from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.tools.declared_servers import require_callable
 
 
 class ResolvedItems(NamedTuple):
@@ -231,9 +232,10 @@ def require_consistent(request: CreateRequest, *, session_id: str | None, key: s
     """Checks a request with the session and the idempotency key of its headers.
 
     Raises:
-        InvalidRequest: they exclude each other.
+        InvalidRequest: they exclude each other, or the request has tools of servers that cannot be called.
         ConversationNotFound: no conversation can have the id that the request names.
     """
+    require_callable(request)
     if session_id is not None:
         require_one_predecessor(request, session_id)
     if request.store is False:

@@ -79,7 +79,9 @@ class TurnJobs:
         except DataDamaged:  # no edge can run it
             await lease.settle(JobOutcome.FAILED, reason=PAYLOAD_DAMAGED)
             raise
-        return await self._with_key(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint))
+        return await self._with_key(
+            replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint, credentials=repeated.credentials)
+        )
 
     async def is_open(self, tenant: str, response_id: str) -> bool:
         """Whether a keyed turn has a job that is queued or running."""

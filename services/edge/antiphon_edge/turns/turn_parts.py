@@ -6,7 +6,7 @@
             | the fail-fast store | the store, StoreWatch: for calls that somebody waits for
             | TurnBuilder         | the fail-fast store, Sealer
             | TurnStarter         | the fail-fast store, StoreWatch, Cleanup, TurnBuilder
-            | TurnRunner          | the store, the translator, Cleanup, Sealer
+            | TurnRunner          | the store, the translator, Cleanup, Sealer, Tools if there are any
             | Background          | a store, the translator, TurnStarter, Cleanup
     edge    | TurnJobs            | the store
             | TurnFinisher        | the store
@@ -21,10 +21,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from antiphon_core.clock import Clock
 from antiphon_core.ids import Ids
 from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.tools import Tools
 from antiphon_core.ports.translator import Translator
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.metering import Meter
@@ -34,6 +36,7 @@ from antiphon_edge.store_calls import StoreWatch, fail_fast
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
+from antiphon_edge.turns.tool_loop import DEFAULT_LIMITS, ToolLimits, run_rounds
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_input import TurnBuilder
 from antiphon_edge.turns.turn_jobs import TurnJobs
@@ -71,15 +74,26 @@ class TurnParts:
         timing: TurnTiming = DEFAULT_TIMING,
         wait_ms: int = 0,
         long_work: LongWork | None = None,
+        tools: Tools | None = None,
+        tool_limits: ToolLimits = DEFAULT_LIMITS,
     ) -> TurnParts:
-        """`wait_ms`: how long a turn waits for another turn that runs in its session."""
+        """`wait_ms`: how long a turn waits for another turn that runs in its session. `tools` calls tools of
+        servers, within `tool_limits`."""
         watch, cleanup, long_work = StoreWatch(store), Cleanup(), long_work or LongWork()
         answering = fail_fast(store, watch)
         builder = TurnBuilder(answering, clock=clock, ids=ids, sealer=sealer, long_work=long_work)
         starter = TurnStarter(
             answering, watch, cleanup, builder, clock=clock, ids=ids, wait_ms=wait_ms, long_work=long_work
         )
-        runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing, long_work=long_work)
+        runner = TurnRunner(
+            store,
+            translator,
+            sealer=sealer,
+            cleanup=cleanup,
+            timing=timing,
+            long_work=long_work,
+            run_rounds=partial(run_rounds, tools=tools, clock=clock, limits=tool_limits) if tools is not None else None,
+        )
         return cls(store, answering, translator, watch, cleanup, sealer, timing, starter, runner)
 
 

@@ -12,23 +12,25 @@ that saw `response.completed` can continue the response at once, on any edge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from antiphon_core import offload
-from antiphon_core.errors import SessionLost
+from antiphon_core.errors import SessionLost, ToolsUnavailable
 from antiphon_core.flow import Flow
+from antiphon_core.ports.event_logs import Step
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobPulse
-from antiphon_core.ports.translator import Batch, Receive, Translator
+from antiphon_core.ports.translator import Batch, Receive, Translator, Turn
 from antiphon_core.tracebacks import release_frames
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.tools.declared_servers import has_servers
 from antiphon_edge.turns import leases, log_follower
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
@@ -76,6 +78,17 @@ class TurnRun:
             self.event_log.put(batch)
         self.receive(batch)
 
+    async def record(self, batch: Batch, steps: Sequence[Step]) -> None:
+        """Sends a batch after it is durable together with `steps`, if the turn has an event log. Raises the error of an
+        append that failed."""
+        for step in steps:
+            self.state.note_step(step)
+        if self.event_log is not None:
+            self.event_log.put(batch, steps)
+            await self.event_log.flush()
+        self.watch.note_batch(batch.frames)
+        self.receive(batch)
+
     def end(self, batch: Batch) -> None:
         """Sends the terminal batch, whose record is safe, to the receiver."""
         self.watch.note_end(final_of(batch))
@@ -94,6 +107,12 @@ class TurnRun:
         """Stops the writer of the event log, and drops the events that are not appended yet."""
         if self.event_log is not None:
             await self.event_log.close()
+
+
+Generate = Callable[[Turn], Awaitable[Batch]]
+"""Runs one round of a turn, and returns its last batch."""
+RunRounds = Callable[[TurnRun, Generate], Awaitable[Batch]]
+"""Runs all rounds of a turn, and returns the terminal batch."""
 
 
 class TurnPolicy(Protocol):
@@ -127,7 +146,10 @@ class TurnRunner:
         cleanup: Cleanup,
         timing: TurnTiming,
         long_work: LongWork,
+        run_rounds: RunRounds | None = None,
     ) -> None:
+        """`run_rounds` generates turns that call tools of servers; None: this process calls none."""
+        self._run_rounds = run_rounds
         self._long_work = long_work
         self._store = store
         self._translator = translator
@@ -209,18 +231,29 @@ class TurnRunner:
         change = await self._change_of(run)
         long_work = self._long_work.reserve(accepted.tenant, accepted.turn.size_bytes)
         async with self._renewal_of_session(run), long_work as prepared:
-            generation = Generation(
-                self._translator,
-                accepted.turn,
-                run.deliver if prepared is None else _after(prepared, run.deliver),
-                flow=run.flow,
-                state=run.state,
-                change=change,
-                interrupt=run.interrupt,
-            )
-            terminal = await generation.run()
+            deliver = run.deliver if prepared is None else _after(prepared, run.deliver)
+
+            def generate(turn: Turn) -> Awaitable[Batch]:
+                return Generation(
+                    self._translator,
+                    turn,
+                    deliver,
+                    flow=run.flow,
+                    state=run.state,
+                    change=change,
+                    interrupt=run.interrupt,
+                ).run()
+
+            terminal = await self._rounds(run, generate)
         policy.require_end(run, terminal)
         return terminal
+
+    async def _rounds(self, run: TurnRun, generate: Generate) -> Batch:
+        if not has_servers(run.accepted.turn.request):
+            return await generate(run.accepted.turn)
+        if self._run_rounds is None:
+            raise ToolsUnavailable("This process calls no tools of servers.")
+        return await self._run_rounds(run, generate)
 
     async def _change_of(self, run: TurnRun) -> Change | None:
         """Makes the change that each batch goes through before it is sent."""

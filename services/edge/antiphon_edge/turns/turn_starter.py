@@ -31,6 +31,7 @@ from antiphon_edge import phases
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.stream_slots import hold_bytes
 from antiphon_edge.store_calls import StoreWatch
+from antiphon_edge.tools.declared_servers import credentials_of
 from antiphon_edge.turns import turn_input
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
@@ -118,7 +119,7 @@ class TurnStarter:
         response_id = str(store_request.response_id)
         correlation.note(response_id=response_id)
         if key is not None and start.is_repeated:
-            return RepeatedRequest(tenant, start.earlier_id, start.replay, key, store_request.fingerprint)
+            return _repeated_request(tenant, request, store_request, start)
         try:
             if key is not None:  # only now: a repeated request is answered without room
                 await self._watch.require_room()
@@ -169,6 +170,7 @@ class TurnStarter:
             model=request.model,
             made_for=correlation.current(),
             accepted_at_ms=self._clock.now_ms(),
+            credentials=credentials_of(request),
             started_s=started_s,
         )
 
@@ -300,6 +302,19 @@ class TurnStarter:
                 await self._abort(tenant, store_request, start)
                 raise
         return start
+
+
+def _repeated_request(
+    tenant: str, request: CreateRequest, store_request: TurnRequest, start: TurnStart
+) -> RepeatedRequest:
+    return RepeatedRequest(
+        tenant,
+        start.earlier_id,
+        start.replay,
+        store_request.idempotency_key,
+        store_request.fingerprint,
+        credentials=credentials_of(request),
+    )
 
 
 def _uncountable(session_id: str) -> InvalidRequest:

@@ -1,0 +1,1 @@
+"""Calls of tools on tool servers, as a turn makes them."""

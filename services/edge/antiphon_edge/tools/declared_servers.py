@@ -1,0 +1,89 @@
+"""The tool servers that a request declares, and the credentials that came with the request.
+
+Credentials are beside the turn and never in it: the turn is stored, repeated in the response and logged. So a turn that
+another process continues has the credentials of the request that let it continue, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.tools import NO_CREDENTIALS, Credentials, ToolServer
+from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.server_tools import McpTool
+
+_MARK = b'"mcp"'
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredServer:
+    """A server of a request. `path` is that of its declaration."""
+
+    path: str
+    tool: McpTool
+    credentials: Credentials = field(default=NO_CREDENTIALS, repr=False)
+
+    @property
+    def label(self) -> str:
+        return self.tool.server_label
+
+    @property
+    def server(self) -> ToolServer:
+        return ToolServer(self.label, self.tool.server_url or "")
+
+
+def has_servers(request: bytes) -> bool:
+    """Whether the JSON of a request may declare tool servers."""
+    return _MARK in request
+
+
+def declared_servers(request: bytes, credentials: Mapping[str, Credentials]) -> Sequence[DeclaredServer]:
+    """The servers in the JSON of a request, with their credentials by label."""
+    if not has_servers(request):
+        return ()
+    tools: list[Object] = loads(request).get("tools") or []
+    declared = [
+        (f"tools[{index}]", McpTool.model_validate(tool))
+        for index, tool in enumerate(tools)
+        if tool.get("type") == "mcp"
+    ]
+    return [DeclaredServer(path, tool, credentials.get(tool.server_label, NO_CREDENTIALS)) for path, tool in declared]
+
+
+def credentials_of(request: CreateRequest) -> Mapping[str, Credentials]:
+    """The credentials in a request, by the labels of their servers."""
+    return {
+        tool.server_label: Credentials(tool.authorization or "", tuple((tool.headers or {}).items()))
+        for tool in request.tools or ()
+        if isinstance(tool, McpTool) and (tool.authorization or tool.headers)
+    }
+
+
+def require_callable(request: CreateRequest) -> None:
+    """InvalidRequest: two servers have the same label, or the request has something that excludes tools of servers."""
+    labels = set[str]()
+    for index, tool in enumerate(request.tools or ()):
+        if not isinstance(tool, McpTool):
+            continue
+        path = f"tools[{index}]"
+        if tool.server_label in labels:
+            message = f"Two servers have the label '{tool.server_label}'."
+            raise InvalidRequest(message, field=f"{path}.server_label", code="invalid_value")
+        labels.add(tool.server_label)
+        _require_possible(request, tool, path)
+
+
+def _require_possible(request: CreateRequest, tool: McpTool, path: str) -> None:
+    if request.context_management:
+        message = "'context_management' and tools of servers exclude each other: leave one of them out."
+        raise InvalidRequest(message, field="context_management", code="mutually_exclusive_parameters")
+    for name in ("authorization", "headers"):
+        if request.background and getattr(tool, name):
+            message = (
+                f"'{path}.{name}' cannot be used in the background: credentials are not stored, and another process "
+                "runs the response. Use a server whose credentials the operator has configured, or 'background': false."
+            )
+            raise InvalidRequest(message, field=f"{path}.{name}", code="unsupported_parameter")

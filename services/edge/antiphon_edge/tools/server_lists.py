@@ -1,0 +1,103 @@
+"""The tools of a turn's servers: the lists that the model reads, and what servers and operator say of the tools.
+
+The lists in a conversation shape the prompt only. Which calls may run is decided by the lists that the servers gave to
+this turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from antiphon_core.errors import AntiphonError, InvalidRequest, ToolServerFault, ToolsUnavailable
+from antiphon_core.ids import Ids, new_item_id
+from antiphon_core.items import ID_PREFIX
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.tools import Approval, Listing, Tool, Tools
+from antiphon_edge.tools.declared_servers import DeclaredServer
+
+LISTING = "mcp_list_tools"
+_NO_LISTING = Listing(identity="", tools=())
+
+
+@dataclass(frozen=True, slots=True)
+class ServerList:
+    """A server with the tools that the request allows. `error` says why it gave no list."""
+
+    declared: DeclaredServer
+    listing: Listing
+    error: str = ""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name."""
+        allows = self.declared.tool.allows
+        return {tool.name: tool for tool in self.listing.tools if allows(tool.name, is_read_only=tool.is_read_only)}
+
+    def content(self) -> Object:
+        """The members of the item that lists the tools, except its id."""
+        tools = [_tool_form(tool) for tool in self.tools.values()]
+        error = {"error": self.error} if self.error else {}
+        return {"type": LISTING, "server_label": self.declared.label, "tools": tools, **error}
+
+
+def _tool_form(tool: Tool) -> Object:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": loads(tool.input_schema or b"{}"),
+        "annotations": {"read_only": tool.is_read_only},
+    }
+
+
+async def read_lists(tools: Tools, tenant: str, servers: Sequence[DeclaredServer]) -> Mapping[str, ServerList]:
+    """Asks all servers for their tools. A server that does not answer has none.
+
+    Raises:
+        InvalidRequest: the request may not use a server, or its calls need an approval.
+        ToolsUnavailable: the service that calls tools cannot be reached.
+    """
+    return {declared.label: await _read_list(tools, tenant, declared) for declared in servers}
+
+
+async def _read_list(tools: Tools, tenant: str, declared: DeclaredServer) -> ServerList:
+    try:
+        listing = await tools.list_tools(tenant, declared.server, declared.credentials)
+    except ToolsUnavailable:
+        raise
+    except ToolServerFault as error:
+        return ServerList(declared, _NO_LISTING, error.message)
+    except InvalidRequest as error:
+        raise _at(error, declared.path) from error
+    _require_unasked(declared, listing)
+    return ServerList(declared, listing)
+
+
+def _at(error: InvalidRequest, path: str) -> AntiphonError:
+    field = f"{path}.{error.field}" if error.field else path
+    return InvalidRequest(error.message, field=field, code=error.facts.get("code") or "invalid_value")
+
+
+def _require_unasked(declared: DeclaredServer, listing: Listing) -> None:
+    """InvalidRequest: calls of the server need an approval, and no approvals can be given yet."""
+    is_unasked = listing.approval is Approval.NEVER or declared.tool.require_approval == "never"
+    if listing.approval is Approval.ALWAYS or not is_unasked:
+        raise InvalidRequest(
+            f"Calls of '{declared.label}' need an approval, which this server cannot ask for yet. Set "
+            f"'{declared.path}.require_approval' to 'never', if the operator allows it.",
+            field=f"{declared.path}.require_approval",
+            code="unsupported_value",
+        )
+
+
+def new_items(lists: Mapping[str, ServerList], context: Sequence[Object], ids: Ids, *, relative: str) -> list[Object]:
+    """The items for the lists that the conversation `context` does not have as they are now. `relative` is the id of
+    the response."""
+    known = {item["server_label"]: item for item in context if item.get("type") == LISTING}
+    items: list[Object] = []
+    for label, each in lists.items():
+        content = each.content()
+        former = known.get(label, {})
+        if any(former.get(name) != value for name, value in content.items()):
+            items.append({"id": new_item_id(ids, ID_PREFIX[LISTING], relative=relative), **content})
+    return items

@@ -1,0 +1,313 @@
+"""The rounds of a turn that calls tools of servers (docs/adr/0197).
+
+    lists of tools -> round -> calls? -- none --> the end
+                        ^        |
+                        |     INTENT is durable, together with the last event of the round
+                        |     the calls run
+                        '---- each RESULT is durable, together with the events that tell it
+
+A call is sent after its intent is durable, and never a second time: a call whose intent is in the log without a result
+may have run. Then its outcome is unknown, the model and the client are told so, and the response goes on. Only a tool
+that is declared to be repeatable is called again.
+
+Without an event log the order is the same, and nothing outlives the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from antiphon_core import response
+from antiphon_core.clock import Clock
+from antiphon_core.errors import AntiphonError
+from antiphon_core.ids import DerivedIds
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.event_logs import Step, StepKind
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.tools import CallError, Outcome, ToolCall, ToolResult, Tools
+from antiphon_core.ports.translator import NO_USAGE, Batch, Pause, Usage
+from antiphon_core.telemetry import metrics
+from antiphon_edge.tools import call_ends, server_lists
+from antiphon_edge.tools.declared_servers import DeclaredServer, declared_servers
+from antiphon_edge.tools.server_lists import LISTING, ServerList
+from antiphon_edge.turns import turn_finisher
+from antiphon_edge.turns.turn_runner import Generate, TurnRun
+
+CALL = "mcp_call"
+_CLIENTS_TYPES_END = "_call"
+_IN_PROGRESS = "in_progress"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLimits:
+    """The limits of one response. Times are in seconds."""
+
+    rounds: int = 32
+    calls: int = 128
+    parallel: int = 4
+    call_s: float = 60.0
+    response_s: float = 600.0
+    background_s: float = 3_600.0
+
+
+DEFAULT_LIMITS = ToolLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """A round that has ended: the output behind it, the index of its first item, and the tokens so far."""
+
+    number: int
+    begin: int
+    output: list[Object]
+    used: Usage
+    cut_off: str
+
+    @property
+    def open_calls(self) -> list[int]:
+        """The indexes of the calls that are to be run."""
+        return [
+            index
+            for index, item in enumerate(self.output)
+            if item.get("type") == CALL and item.get("status") == _IN_PROGRESS
+        ]
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether the model has called tools of the client, too."""
+        return any(
+            str(item.get("type")).endswith(_CLIENTS_TYPES_END) and item["type"] != CALL and _is_whole(item)
+            for item in self.output[self.begin :]
+        )
+
+
+def _is_whole(item: Object) -> bool:
+    return item.get("status") == "completed" and item.get("async") is not True
+
+
+class ToolLoop:
+    """The rounds of one turn. Use once."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        run: TurnRun,
+        generate: Generate,
+        *,
+        clock: Clock,
+        limits: ToolLimits = DEFAULT_LIMITS,
+    ) -> None:
+        """`generate` runs one round, and returns its last batch."""
+        self._tools = tools
+        self._run = run
+        self._turn = run.accepted.turn
+        self._generate = generate
+        self._clock = clock
+        self._limits = limits
+        self._lists: Mapping[str, ServerList] = {}
+        parameters: Object = loads(self._turn.request)
+        self._most_calls: int = min(parameters.get("max_tool_calls") or limits.calls, limits.calls)
+        self._is_serial = parameters.get("parallel_tool_calls") is False
+        limit_s = limits.background_s if parameters.get("background") else limits.response_s
+        self._ends_at_ms = clock.now_ms() + round(1000 * limit_s)
+
+    async def run(self, servers: Sequence[DeclaredServer]) -> Batch:
+        """Runs all rounds, and returns the terminal batch.
+
+        Raises:
+            InvalidRequest: the request may not use one of the servers.
+            Exception: the error of a generation, of the event log, or of the run's interrupt.
+        """
+        self._lists = await self._run.interrupt.run(server_lists.read_lists(self._tools, self._turn.tenant, servers))
+        last_round = _last_round(self._run)
+        number, output, used = 1, self._first_output(), NO_USAGE
+        while True:
+            if last_round is None:
+                self._run.state.items_before = len(output)
+                last = await self._generate(replace(self._turn, output=dumps(output), used=used))
+                if last.pause is None:
+                    return last
+                last_round = await self._note_intent(last, last.pause, number, begin=len(output))
+                output = await self._run.interrupt.run(self._call_all(last_round))
+            else:  # another process sent the calls
+                output = await self._run.interrupt.run(self._settle(last_round))
+            end = await self._end_behind(replace(last_round, output=output))
+            if end is not None:
+                return end
+            number, used, last_round = last_round.number + 1, last_round.used, None
+
+    def _first_output(self) -> list[Object]:
+        """The items before the first round: the lists of tools that the conversation does not have. Those that were
+        sent are in the output."""
+        state = self._run.state
+        sent = [item for item in state.output if item.get("type") == LISTING]
+        if sent or state.round_ids:
+            return sent
+        context = [item for part in (self._turn.history, self._turn.input) for item in _lists_in(part)]
+        ids = DerivedIds(f"{self._turn.response_id}/lists")
+        return server_lists.new_items(self._lists, context, ids, relative=self._turn.response_id)
+
+    # ---- The journal ----
+
+    async def _note_intent(self, last: Batch, pause: Pause, number: int, *, begin: int) -> _Round:
+        """Sends the last events of a round, after the intent to run its calls is durable together with them."""
+        ended = _Round(number, begin, loads(pause.output_items), pause.used, pause.cut_off)
+        state = self._run.state
+        facts = {
+            "begin": begin,
+            "items": len(ended.output),
+            "ids": len(state.token_ids),
+            "used": _counts(pause.used),
+            "cut_off": pause.cut_off,
+        }
+        batch = replace(last, pause=None)
+        state.feed(batch)
+        await self._run.record(batch, [Step(number, StepKind.INTENT, data=dumps(facts))])
+        return ended
+
+    async def _note_result(self, number: int, item: Object, index: int) -> None:
+        """Sends the end of a call, after it is durable."""
+        batch = call_ends.end_batch(item, index, self._run.state.next_sequence)
+        self._run.state.feed(batch)
+        await self._run.record(batch, [Step(number, StepKind.RESULT, item["id"])])
+
+    # ---- The calls ----
+
+    async def _call_all(self, ended: _Round) -> list[Object]:
+        """Runs the calls of a round, and returns the output with their results. Calls run at once where that is
+        allowed; their ends are told in the order of the output."""
+        indexes = ended.open_calls
+        before = sum(item.get("type") == CALL for item in ended.output) - len(indexes)
+        places = asyncio.Semaphore(1 if self._is_serial else self._limits.parallel)
+        running = {
+            index: asyncio.create_task(
+                self._call(ended.output[index], ended.cut_off, before + nth < self._most_calls, places)
+            )
+            for nth, index in enumerate(indexes)
+        }
+        output = list(ended.output)
+        try:
+            for index, call in running.items():
+                output[index] = await call
+                await self._note_result(ended.number, output[index], index)
+        finally:
+            for call in running.values():
+                call.cancel()
+            await asyncio.gather(*running.values(), return_exceptions=True)
+        return output
+
+    async def _call(self, item: Object, cut_off: str, is_within: bool, places: asyncio.Semaphore) -> Object:
+        """The item of a call with its result."""
+        if cut_off:
+            return call_ends.call_not_run(item, f"the response reached '{cut_off}'")
+        if not is_within:
+            return call_ends.call_not_run(item, "the response reached 'max_tool_calls'")
+        async with places:
+            left_s = (self._ends_at_ms - self._clock.now_ms()) / 1000
+            if left_s <= 0:
+                return call_ends.call_not_run(item, "the time for tools is over")
+            result = await self._send(item, min(left_s, self._limits.call_s))
+        metrics.TOOL_CALLS.of(result.outcome.value).add()
+        return call_ends.ended_call(item, result)
+
+    async def _send(self, item: Object, timeout_s: float) -> ToolResult:
+        found = self._lists.get(item["server_label"])
+        tool = found.tools.get(item["name"]) if found is not None else None
+        if found is None or tool is None:
+            message = f"'{item['server_label']}' has no tool '{item['name']}'."
+            return ToolResult(Outcome.REFUSED, error=CallError(-32_602, message))
+        call = ToolCall(
+            id=f"{self._turn.response_id}/{item['id']}",
+            server=found.declared.server,
+            tool=tool.name,
+            arguments=item["arguments"].encode() or b"{}",
+            digest=tool.digest,
+            credentials=found.declared.credentials,
+            timeout_s=timeout_s,
+        )
+        try:
+            return await self._tools.call_tool(self._turn.tenant, call)
+        except AntiphonError as error:  # the call was not begun
+            return ToolResult(Outcome.NOT_SENT, error=CallError(0, error.message))
+
+    # ---- After a crash ----
+
+    async def _settle(self, ended: _Round) -> list[Object]:
+        """Ends the calls that another process may have sent, and returns the output with their results."""
+        output = list(ended.output)
+        for index in ended.open_calls:
+            item = output[index]
+            if self._is_repeatable(item):
+                output[index] = await self._call(item, ended.cut_off, True, asyncio.Semaphore(1))
+            else:
+                metrics.TOOL_CALLS.of(Outcome.UNKNOWN.value).add()
+                reason = CallError(0, "the process that sent it was lost")
+                output[index] = call_ends.ended_call(item, ToolResult(Outcome.UNKNOWN, error=reason))
+            await self._note_result(ended.number, output[index], index)
+        return output
+
+    def _is_repeatable(self, item: Object) -> bool:
+        found = self._lists.get(item["server_label"])
+        tool = found.tools.get(item["name"]) if found is not None else None
+        return tool is not None and tool.is_repeatable
+
+    # ---- The end ----
+
+    async def _end_behind(self, ended: _Round) -> Batch | None:
+        """The terminal batch, if no round may follow this one."""
+        if ended.waits_for_client and not ended.cut_off:
+            members: Object = {"completed_at": self._clock.now_ms() // 1000}
+            return await self._end(Status.COMPLETED, ended.used, members)
+        reason = ended.cut_off or self._limit_reached(ended)
+        if not reason:
+            return None
+        return await self._end(Status.INCOMPLETE, ended.used, {"incomplete_details": {"reason": reason}})
+
+    def _limit_reached(self, ended: _Round) -> str:
+        if self._clock.now_ms() >= self._ends_at_ms:
+            return "tool_time"
+        calls = sum(item.get("type") == CALL for item in ended.output)
+        is_over = ended.number >= self._limits.rounds or calls >= self._limits.calls
+        return "max_tool_calls" if is_over else ""
+
+    async def _end(self, status: Status, used: Usage, members: Object) -> Batch:
+        counts = response.usage(**_counts(used))
+        return await turn_finisher.ending(self._run.state.fold, status, {"usage": counts, **members})
+
+
+async def run_rounds(
+    run: TurnRun, generate: Generate, *, tools: Tools, clock: Clock, limits: ToolLimits = DEFAULT_LIMITS
+) -> Batch:
+    """Runs all rounds of a turn, and returns its terminal batch. Raises as `ToolLoop.run`."""
+    servers = declared_servers(run.accepted.turn.request, run.accepted.credentials)
+    if not servers:
+        return await generate(run.accepted.turn)
+    return await ToolLoop(tools, run, generate, clock=clock, limits=limits).run(servers)
+
+
+def _last_round(run: TurnRun) -> _Round | None:
+    """The round of the last intent in the event log, unless the round behind it has begun."""
+    intents = [step for step in run.state.steps if step.kind is StepKind.INTENT]
+    if not intents:
+        return None
+    facts: Object = loads(intents[-1].data)
+    output = [*run.state.output[: facts["items"]]]
+    return _Round(intents[-1].round, facts["begin"], output, Usage(**facts["used"]), facts["cut_off"])
+
+
+def _counts(used: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "reasoning_tokens": used.reasoning_tokens,
+        "cached_tokens": used.cached_tokens or 0,
+    }
+
+
+def _lists_in(items: bytes) -> list[Object]:
+    """The lists of tools in a JSON array of items."""
+    if LISTING.encode() not in items:
+        return []
+    return [item for item in loads(items) if item.get("type") == LISTING]

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import SequentialIds
+from antiphon_core.ports.tools import Approval
+from antiphon_core.request.server_tools import McpTool
+from antiphon_edge.tools.declared_servers import DeclaredServer
+from antiphon_edge.tools.server_lists import new_items, read_lists
+from tests.support.served_models import RESPONSE_ID
+from tests.support.server_tools import server
+from tests.support.tool_turns import FakeTools
+
+
+def declared(**members: Any) -> DeclaredServer:
+    return DeclaredServer("tools[4]", McpTool.model_validate(server(**members)))
+
+
+@pytest.mark.parametrize(
+    ("approval", "asked", "is_possible"),
+    [
+        (Approval.NEVER, None, True),
+        (Approval.NEVER, "always", True),
+        (Approval.CLIENT, "never", True),
+        (Approval.CLIENT, None, False),
+        (Approval.CLIENT, "always", False),
+        (Approval.CLIENT, {"never": {"tool_names": ["search"]}}, False),
+        (Approval.ALWAYS, "never", False),
+    ],
+)
+async def test_calls_run_unasked_only_if_operator_and_request_agree(
+    approval: Approval, asked: object, is_possible: bool
+) -> None:
+    tools = FakeTools()
+    tools.listing = replace(tools.listing, approval=approval)
+    reading = read_lists(tools, "default", [declared(require_approval=asked)])
+    if is_possible:
+        assert [*(await reading)["shop"].tools] == ["search", "buy"]
+        return
+    with pytest.raises(InvalidRequest) as caught:
+        await reading
+    assert caught.value.field == "tools[4].require_approval"
+
+
+async def test_read_only_filter_uses_what_the_operator_trusts() -> None:
+    tools = FakeTools()
+    found = (await read_lists(tools, "default", [declared(allowed_tools={"read_only": True})]))["shop"]
+    assert [*found.tools] == ["search"]
+
+
+async def test_item_is_new_only_if_the_conversation_has_another_list() -> None:
+    lists = await read_lists(FakeTools(), "default", [declared()])
+    (item,) = new_items(lists, [], SequentialIds(), relative=RESPONSE_ID)
+    assert item["id"].startswith("mcpl_")
+    assert new_items(lists, [item], SequentialIds(), relative=RESPONSE_ID) == []
+    older = item | {"tools": item["tools"][:1]}
+    assert len(new_items(lists, [older], SequentialIds(), relative=RESPONSE_ID)) == 1
+    assert new_items(lists, [older, item], SequentialIds(), relative=RESPONSE_ID) == []

@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import AntiphonError, InvalidRequest, ToolServerFault, ToolsUnavailable
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.event_logs import Step, StepKind
+from antiphon_core.ports.tools import Outcome, ToolCall, ToolResult
+from antiphon_edge.turns.tool_loop import ToolLimits
+from antiphon_store.rows.model import Kind
+from antiphon_store.service import StoreService
+from tests.support.server_tools import server
+from tests.support.stores import ReachableRows
+from tests.support.tool_turns import OK, READ, WRITE, FakeTools, RoundsEngine, ToolTurns, call
+
+LISTING = [
+    "output_item.added",
+    "mcp_list_tools.in_progress",
+    "mcp_list_tools.completed",
+    "output_item.done",
+]
+CALLED = [
+    "output_item.added",
+    "mcp_call.in_progress",
+    "mcp_call_arguments.delta",
+    "mcp_call_arguments.done",
+]
+ENDED = ["mcp_call.completed", "output_item.done"]
+FUNCTION: Object = {"type": "function", "name": "f"}
+BUY = call("shop__buy", '{"n":1}')
+SEARCH = call("shop__search")
+
+
+@pytest.fixture
+async def rows() -> AsyncIterator[ReachableRows]:
+    made = ReachableRows()
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def store(rows: ReachableRows) -> StoreService:
+    return StoreService(rows)
+
+
+def turns(store: StoreService, tools: FakeTools, *rounds: Any) -> ToolTurns:
+    return ToolTurns(store, RoundsEngine(*rounds), tools)
+
+
+def calls_of(response: Object) -> list[Object]:
+    return [item for item in response["output"] if item["type"] == "mcp_call"]
+
+
+async def steps_of(store: StoreService, response_id: str) -> list[Step]:
+    return [step async for batch in store.read_events("default", response_id) for step in batch.steps]
+
+
+async def test_call_runs_between_two_rounds_in_the_golden_order(store: StoreService) -> None:
+    tools = FakeTools()
+    made = turns(store, tools, BUY, "Bought.")
+    response = await made.send()
+    assert made.types[:10] == ["created", "in_progress", *LISTING, *CALLED]
+    assert made.types[10:13] == [*ENDED, "output_item.added"]
+    assert made.types[-1] == "completed"
+    assert [event["sequence_number"] for event in made.log] == list(range(len(made.log)))
+    assert fold(made.log) == response
+    assert [item["type"] for item in response["output"]] == ["mcp_list_tools", "mcp_call", "message"]
+    assert calls_of(response)[0]["output"] == "Done."
+    assert response["usage"]["total_tokens"] == 26
+    (sent,) = tools.calls
+    assert (sent.id, sent.tool, sent.arguments, sent.digest) == (
+        f"{response['id']}/{calls_of(response)[0]['id']}",
+        "buy",
+        b'{"n":1}',
+        "d2",
+    )
+    stored = await store.get("default", response["id"])
+    assert loads(stored.output_items) == response["output"]
+
+
+async def test_list_that_the_conversation_has_is_not_repeated(store: StoreService) -> None:
+    made = turns(store, FakeTools(), "Hello.")
+    first = await made.send()
+    again = turns(store, FakeTools(), "Hello.")
+    await again.send(previous_response_id=first["id"])
+    assert again.types[2:3] == ["output_item.added"]
+    assert [item["type"] for item in again.response["output"]] == ["message"]
+    changed = turns(store, FakeTools(WRITE), "Hello.")
+    await changed.send(previous_response_id=first["id"])
+    assert [item["type"] for item in changed.response["output"]] == ["mcp_list_tools", "message"]
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "error_type", "end"),
+    [
+        (OK, "completed", None, "completed"),
+        (ToolResult(Outcome.TOOL_ERROR, "No tea."), "failed", "mcp_tool_execution_error", "failed"),
+        (ToolResult(Outcome.HTTP_ERROR), "failed", "http_error", "failed"),
+        (ToolResult(Outcome.UNKNOWN), "incomplete", "mcp_protocol_error", "failed"),
+        (ToolsUnavailable("Away."), "failed", "mcp_protocol_error", "failed"),
+    ],
+)
+async def test_response_goes_on_after_every_end_of_a_call(
+    store: StoreService, result: ToolResult | Exception, status: str, error_type: str | None, end: str
+) -> None:
+    made = turns(store, FakeTools(answer=result), BUY, "So.")
+    (item,) = calls_of(await made.send())
+    assert (item["status"], (item["error"] or {}).get("type")) == (status, error_type)
+    assert f"mcp_call.{end}" in made.types
+    assert made.types[-1] == "completed"
+
+
+async def test_tool_that_the_server_lacks_is_not_called(store: StoreService) -> None:
+    tools = FakeTools(READ)
+    (item,) = calls_of(await turns(store, tools, BUY, "So.").send())
+    assert (item["status"], tools.calls) == ("failed", [])
+    assert "no tool 'buy'" in item["error"]["message"]
+
+
+async def test_tool_that_the_request_does_not_allow_is_neither_shown_nor_called(store: StoreService) -> None:
+    tools = FakeTools()
+    response = await turns(store, tools, BUY, "So.").send(tools=[server(allowed_tools=["search"])])
+    assert [tool["name"] for tool in response["output"][0]["tools"]] == ["search"]
+    assert tools.calls == []
+
+
+# ---- Limits ----
+
+
+async def test_surplus_calls_of_a_round_are_not_sent(store: StoreService) -> None:
+    tools = FakeTools()
+    made = turns(store, tools, [*BUY, *SEARCH], "So.")
+    first, second = calls_of(await made.send(max_tool_calls=1))
+    assert (first["status"], second["status"], len(tools.calls)) == ("completed", "incomplete", 1)
+    assert "max_tool_calls" in second["error"]["message"]
+    assert made.response["status"] == "completed"
+
+
+@pytest.mark.parametrize("limits", [ToolLimits(rounds=3), ToolLimits(calls=3)])
+async def test_model_that_calls_without_end_is_stopped(store: StoreService, limits: ToolLimits) -> None:
+    tools = FakeTools()
+    made = ToolTurns(store, RoundsEngine(BUY), tools, tool_limits=limits)
+    response = await made.send()
+    assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "max_tool_calls"})
+    assert len(tools.calls) == 3
+    assert fold(made.log) == response
+    assert loads((await store.get("default", response["id"])).output_items) == response["output"]
+
+
+async def test_time_for_tools_ends_the_response(store: StoreService) -> None:
+    tools = FakeTools()
+    made = ToolTurns(store, RoundsEngine(BUY), tools, tool_limits=ToolLimits(response_s=0))
+    response = await made.send()
+    assert (response["incomplete_details"], tools.calls) == ({"reason": "tool_time"}, [])
+
+
+async def test_functions_of_the_client_end_the_response_after_the_calls_of_servers(store: StoreService) -> None:
+    tools = FakeTools()
+    made = turns(store, tools, [*BUY, *call("f")])
+    response = await made.send(tools=[server(), FUNCTION])
+    assert [(item["type"], item.get("status")) for item in response["output"][1:]] == [
+        ("mcp_call", "completed"),
+        ("function_call", "completed"),
+    ]
+    assert (response["status"], len(tools.calls)) == ("completed", 1)
+
+
+# ---- Requests ----
+
+
+@pytest.mark.parametrize(
+    ("error", "field"),
+    [
+        (InvalidRequest("Not listed.", field="server_url"), "tools[0].server_url"),
+        (ToolsUnavailable("Away."), None),
+    ],
+)
+async def test_server_that_may_not_be_called_fails_the_request(
+    store: StoreService, error: AntiphonError, field: str | None
+) -> None:
+    tools = FakeTools()
+    tools.list_error = error
+    made = turns(store, tools, "Hi.")
+    with pytest.raises(type(error)) as caught:
+        await made.send()
+    assert (caught.value.field, made.log) == (field, [])
+
+
+async def test_server_without_an_answer_has_no_tools_and_the_response_goes_on(store: StoreService) -> None:
+    tools = FakeTools()
+    tools.list_error = ToolServerFault("No answer.")
+    made = turns(store, tools, "So.")
+    response = await made.send()
+    assert "mcp_list_tools.failed" in made.types
+    assert (response["output"][0]["error"], response["output"][0]["tools"]) == ("No answer.", [])
+
+
+@pytest.mark.parametrize("approval", [{"require_approval": "always"}, {"require_approval": None}])
+async def test_server_whose_calls_need_an_approval_is_rejected_by_name(store: StoreService, approval: Object) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        await turns(store, FakeTools(), "Hi.").send(tools=[server(**approval)])
+    assert caught.value.field == "tools[0].require_approval"
+
+
+# ---- The journal ----
+
+
+async def test_intent_is_durable_before_the_call_and_the_result_before_its_event(store: StoreService) -> None:
+    tools = FakeTools()
+    made = turns(store, tools, [*BUY, *SEARCH], "So.")
+    found: list[list[Step]] = []
+
+    async def look(sent: ToolCall) -> None:
+        found.append(await steps_of(store, sent.id.partition("/")[0]))
+
+    tools.before_call = look
+    response = await made.send(key="k")
+    assert [[step.kind for step in steps] for steps in found] == [[StepKind.INTENT], [StepKind.INTENT]]
+    steps = await steps_of(store, response["id"])
+    assert [(step.kind, step.round) for step in steps] == [
+        (StepKind.INTENT, 1),
+        (StepKind.RESULT, 1),
+        (StepKind.RESULT, 1),
+    ]
+    assert [step.call_id for step in steps[1:]] == [item["id"] for item in calls_of(response)]
+
+
+async def lost_in_a_call(store: StoreService, tools: FakeTools) -> None:
+    """Runs a keyed turn on an edge that goes away while its call runs."""
+    tools.hangs = True
+    first = turns(store, tools, BUY)
+    running = asyncio.ensure_future(first.send(key="k"))
+    await tools.called.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    await first.service.settle()
+    tools.hangs = False
+
+
+async def test_call_of_a_lost_edge_is_unknown_and_not_repeated(store: StoreService) -> None:
+    tools = FakeTools()
+    await lost_in_a_call(store, tools)
+    second = turns(store, tools, "So.")
+    response = await second.send(key="k")
+    (item,) = calls_of(response)
+    assert (len(tools.calls), item["status"], item["error"]["code"]) == (1, "incomplete", -32001)
+    assert "not repeated" in item["error"]["message"]
+    assert response["status"] == "completed"
+    assert fold(second.log) == response
+    assert [event["sequence_number"] for event in second.log] == list(range(len(second.log)))
+
+
+async def test_repeatable_call_of_a_lost_edge_is_made_again(store: StoreService) -> None:
+    tools = FakeTools()
+    tools.hangs = True
+    first = turns(store, tools, SEARCH)
+    running = asyncio.ensure_future(first.send(key="k"))
+    await tools.called.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    await first.service.settle()
+    tools.hangs = False
+    (item,) = calls_of(await turns(store, tools, "So.").send(key="k"))
+    assert (len(tools.calls), item["status"], item["output"]) == (2, "completed", "Done.")
+
+
+async def test_edge_lost_in_the_second_round_leaves_the_call_done_once(store: StoreService) -> None:
+    tools = FakeTools()
+    engine = RoundsEngine(BUY, "So.")
+    engine.waits_at = 1
+    first = ToolTurns(store, engine, tools)
+    running = asyncio.ensure_future(first.send(key="k"))
+    await engine.waiting.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    await first.service.settle()
+    second = turns(store, tools, "So.")
+    response = await second.send(key="k")
+    (item,) = calls_of(response)
+    assert (len(tools.calls), item["status"], response["status"]) == (1, "completed", "completed")
+    assert response["usage"]["input_tokens"] == 20
+    assert fold(second.log) == response
+
+
+async def test_client_that_leaves_during_a_call_has_a_record_of_its_unknown_outcome(store: StoreService) -> None:
+    tools = FakeTools()
+    tools.hangs = True
+    made = turns(store, tools, BUY)
+    running = asyncio.ensure_future(made.send())
+    await tools.called.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    await made.service.settle()
+    record = await store.get("default", made.log[0]["response"]["id"])
+    (item,) = [each for each in loads(record.output_items) if each["type"] == "mcp_call"]
+    assert (record.status.value, item["status"], item["error"]["code"]) == ("cancelled", "incomplete", -32001)
+
+
+async def test_credentials_reach_the_server_and_nothing_that_is_stored(
+    rows: ReachableRows, store: StoreService
+) -> None:
+    tools = FakeTools()
+    secret = server(authorization="canary-1", headers={"x-key": "canary-2"})
+    made = turns(store, tools, BUY, "So.")
+    response = await made.send(key="k", tools=[secret])
+    assert tools.calls[0].credentials == tools.credentials[0]
+    assert tools.credentials[0].authorization == "canary-1"
+    assert tools.credentials[0].headers == (("x-key", "canary-2"),)
+    written = [row for kind in Kind for row in rows.stored(kind).values()]
+    assert "canary" not in repr(written)
+    assert "canary" not in repr(made.log)
+    again = turns(store, FakeTools(), "other")
+    refreshed = server(authorization="canary-3")
+    assert (await again.send(key="k", tools=[refreshed]))["id"] == response["id"]
