@@ -123,7 +123,7 @@ class TranslatorStream:
         if not _has_its_frames(batch):
             raise _fault(f"frames that are not the {count} events from {first}")
         self._next_sequence = first + count
-        if batch.is_last:
+        if batch.final is not None or batch.pause is not None:  # for each token, where a property takes as long again
             self.terminal = batch
             return None
         if batch.token_ids:
@@ -220,10 +220,13 @@ class Generation:
     async def _generate(self) -> None:
         """Runs the turn on one translator, from its state so far."""
         next_sequence, token_ids = self.state.next_sequence, self.state.round_ids
-        sent_items = len(self.state.output) if self._turn.output != NO_ITEMS else 0
-        resume = Resume(next_sequence, tuple(token_ids), sent_items) if next_sequence else None
+        resume = Resume(next_sequence, tuple(token_ids), self._sent_items()) if next_sequence else None
         self._stream = TranslatorStream(next_sequence, has_ids=bool(token_ids))
         await self._translator.generate(self._turn, self._take, flow=self._flow, resume=resume, checkpoints=True)
+
+    def _sent_items(self) -> int:
+        """How many items of the turn's output were sent, for a round that has sent nothing yet."""
+        return len(self.state.output) if self._turn.output != NO_ITEMS else 0
 
     def _take(self, given: Batch) -> None:
         """Passes a batch on. An error on the way ends this generation, not the client of the translator."""

@@ -40,7 +40,7 @@ from antiphon_edge.turns.tool_loop import DEFAULT_LIMITS, ToolLimits, run_rounds
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_input import TurnBuilder
 from antiphon_edge.turns.turn_jobs import TurnJobs
-from antiphon_edge.turns.turn_runner import TurnRunner
+from antiphon_edge.turns.turn_runner import TurnRunner, without_tools
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
@@ -85,6 +85,9 @@ class TurnParts:
         starter = TurnStarter(
             answering, watch, cleanup, builder, clock=clock, ids=ids, wait_ms=wait_ms, long_work=long_work
         )
+        rounds = (
+            partial(run_rounds, tools=tools, clock=clock, limits=tool_limits) if tools is not None else without_tools
+        )
         runner = TurnRunner(
             store,
             translator,
@@ -92,7 +95,7 @@ class TurnParts:
             cleanup=cleanup,
             timing=timing,
             long_work=long_work,
-            run_rounds=partial(run_rounds, tools=tools, clock=clock, limits=tool_limits) if tools is not None else None,
+            run_rounds=rounds,
         )
         return cls(store, answering, translator, watch, cleanup, sealer, timing, starter, runner)
 

@@ -115,6 +115,11 @@ RunRounds = Callable[[TurnRun, Generate], Awaitable[Batch]]
 """Runs all rounds of a turn, and returns the terminal batch."""
 
 
+async def without_tools(_run: TurnRun, _generate: Generate) -> Batch:
+    """Rejects a turn with tools of servers, in a process that cannot call them. Another one may have its job."""
+    raise ToolsUnavailable("This process calls no tools of servers.")
+
+
 class TurnPolicy(Protocol):
     """The decisions of a turn that depend on how it is delivered."""
 
@@ -146,9 +151,9 @@ class TurnRunner:
         cleanup: Cleanup,
         timing: TurnTiming,
         long_work: LongWork,
-        run_rounds: RunRounds | None = None,
+        run_rounds: RunRounds = without_tools,
     ) -> None:
-        """`run_rounds` generates turns that call tools of servers; None: this process calls none."""
+        """`run_rounds` generates turns that call tools of servers."""
         self._run_rounds = run_rounds
         self._long_work = long_work
         self._store = store
@@ -233,27 +238,18 @@ class TurnRunner:
         async with self._renewal_of_session(run), long_work as prepared:
             deliver = run.deliver if prepared is None else _after(prepared, run.deliver)
 
-            def generate(turn: Turn) -> Awaitable[Batch]:
-                return Generation(
-                    self._translator,
-                    turn,
-                    deliver,
-                    flow=run.flow,
-                    state=run.state,
-                    change=change,
-                    interrupt=run.interrupt,
-                ).run()
-
-            terminal = await self._rounds(run, generate)
+            generation = partial(self._generation, run, deliver, change)
+            if not has_servers(accepted.turn.request):
+                terminal = await generation(accepted.turn).run()
+            else:
+                terminal = await self._run_rounds(run, lambda turn: generation(turn).run())
         policy.require_end(run, terminal)
         return terminal
 
-    async def _rounds(self, run: TurnRun, generate: Generate) -> Batch:
-        if not has_servers(run.accepted.turn.request):
-            return await generate(run.accepted.turn)
-        if self._run_rounds is None:
-            raise ToolsUnavailable("This process calls no tools of servers.")
-        return await self._run_rounds(run, generate)
+    def _generation(self, run: TurnRun, deliver: Receive, change: Change | None, turn: Turn) -> Generation:
+        return Generation(
+            self._translator, turn, deliver, flow=run.flow, state=run.state, change=change, interrupt=run.interrupt
+        )
 
     async def _change_of(self, run: TurnRun) -> Change | None:
         """Makes the change that each batch goes through before it is sent."""

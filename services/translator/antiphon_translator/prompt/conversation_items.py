@@ -63,7 +63,8 @@ def build(
     draft.read(history, "history", known.items)
     read = draft.so_far(known, _answered_ids(history), known.items + len(history))
     draft.read(given, "input", 0)
-    draft.read(output, "output", 0)
+    if output:
+        draft.read(output, "output", 0)
     draft.require_results()
     opening = [Message("system", (instructions,))] if instructions else []
     messages = (*opening, *draft.rounds.finish())

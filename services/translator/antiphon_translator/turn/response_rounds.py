@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from antiphon_core.jsons import Object, parse_array
-from antiphon_core.ports.translator import Resume, Turn
+from antiphon_core.ports.translator import NO_ITEMS, Resume, Turn
 from antiphon_core.request.body import Parameters
 from antiphon_translator.prompt import server_calls
 from antiphon_translator.prompt.tools import ToolSet
@@ -18,8 +18,9 @@ from antiphon_translator.prompt.tools import ToolSet
 
 def seed_of(turn: Turn) -> str:
     """The seed of the ids of a round: every round has other ids, and every replica the same ones for a round."""
-    items_before = len(parse_array(turn.output, field="output"))
-    return f"{turn.response_id}/{items_before}" if items_before else turn.response_id
+    if turn.output == NO_ITEMS:
+        return turn.response_id
+    return f"{turn.response_id}/{len(parse_array(turn.output, field='output'))}"
 
 
 def split_output(output: Sequence[Object], resume: Resume | None) -> tuple[Sequence[Object], Sequence[Object]]:
@@ -33,6 +34,8 @@ def split_output(output: Sequence[Object], resume: Resume | None) -> tuple[Seque
 
 def tools_of_round(offered: ToolSet, output: Collection[Any], parameters: Parameters) -> ToolSet:
     """The tools of a round, by the output before it. A choice of the request holds for the first round."""
+    if not output:
+        return offered
     if _is_later_round(output):
         offered = offered.after_first_round()
     most = parameters.max_tool_calls
