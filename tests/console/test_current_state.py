@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Dialog, Route, expect
+from playwright.async_api import Browser, Dialog, Route, expect
 
 from tests.support.console.chat_model import MODEL
-from tests.support.console.console_tab import ConsoleTab
+from tests.support.console.console_tab import ConsoleTab, console_tab
 from tests.support.console.large_tree import bushy, grow
 from tests.support.http import Http
+from tests.support.system import System
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -51,16 +52,19 @@ async def test_a_view_that_failed_to_load_is_loaded_when_it_opens_again(
 
 @pytest.mark.parametrize("view", VIEWS)
 async def test_a_view_that_failed_to_load_is_loaded_when_the_browser_is_back_online(
-    console: ConsoleTab, api: Http, view: str
+    browser: Browser, console_system: System, api: Http, view: str
 ) -> None:
+    """Each in a context of its own: tabs of one process would learn of the connection before their requests have it."""
     response_id = await made(api, "Load me")
-    await console.open()
-    await console.page.context.set_offline(True)
-    await console.go(route_of(view, response_id))
-    await expect(console.page.get_by_role("alert").first).to_contain_text("Failed to fetch")
-    await console.page.context.set_offline(False)
-    await expect(console.page.locator("main")).to_contain_text("You said: Load me")
-    await expect(console.page.get_by_role("alert")).to_have_count(0)
+    async with console_tab(browser, console_system.url) as console:
+        await console.open()
+        await console.page.context.set_offline(True)
+        await console.go(route_of(view, response_id))
+        await expect(console.page.get_by_role("alert").first).to_contain_text("Failed to fetch")
+        await console.page.context.set_offline(False)
+        await expect(console.page.locator("main")).to_contain_text("You said: Load me")
+        await expect(console.page.get_by_role("alert")).to_have_count(0)
+        assert console.faults == []
 
 
 async def test_a_deleted_conversation_leaves_the_lists_of_the_tab(console: ConsoleTab) -> None:

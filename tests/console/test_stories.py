@@ -357,9 +357,31 @@ async def test_the_tree_is_shown_again_after_a_step_back_from_a_new_conversation
     await console.go(f"#/tree/{response_id}")
     await expect(console.page.get_by_role("treeitem")).to_have_count(1)
     await console.page.get_by_role("button", name="New conversation").click()
-    await expect(console.page.get_by_text("Ask something")).to_be_visible()
+    await expect(console.page.get_by_role("heading", name="Ask something")).to_be_visible()
     await console.page.go_back()
     await expect(console.page.get_by_role("treeitem")).to_have_count(1)
+
+
+# A step back from a new conversation before its view is drawn: the application never sees the route of the chat.
+UNSEEN_CHAT = """addEventListener("hashchange", (event) => {
+  if (location.hash === "#/chat") event.stopImmediatePropagation();
+});"""
+
+
+@pytest.mark.parametrize(("view", "shown"), [("tree", "[role=treeitem]"), ("chat", "article.turn")])
+async def test_a_view_is_shown_again_after_a_step_back_before_the_new_conversation_is_drawn(
+    console: ConsoleTab, view: str, shown: str
+) -> None:
+    await console.open()
+    response_id = await console.ask("One")
+    await console.page.add_init_script(UNSEEN_CHAT)
+    await console.open(f"#/{view}/{response_id}")
+    await console.page.reload()
+    await expect(console.page.locator(shown)).to_have_count(1)
+    await console.page.get_by_role("button", name="New conversation").click()
+    await expect(console.page.locator(shown)).to_have_count(0)
+    await console.page.go_back()
+    await expect(console.page.locator(shown)).to_have_count(1)
 
 
 async def test_an_event_can_be_chosen_after_a_replay(console: ConsoleTab) -> None:

@@ -22,12 +22,11 @@ import pytest_asyncio
 from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, JOB_LEASE_MS
 from tests.support.fixed_text_model import FixedTextTriton, fixed_text, fixed_text_triton
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_servers import redis_server
 from tests.support.relay import relay
-from tests.support.replicas import Replicas, fleet
+from tests.support.replicas import LEASED_S, Replicas, fleet
 from tests.support.volume import volume
 from tests.support.waiting import WAIT_MAX_S
 
@@ -44,9 +43,6 @@ SIZES = {"store": 1, "translator": 2, "edge": volume(2, 3), "worker": 2}
 PARTS = ("edge", "translator", "store", "worker", "engine", "database")
 SHORT_OUTAGE_S = 8
 """A freeze that lasts longer may outlast the retries of a commit, ten seconds, and the token timeout of an engine."""
-LEASED_S = JOB_LEASE_MS / 1000 - DEFAULT_TIMING.cancel_pace.every_s - 1.0
-"""The longest freeze in which no worker loses the lease of a job: the lease, less the time since its last renewal, and
-less a second by which a busy machine may delay the next renewal."""
 CASES = [("redis", part) for part in PARTS] + [("postgres", part) for part in volume(PARTS[-1:], PARTS)]
 UNKNOWN = "resp_" + 48 * "0"
 TERMINAL = ("response.completed", "response.failed", "response.incomplete")

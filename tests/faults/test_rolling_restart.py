@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import runpy
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_store.client import StoreClient
 from tests.support.fixed_text_model import FixedTextTriton, fixed_text, fixed_text_triton
 from tests.support.howto import blocks
-from tests.support.replicas import SIZES, Replicas, fleet
+from tests.support.replicas import LEASED_S, SIZES, Replicas, fleet
 from tests.support.volume import volume
 from tests.support.waiting import WAIT_MAX_S, until
 
@@ -148,10 +149,12 @@ class Load:
         return [asyncio.ensure_future(work(number)) for number in range(size)]
 
 
-def require_each_once(triton: FixedTextTriton, turns: int) -> None:
-    """Requires that no turn began twice: an interrupted turn resumes behind its last token."""
-    assert set(triton.began_anew().values()) == {1}
-    assert len(triton.began_anew()) == turns
+def require_each_once(replicas: Replicas, triton: FixedTextTriton, turns: int, *, keeps_leases: bool = True) -> None:
+    """Requires that no turn began twice: an interrupted turn resumes behind its last token. Only a job whose lease
+    expired before its first tokens were stored, in a restart that took so long, begins again."""
+    begun = triton.began_anew()
+    assert len(begun) == turns
+    assert set(begun.values()) <= {1, *(() if keeps_leases else (2,))}, replicas.logs("edge", "worker")
 
 
 async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
@@ -160,23 +163,25 @@ async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
     load = Load(client, "roll")
     async with asyncio.timeout(4 * WAIT_MAX_S):
         await replicas.roll()
-    require_each_once(triton, await load.end())
+    require_each_once(replicas, triton, await load.end())
 
 
 async def test_a_restart_of_the_only_store_fails_no_request(
     replicas: Replicas, triton: FixedTextTriton, client: AsyncOpenAI
 ) -> None:
-    """The SDK makes no retries here."""
+    """The SDK makes no retries here. On a busy machine the restart may take longer than the lease of a job."""
     impatient = client.with_options(max_retries=0)
     load = Load(impatient, "store")
     (store,) = replicas.of("store")
     conversation, is_over = (await impatient.conversations.create()).id, asyncio.Event()
     adding = asyncio.create_task(add_items(impatient, conversation, is_over))
     async with asyncio.timeout(4 * WAIT_MAX_S):
+        began_s = time.monotonic()
         await replicas.restart(store)
+        away_s = time.monotonic() - began_s
         is_over.set()
         added = await adding
-    require_each_once(triton, await load.end())
+    require_each_once(replicas, triton, await load.end(), keeps_leases=away_s < LEASED_S)
     assert [item.id async for item in client.conversations.items.list(conversation, order="asc", limit=100)] == added
 
 
@@ -283,4 +288,4 @@ async def test_streams_of_killed_edges_are_resumed_by_the_recipe_of_the_document
         assert [event.sequence_number for event in log] == list(range(len(log)))
         assert log[-1].type == "response.completed"
         assert log[-1].response.output_text == fixed_text(WORDS)
-    require_each_once(triton, len(ways))
+    require_each_once(replicas, triton, len(ways))

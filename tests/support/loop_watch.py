@@ -21,7 +21,7 @@ from typing import Any
 
 SAMPLE_S = 0.005
 YARDSTICK_S = 0.0015
-"""What the yardstick takes on one core of a quiet server of 2025."""
+"""The CPU time of the yardstick on one core of a quiet server of 2025."""
 TRIES = 10
 """The best of a few tries counts, because the yardstick may have more of a shared processor than its callback had."""
 STACK_FRAMES = 12

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, JOB_LEASE_MS
 from tests.support.balancer import Balancer
 from tests.support.ports import free_ports
 from tests.support.redis_servers import redis_server
@@ -31,6 +32,9 @@ from tests.support.waiting import WAIT_MAX_S
 SIZES = {"store": 1, "translator": 2, "edge": 3, "worker": 2}
 """The default number of processes of each target, in starting order."""
 WORKER_SLOTS = 6
+LEASED_S = JOB_LEASE_MS / 1000 - DEFAULT_TIMING.cancel_pace.every_s - 1.0
+"""The longest outage in which no worker loses the lease of a job: the lease, less the time since its last renewal, and
+less a second by which a busy machine may delay the next renewal."""
 
 Launch = Callable[[str, str], Command]
 """Starts a process of a target that listens on an address."""
@@ -67,6 +71,11 @@ class Replicas:
 
     def of(self, target: str) -> list[str]:
         return [name for name, pod in self.pods.items() if pod.target == target]
+
+    def logs(self, *targets: str) -> dict[str, str]:
+        """Returns the last lines of the processes of these targets, for the message of a failing test."""
+        pods = {name: pod for name, pod in self.pods.items() if pod.target in targets}
+        return {name: "".join(pod.command.lines[-50:]) for name, pod in pods.items()}
 
     def kill(self, name: str) -> None:
         self.pods[name].command.kill()

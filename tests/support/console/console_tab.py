@@ -107,7 +107,6 @@ async def tab_in(context: BrowserContext, url: str) -> AsyncIterator[ConsoleTab]
     try:
         yield here
     finally:
-        await context.set_offline(False)
         await context.clear_cookies()
         if page.url.startswith(url):
             await page.evaluate("localStorage.clear()")

@@ -8,7 +8,7 @@ import { useLoading } from "../parts/loading.js";
 import { Menu } from "../parts/menu.js";
 import * as conversation from "../state/conversation.js";
 import * as forest from "../state/forest.js";
-import { go } from "../state/router.js";
+import { go, route } from "../state/router.js";
 import { STRINGS } from "../strings.js";
 import { Composer } from "./composer.js";
 import { CodeDialog } from "./code-dialog.js";
@@ -21,11 +21,11 @@ export function Chat({ id }) {
   const [showsCode, setShowsCode] = useState(false);
   const opened = useRef(/** @type {string | null | undefined} */ (undefined));
   useLoading(() => {
-    if (opened.current === id && forest.problem.peek() === null) return;
+    if (opened.current === id && conversation.head.peek() !== null && forest.problem.peek() === null) return;
     opened.current = id;
     if (id && id !== conversation.head.peek()) void conversation.show(id);
     else if (!id && conversation.head.peek() && !conversation.pending.peek()) conversation.begin();
-  }, [id]);
+  }, [route.value]); // a step back to the same response may follow the end of its conversation
   const head = conversation.head.value;
   return html`<div class=${showsSettings ? "chat with-panel" : "chat"}>
     <section class="talk" aria-label=${STRINGS.chat.title}>

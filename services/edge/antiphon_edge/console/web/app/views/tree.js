@@ -17,7 +17,7 @@ export function TreeView({ id }) {
   const jump = useRef(/** @type {HTMLInputElement | null} */ (null));
   useLoading(() => {
     if (id && (id !== selected.peek() || !forest.tree.peek().nodes.has(id))) void open(id);
-  }, [id]);
+  }, [route.value]); // a step back to the same tree may follow the end of its conversation
   useEffect(() => void (forest.tree.peek().nodes.has(id ?? "") && forest.refresh()), []);
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
