@@ -7,8 +7,7 @@ changed would end a call with a bug's traceback, or with a wrong answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from itertools import chain, product, repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from types import NoneType
 from typing import Any
@@ -182,21 +181,21 @@ def form_of(ref: Ref) -> Form:
 
 
 _NODE_NUMBERS = itemgetter("v", "depth", "version", "created", "updated", "size", "input_bytes")
-_NODE_TYPES = {"v": _NUMBER, **_TYPES[Kind.NODE]}
-del _NODE_TYPES["added"]  # the one field that a node may lack
-_NODE_VALUES = itemgetter(*_NODE_TYPES)
-_SOUND_NODES = frozenset(product(*_NODE_TYPES.values()))
-"""The types that the values of a sound node can have."""
-_types_of = partial(map, type)
 
 
 def are_sound(nodes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether nodes have their form. Their few different types and all of their numbers are checked at once: twice as
-    fast as one by one. If it raises, they do not have it."""
-    numbers = [0, *chain.from_iterable(map(_NODE_NUMBERS, nodes)), *filter(None, map(itemgetter("expires"), nodes))]
+    """Whether nodes have their form, column by column: seven times as fast as one by one. If it raises, they do not
+    have it."""
+    numbers = [0, *chain.from_iterable(map(_NODE_NUMBERS, nodes))]
+    numbers += [each for each in map(itemgetter("expires"), nodes) if each is not None]
+    texts = chain.from_iterable(map(itemgetter("parent", "session"), nodes))
+    checksums = chain.from_iterable(map(itemgetter("items_crc", "body_crc"), nodes))
     return (
-        {*map(tuple, map(_types_of, map(_NODE_VALUES, nodes)))} <= _SOUND_NODES
+        set(map(type, numbers)) == {int}
         and min(numbers) >= 0
         and max(numbers) <= NUMBER_MAX
+        and set(map(type, texts)) <= {str, NoneType}
+        and set(map(type, checksums)) <= {int, str}
         and set(map(itemgetter("status"), nodes)) <= _STATUSES
+        and set(map(itemgetter("deleted"), nodes)) <= {0, 1}
     )
