@@ -120,7 +120,7 @@ check-k8s: $(VENV)/.installed-dev  ## the manifests, the chart, alerts and dashb
 	$(PYTEST) tests/k8s $(ARGS)
 
 images:          ## build the images with podman, and print what each weighs: CONTAINERS=docker with docker
-	for target in edge worker translator store all; do \
+	for target in edge worker translator store tools all; do \
 	  $(CONTAINERS) build --quiet --file Containerfile --target $$target --tag antiphon-$$target:dev . || exit 1; \
 	done
 	$(CONTAINERS) images --filter reference='antiphon-*:dev'

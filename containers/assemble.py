@@ -47,7 +47,8 @@ LAYERS = {
     "edge": Layer(("edge", *COMMON)),
     "translator": Layer(("translator", *COMMON)),
     "store": Layer(("store", *COMMON)),
-    "all": Layer(("edge", "translator", "store", *COMMON), "translator"),
+    "tools": Layer(("tools", *COMMON)),
+    "all": Layer(("edge", "translator", "store", "tools", *COMMON), "translator"),
 }
 """Each comes after the layer below it."""
 

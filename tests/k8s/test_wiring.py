@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -13,7 +14,7 @@ from tests.support import nim_operator, pod_security
 from tests.support.cases import in_one_test
 from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_templates
 
-OURS = ("edge", "worker", "translator", "store")
+OURS = ("edge", "worker", "translator", "store", "tools")
 _PEERS = [f"ANTIPHON_{target}_{peer}" for target in ("EDGE", "WORKER") for peer in ("STORE", "TRANSLATOR")]
 URL = "postgresql://database/antiphon"
 """Stands for the URL in the Secret antiphon-store."""
@@ -24,6 +25,7 @@ SECRETS = {  # created by hand, by a certificate, or by the Operator's guide
     "antiphon-store",
     "antiphon-encryption-keys",
     "antiphon-cache-salt-keys",
+    "antiphon-tool-servers",
 }
 
 
@@ -115,10 +117,27 @@ def test_peer_addresses_name_existing_headless_services(objects: list[Manifest])
 def test_network_policies_permit_exactly_the_calls_between_services(objects: list[Manifest]) -> None:
     calls = {(caller, "store", 50051) for caller in ("edge", "worker")}
     calls |= {(caller, "translator", 50052) for caller in ("edge", "worker")}
+    if any(name == "tools" for name, _ in _pods(objects)):
+        calls |= {(caller, "tools", 50053) for caller in ("edge", "worker")}
     between = {edge for edge in _egress(objects) if edge[1] in OURS}
     assert between == calls
     for caller, called, _ in calls:
         assert caller in set(_admitted(objects, called))
+
+
+@EACH_VARIANT
+def test_only_services_that_check_addresses_may_reach_the_internet(objects: list[Manifest]) -> None:
+    """The translator fetches images, the tools service calls tool servers; neither reaches a private network."""
+    blocks = {
+        (caller, block["cidr"], tuple(block.get("except", ())))
+        for policy in of_kind(objects, "NetworkPolicy")
+        for caller in _callers(policy)
+        for rule in policy["spec"].get("egress", [])
+        for peer in rule.get("to", [])
+        if (block := peer.get("ipBlock", {"cidr": ""}))["cidr"] == "0.0.0.0/0" and caller in OURS
+    }
+    assert {caller for caller, *_ in blocks} <= {"translator", "tools"}
+    assert all({"10.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"} <= {*but} for *_, but in blocks)
 
 
 @EACH_VARIANT
@@ -214,17 +233,24 @@ def _settings(objects: list[Manifest]) -> Iterator[tuple[str, dict[str, str]]]:
 def _egress(objects: list[Manifest]) -> Iterator[tuple[str, str, Any]]:
     """Yields (caller, called service, port) for each permitted call."""
     for policy in of_kind(objects, "NetworkPolicy"):
-        caller = policy["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/name")
-        for rule in policy["spec"].get("egress", []) if caller else []:
+        for caller, rule in product(_callers(policy), policy["spec"].get("egress", [])):
             for peer in rule.get("to", []):
                 called = peer.get("podSelector", {}).get("matchLabels", {}).get("app.kubernetes.io/name", "")
                 yield from ((caller, called, port["port"]) for port in rule.get("ports", []))
 
 
+def _callers(policy: Manifest) -> Iterator[str]:
+    """Yields the names of the pods that a policy is for."""
+    selector = policy["spec"]["podSelector"]
+    yield from filter(None, [selector.get("matchLabels", {}).get("app.kubernetes.io/name")])
+    for expression in selector.get("matchExpressions", []):
+        yield from expression["values"]
+
+
 def _admitted(objects: list[Manifest], called: str) -> Iterator[str]:
     """Yields the names of the pods that a service's policy admits."""
     for policy in of_kind(objects, "NetworkPolicy"):
-        if policy["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/name") == called:
+        if called in _callers(policy):
             for rule in policy["spec"].get("ingress", []):
                 for peer in rule.get("from", []):
                     for expression in peer.get("podSelector", {}).get("matchExpressions", []):

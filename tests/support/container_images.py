@@ -31,7 +31,7 @@ from tests.support.debian import found_or_installed
 from tests.support.volume import IS_NIGHTLY
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("edge", "worker", "translator", "store", "all")
+TARGETS = ("edge", "worker", "translator", "store", "tools", "all")
 PYTHON = "3.11.2"
 """The Python version of Debian 12, for which the wheels are downloaded."""
 SANDBOX = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--security-opt=no-new-privileges")

@@ -51,6 +51,7 @@ def combinations() -> Iterator[tuple[str, ...]]:
     yield ("store-postgres", "keda", "mtls", *ENGINES[:1], *ENGINES[3:], *FRONTS, *OBSERVED)
     yield ("store-sqlite", *FRONTS, "console")
     yield from ((store, "mtls", "encryption", "tenant-isolation") for store in STORES)
+    yield ("store-sqlite", "tools")
 
 
 @cache
