@@ -21,6 +21,7 @@ from antiphon_core.ports.retention import Retention
 from antiphon_core.ports.store import ResponseStore as Store
 from antiphon_core.ports.tools import Tools
 from antiphon_core.ports.translator import Translator
+from antiphon_core.ports.web_search import WebSearch
 from antiphon_core.retrying import Retry
 from antiphon_core.rpc.roles import Role, Roles
 from antiphon_core.rpc.services import Api, Repeat, Row, make_service
@@ -116,6 +117,7 @@ _TOOLS: dict[str, tuple[Row, ...]] = {
         Row("ListTools", Tools.list_tools, _TURN, _WAIT_S),
         Row("CallTool", Tools.call_tool, _TURN, None, Repeat.KEYED),
         Row("CancelCall", Tools.call_tool, _TURN, _POINT_S),
+        Row("Search", WebSearch.search, _TURN, _WAIT_S),
     ),
 }
 

@@ -23,6 +23,7 @@ from antiphon_core.ports.tools import (
     ToolServer,
     ignore_progress,
 )
+from antiphon_core.ports.web_search import SearchHit, SearchQuery
 from antiphon_core.retrying import ATTACH, CALL, PACING, Attempts, Pacing, Retrier
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
@@ -84,6 +85,11 @@ class ToolsClient:
         except asyncio.CancelledError:
             self._cancel(tenant, call.id)
             raise
+
+    async def search(self, tenant: str, query: SearchQuery, *, timeout_s: float = 30.0) -> tuple[SearchHit, ...]:
+        request = wire.search_message(query, timeout_s)
+        answer = await self._retrier.run(partial(self._rpc.call, "Search", request, tenant=tenant), CALL)
+        return wire.hits_value(answer)
 
     async def _run(self, tenant: str, call: ToolCall, reading: _Reading) -> ToolResult:
         attempts = Attempts(self._retrier, ATTACH)

@@ -76,6 +76,10 @@ class Connections:
             if held.client.is_stateless:
                 _remember(self._stateless, target.url)
 
+    def operator_session(self) -> aiohttp.ClientSession:
+        """The HTTP client for servers that the operator names, such as a search provider."""
+        return self._session(is_operators=True)
+
     async def close(self) -> None:
         for key in tuple(self._held):
             self._drop(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from antiphon_core.errors import NotFound
@@ -15,7 +16,7 @@ from antiphon_tools.ledger import Entry
 from antiphon_tools.service import ToolService
 
 LISTING_S = 30.0
-"""The time of a listing whose request names none."""
+"""The time of a listing or a search whose request names none."""
 
 
 def handlers(service: ToolService) -> Mapping[str, Handler]:
@@ -31,23 +32,13 @@ def handlers(service: ToolService) -> Mapping[str, Handler]:
         return wire.listing_message(listing)
 
     async def call_tool(request: Any, call: Call) -> AsyncGenerator[Any, None]:
-        entry = find(request, call) if request.attach else service.begin_call(call.tenant, wire.call_value(request))
-        yield v1.CallToolResponse()
-        reports = _Reports()
-        waiting = asyncio.ensure_future(entry.result(reports.put))
-        waiting.add_done_callback(lambda _: reports.end())
-        try:
-            while (progress := await reports.take()) is not None:
-                yield wire.progress_message(progress)
-            yield wire.result_message(waiting.result())
-        finally:
-            waiting.cancel()
-
-    def find(request: Any, call: Call) -> Entry:
-        entry = service.find_call(call.tenant, request.id)
-        if entry is None:
-            raise NotFound(f"No call with the id '{request.id}' is known here.", id=request.id)
-        return entry
+        if request.attach:
+            entry = _require_known(service.find_call(call.tenant, request.id), request.id)
+        else:
+            entry = service.begin_call(call.tenant, wire.call_value(request))
+        async with aclosing(_follow(entry)) as answers:
+            async for answer in answers:
+                yield answer
 
     async def cancel_call(request: Any, call: Call) -> Any:
         entry = service.find_call(call.tenant, request.id)
@@ -55,7 +46,33 @@ def handlers(service: ToolService) -> Mapping[str, Handler]:
             entry.task.cancel()
         return v1.CancelCallResponse()
 
-    return {"ListTools": list_tools, "CallTool": call_tool, "CancelCall": cancel_call}
+    async def search(request: Any, call: Call) -> Any:
+        query = wire.search_value(request)
+        return wire.hits_message(
+            await service.search(call.tenant, query, timeout_s=request.timeout_ms / 1_000 or LISTING_S)
+        )
+
+    return {"ListTools": list_tools, "CallTool": call_tool, "CancelCall": cancel_call, "Search": search}
+
+
+def _require_known(entry: Entry | None, call_id: str) -> Entry:
+    if entry is None:
+        raise NotFound(f"No call with the id '{call_id}' is known here.", id=call_id)
+    return entry
+
+
+async def _follow(entry: Entry) -> AsyncGenerator[Any, None]:
+    """Yields that a call is known, its progress from now on, and its result. Closing it does not end the call."""
+    yield v1.CallToolResponse()
+    reports = _Reports()
+    waiting = asyncio.ensure_future(entry.result(reports.put))
+    waiting.add_done_callback(lambda _: reports.end())
+    try:
+        while (progress := await reports.take()) is not None:
+            yield wire.progress_message(progress)
+        yield wire.result_message(waiting.result())
+    finally:
+        waiting.cancel()
 
 
 class _Reports:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -30,6 +31,7 @@ from antiphon_core.ports.tools import (
     ToolServer,
     ignore_progress,
 )
+from antiphon_core.ports.web_search import SearchHit, SearchQuery
 from antiphon_core.telemetry import metrics, remedies, spans, tracing
 from antiphon_tools.connections import Connections
 from antiphon_tools.ledger import Entry, Ledger
@@ -39,10 +41,12 @@ from antiphon_tools.mcp.faults import AnswerLost, Code, HttpFault, McpFault, Not
 from antiphon_tools.mcp.results import read_result
 from antiphon_tools.settings import ToolsSettings
 from antiphon_tools.targets import Target, Targets, client_rules
+from antiphon_tools.web import web_search
+from antiphon_tools.web.web_search import ConfiguredSearch
 
 log = logging.getLogger(__name__)
 
-_check_server, _check_call = check_of(ToolServer), check_of(ToolCall)
+_check_server, _check_call, _check_query = check_of(ToolServer), check_of(ToolCall), check_of(SearchQuery)
 _TIMEOUT = "The tool server did not answer in time."
 _CANCELLED = "The call was cancelled before its answer came."
 
@@ -58,7 +62,7 @@ class _Planned:
 
 
 class ToolService:
-    """Create, use and close it inside one event loop. SettingsError: the file of servers is unusable."""
+    """Create, use and close it inside one event loop. SettingsError: the file of servers or the search is unusable."""
 
     def __init__(self, settings: ToolsSettings, *, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
@@ -70,6 +74,7 @@ class ToolService:
         )
         self._listings = Listings(ttl_s=settings.listing_ttl_s, clock=clock)
         self._ledger = Ledger(clock)
+        self._search = ConfiguredSearch(settings, self._connections)
         self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @property
@@ -207,6 +212,34 @@ class ToolService:
                 raise NotSent(fault.code, fault.message) from fault
         tool = tools.get(planned.call.tool)
         return tool if tool is not None and is_usable(planned.target, tool) else None
+
+    # ---- Searches ----
+
+    async def search(self, tenant: str, query: SearchQuery, *, timeout_s: float = 30.0) -> tuple[SearchHit, ...]:
+        if _check_query is not None:
+            _check_query(query, "")
+        server = self._search.server
+        try:
+            async with asyncio.timeout(timeout_s):
+                if server:
+                    return await self._search_by_tool(tenant, server, query)
+                async with self._share(tenant):
+                    return await self._search.ask_provider(query)
+        except TimeoutError as error:
+            raise ToolServerFault("The search did not answer in time.", field="tools") from error
+
+    async def _search_by_tool(self, tenant: str, server: str, query: SearchQuery) -> tuple[SearchHit, ...]:
+        """Searches by the only tool of the operator's server. ToolServerFault: it has none or several, or fails."""
+        named = ToolServer(server)
+        tools = (await self.list_tools(tenant, named)).tools
+        if len(tools) != 1:
+            raise ToolServerFault(f"The tool server '{server}' has {len(tools)} tools, and not one that searches.")
+        call_id = f"search/{secrets.token_hex(16)}"
+        arguments = jsons.dumps(web_search.tool_arguments(tools[0], query))
+        result = await self.call_tool(tenant, ToolCall(call_id, named, tools[0].name, arguments, tools[0].digest))
+        if result.outcome is not Outcome.OK:
+            raise ToolServerFault(result.error.message if result.error is not None else result.text)
+        return web_search.tool_hits(result.text, result.structured, query)
 
     def _share(self, tenant: str) -> asyncio.Semaphore:
         return self._shares.setdefault(tenant, asyncio.Semaphore(self._settings.calls_per_tenant))

@@ -48,6 +48,17 @@ class ToolsSettings(RpcServerSettings):
     listing_ttl_s: float = setting(
         300.0, "Seconds for which the tools of a server are remembered, unless the server says a shorter time."
     )
+    web_search: str = setting(
+        "",
+        "How the web is searched: searxng, brave, tavily or exa; mcp: and the name of a tool server whose only tool "
+        "searches; empty for no search.",
+    )
+    web_search_url: str = setting(
+        "", "URL of the search provider; needed for searxng, such as http://searxng:8080/search."
+    )
+    web_search_secret_file: Path | None = setting(
+        None, "File with the key of the search provider. Read again when it changes."
+    )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running calls get to end after SIGTERM."})
 
     def warnings(self) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from antiphon_core.errors import InvalidRequest, ServiceFault
@@ -17,6 +18,7 @@ from antiphon_core.ports.tools import (
     ToolResult,
     ToolServer,
 )
+from antiphon_core.ports.web_search import SearchHit, SearchQuery
 from antiphon_protos.antiphon.tools import v1
 
 _APPROVAL = {
@@ -151,3 +153,27 @@ def result_value(message: Any) -> ToolResult:
         message.structured,
         None if error is None else CallError(error.code, error.message),
     )
+
+
+def search_message(query: SearchQuery, timeout_s: float) -> Any:
+    return v1.SearchRequest(
+        text=query.text,
+        count=query.count,
+        domains=list(query.domains),
+        country=query.country,
+        timeout_ms=round(timeout_s * 1_000),
+    )
+
+
+def search_value(message: Any) -> SearchQuery:
+    return SearchQuery(message.text, message.count, tuple(message.domains), message.country)
+
+
+def hits_message(hits: Sequence[SearchHit]) -> Any:
+    return v1.SearchResponse(
+        hits=[v1.SearchHit(url=hit.url, title=hit.title, text=hit.text, date=hit.date) for hit in hits]
+    )
+
+
+def hits_value(message: Any) -> tuple[SearchHit, ...]:
+    return tuple(SearchHit(hit.url, hit.title, hit.text, hit.date) for hit in message.hits)

@@ -99,6 +99,7 @@ SANS_IO = [
         for path in sorted((TRANSLATOR / "media").glob("*.py"))
         if path.name != "fetching.py"
     ),
+    "antiphon_tools/web/providers.py",
     *(f"antiphon_tools/mcp/{path.name}" for path in sorted((TOOLS / "mcp").glob("*.py")) if path.name != "client.py"),
 ]
 # Modules of the vocabulary that one package alone uses, each with the reason.

@@ -122,6 +122,14 @@ ELSEWHERE = {
         (f"antiphon_tools/{name}.py" for name in ("service", "server", "wire")),
         ("tests/contract/tools/test_tools_port.py", "the port in this process and over gRPC passes one suite"),
     ),
+    "antiphon_core/ports/web_search.py": (
+        "tests/contract/tools/test_web_search.py",
+        "a protocol: service and client run its suite",
+    ),
+    "antiphon_tools/web/web_search.py": (
+        "tests/contract/tools/test_web_search.py",
+        "the port in this process and over gRPC passes one suite",
+    ),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
     "antiphon_tokens/gbnf/guides.py": ("tests/integration/local/test_grammars.py", "converts with llama.cpp"),
     "antiphon_tokens/gbnf/trial.py": ("tests/integration/local/test_grammars.py", "a process that llama.cpp may end"),

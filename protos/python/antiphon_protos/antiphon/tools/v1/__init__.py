@@ -16,6 +16,9 @@ __all__ = (
     "ListToolsResponse",
     "Outcome",
     "Progress",
+    "SearchHit",
+    "SearchRequest",
+    "SearchResponse",
     "Tool",
     "ToolResult",
     "ToolServer",
@@ -324,6 +327,72 @@ default_message_pool.register_message("antiphon.tools.v1", "Progress", Progress)
 
 
 @dataclass(eq=False, repr=False)
+class SearchHit(betterproto2.Message):
+    """
+    One result of a search.
+    """
+
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TOOLS_V1_TOOLS_PROTO_DESCRIPTOR.message_types_by_name["SearchHit"]
+
+    url: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
+
+    title: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
+
+    text: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
+
+    date: "str" = betterproto2.field(4, betterproto2.TYPE_STRING)
+
+
+default_message_pool.register_message("antiphon.tools.v1", "SearchHit", SearchHit)
+
+
+@dataclass(eq=False, repr=False)
+class SearchRequest(betterproto2.Message):
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TOOLS_V1_TOOLS_PROTO_DESCRIPTOR.message_types_by_name["SearchRequest"]
+
+    text: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
+
+    count: "int" = betterproto2.field(2, betterproto2.TYPE_UINT32)
+    """
+    The most results.
+    """
+
+    domains: "list[str]" = betterproto2.field(3, betterproto2.TYPE_STRING, repeated=True)
+    """
+    Domains with their subdomains; none means all.
+    """
+
+    country: "str" = betterproto2.field(4, betterproto2.TYPE_STRING)
+    """
+    A code of two letters.
+    """
+
+    timeout_ms: "int" = betterproto2.field(5, betterproto2.TYPE_UINT32)
+
+
+default_message_pool.register_message("antiphon.tools.v1", "SearchRequest", SearchRequest)
+
+
+@dataclass(eq=False, repr=False)
+class SearchResponse(betterproto2.Message):
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TOOLS_V1_TOOLS_PROTO_DESCRIPTOR.message_types_by_name["SearchResponse"]
+
+    hits: "list[SearchHit]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
+
+
+default_message_pool.register_message("antiphon.tools.v1", "SearchResponse", SearchResponse)
+
+
+@dataclass(eq=False, repr=False)
 class Tool(betterproto2.Message):
     """
     One tool. Schemas and annotations are JSON objects; an empty one is missing.
@@ -414,5 +483,5 @@ default_message_pool.register_message("antiphon.tools.v1", "ToolServer", ToolSer
 
 
 ANTIPHON_TOOLS_V1_TOOLS_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n\x1dantiphon/tools/v1/tools.proto\x12\x11antiphon.tools.v1"4\n\nToolServer\x12\x14\n\x05label\x18\x01 \x01(\tR\x05label\x12\x10\n\x03url\x18\x02 \x01(\tR\x03url"2\n\x06Header\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value"h\n\x0bCredentials\x12$\n\rauthorization\x18\x01 \x01(\tR\rauthorization\x123\n\x07headers\x18\x02 \x03(\x0b2\x19.antiphon.tools.v1.HeaderR\x07headers"\xaa\x01\n\x10ListToolsRequest\x125\n\x06server\x18\x01 \x01(\x0b2\x1d.antiphon.tools.v1.ToolServerR\x06server\x12@\n\x0bcredentials\x18\x02 \x01(\x0b2\x1e.antiphon.tools.v1.CredentialsR\x0bcredentials\x12\x1d\n\ntimeout_ms\x18\x03 \x01(\rR\ttimeoutMs"\x85\x02\n\x04Tool\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12 \n\x0bdescription\x18\x02 \x01(\tR\x0bdescription\x12!\n\x0cinput_schema\x18\x03 \x01(\x0cR\x0binputSchema\x12#\n\routput_schema\x18\x04 \x01(\x0cR\x0coutputSchema\x12 \n\x0bannotations\x18\x05 \x01(\x0cR\x0bannotations\x12\x16\n\x06digest\x18\x06 \x01(\tR\x06digest\x12 \n\x0cis_read_only\x18\x07 \x01(\x08R\nisReadOnly\x12#\n\ris_repeatable\x18\x08 \x01(\x08R\x0cisRepeatable"\xb8\x01\n\x11ListToolsResponse\x12\x1a\n\x08identity\x18\x01 \x01(\tR\x08identity\x12-\n\x05tools\x18\x02 \x03(\x0b2\x17.antiphon.tools.v1.ToolR\x05tools\x127\n\x08approval\x18\x03 \x01(\x0e2\x1b.antiphon.tools.v1.ApprovalR\x08approval\x12\x1f\n\x0bis_parallel\x18\x04 \x01(\x08R\nisParallel"\x9b\x02\n\x0fCallToolRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x125\n\x06server\x18\x02 \x01(\x0b2\x1d.antiphon.tools.v1.ToolServerR\x06server\x12\x12\n\x04tool\x18\x03 \x01(\tR\x04tool\x12\x1c\n\targuments\x18\x04 \x01(\x0cR\targuments\x12\x16\n\x06digest\x18\x05 \x01(\tR\x06digest\x12@\n\x0bcredentials\x18\x06 \x01(\x0b2\x1e.antiphon.tools.v1.CredentialsR\x0bcredentials\x12\x1d\n\ntimeout_ms\x18\x07 \x01(\rR\ttimeoutMs\x12\x16\n\x06attach\x18\x08 \x01(\x08R\x06attach"_\n\x08Progress\x12\x14\n\x05value\x18\x01 \x01(\x01R\x05value\x12\x19\n\x05total\x18\x02 \x01(\x01H\x00R\x05total\x88\x01\x01\x12\x18\n\x07message\x18\x03 \x01(\tR\x07messageB\x08\n\x06_total"9\n\tCallError\x12\x12\n\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n\x07message\x18\x02 \x01(\tR\x07message"\xc2\x01\n\nToolResult\x124\n\x07outcome\x18\x01 \x01(\x0e2\x1a.antiphon.tools.v1.OutcomeR\x07outcome\x12\x12\n\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n\x06images\x18\x03 \x03(\tR\x06images\x12\x1e\n\nstructured\x18\x04 \x01(\x0cR\nstructured\x122\n\x05error\x18\x05 \x01(\x0b2\x1c.antiphon.tools.v1.CallErrorR\x05error"\x82\x01\n\x10CallToolResponse\x127\n\x08progress\x18\x01 \x01(\x0b2\x1b.antiphon.tools.v1.ProgressR\x08progress\x125\n\x06result\x18\x02 \x01(\x0b2\x1d.antiphon.tools.v1.ToolResultR\x06result"#\n\x11CancelCallRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id"\x14\n\x12CancelCallResponse*`\n\x08Approval\x12\x16\n\x14APPROVAL_UNSPECIFIED\x12\x12\n\x0eAPPROVAL_NEVER\x10\x01\x12\x13\n\x0fAPPROVAL_CLIENT\x10\x02\x12\x13\n\x0fAPPROVAL_ALWAYS\x10\x03*\xbc\x01\n\x07Outcome\x12\x15\n\x13OUTCOME_UNSPECIFIED\x12\x0e\n\nOUTCOME_OK\x10\x01\x12\x16\n\x12OUTCOME_TOOL_ERROR\x10\x02\x12\x1a\n\x16OUTCOME_PROTOCOL_ERROR\x10\x03\x12\x16\n\x12OUTCOME_HTTP_ERROR\x10\x04\x12\x13\n\x0fOUTCOME_REFUSED\x10\x05\x12\x14\n\x10OUTCOME_NOT_SENT\x10\x06\x12\x13\n\x0fOUTCOME_UNKNOWN\x10\x072\x97\x02\n\x0bToolService\x12V\n\tListTools\x12#.antiphon.tools.v1.ListToolsRequest\x1a$.antiphon.tools.v1.ListToolsResponse\x12U\n\x08CallTool\x12".antiphon.tools.v1.CallToolRequest\x1a#.antiphon.tools.v1.CallToolResponse0\x01\x12Y\n\nCancelCall\x12$.antiphon.tools.v1.CancelCallRequest\x1a%.antiphon.tools.v1.CancelCallResponseb\x06proto3'
+    b'\n\x1dantiphon/tools/v1/tools.proto\x12\x11antiphon.tools.v1"4\n\nToolServer\x12\x14\n\x05label\x18\x01 \x01(\tR\x05label\x12\x10\n\x03url\x18\x02 \x01(\tR\x03url"2\n\x06Header\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value"h\n\x0bCredentials\x12$\n\rauthorization\x18\x01 \x01(\tR\rauthorization\x123\n\x07headers\x18\x02 \x03(\x0b2\x19.antiphon.tools.v1.HeaderR\x07headers"\xaa\x01\n\x10ListToolsRequest\x125\n\x06server\x18\x01 \x01(\x0b2\x1d.antiphon.tools.v1.ToolServerR\x06server\x12@\n\x0bcredentials\x18\x02 \x01(\x0b2\x1e.antiphon.tools.v1.CredentialsR\x0bcredentials\x12\x1d\n\ntimeout_ms\x18\x03 \x01(\rR\ttimeoutMs"\x85\x02\n\x04Tool\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12 \n\x0bdescription\x18\x02 \x01(\tR\x0bdescription\x12!\n\x0cinput_schema\x18\x03 \x01(\x0cR\x0binputSchema\x12#\n\routput_schema\x18\x04 \x01(\x0cR\x0coutputSchema\x12 \n\x0bannotations\x18\x05 \x01(\x0cR\x0bannotations\x12\x16\n\x06digest\x18\x06 \x01(\tR\x06digest\x12 \n\x0cis_read_only\x18\x07 \x01(\x08R\nisReadOnly\x12#\n\ris_repeatable\x18\x08 \x01(\x08R\x0cisRepeatable"\xb8\x01\n\x11ListToolsResponse\x12\x1a\n\x08identity\x18\x01 \x01(\tR\x08identity\x12-\n\x05tools\x18\x02 \x03(\x0b2\x17.antiphon.tools.v1.ToolR\x05tools\x127\n\x08approval\x18\x03 \x01(\x0e2\x1b.antiphon.tools.v1.ApprovalR\x08approval\x12\x1f\n\x0bis_parallel\x18\x04 \x01(\x08R\nisParallel"\x9b\x02\n\x0fCallToolRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x125\n\x06server\x18\x02 \x01(\x0b2\x1d.antiphon.tools.v1.ToolServerR\x06server\x12\x12\n\x04tool\x18\x03 \x01(\tR\x04tool\x12\x1c\n\targuments\x18\x04 \x01(\x0cR\targuments\x12\x16\n\x06digest\x18\x05 \x01(\tR\x06digest\x12@\n\x0bcredentials\x18\x06 \x01(\x0b2\x1e.antiphon.tools.v1.CredentialsR\x0bcredentials\x12\x1d\n\ntimeout_ms\x18\x07 \x01(\rR\ttimeoutMs\x12\x16\n\x06attach\x18\x08 \x01(\x08R\x06attach"_\n\x08Progress\x12\x14\n\x05value\x18\x01 \x01(\x01R\x05value\x12\x19\n\x05total\x18\x02 \x01(\x01H\x00R\x05total\x88\x01\x01\x12\x18\n\x07message\x18\x03 \x01(\tR\x07messageB\x08\n\x06_total"9\n\tCallError\x12\x12\n\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n\x07message\x18\x02 \x01(\tR\x07message"\xc2\x01\n\nToolResult\x124\n\x07outcome\x18\x01 \x01(\x0e2\x1a.antiphon.tools.v1.OutcomeR\x07outcome\x12\x12\n\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n\x06images\x18\x03 \x03(\tR\x06images\x12\x1e\n\nstructured\x18\x04 \x01(\x0cR\nstructured\x122\n\x05error\x18\x05 \x01(\x0b2\x1c.antiphon.tools.v1.CallErrorR\x05error"\x82\x01\n\x10CallToolResponse\x127\n\x08progress\x18\x01 \x01(\x0b2\x1b.antiphon.tools.v1.ProgressR\x08progress\x125\n\x06result\x18\x02 \x01(\x0b2\x1d.antiphon.tools.v1.ToolResultR\x06result"#\n\x11CancelCallRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id"\x14\n\x12CancelCallResponse"\x8c\x01\n\rSearchRequest\x12\x12\n\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x18\n\x07domains\x18\x03 \x03(\tR\x07domains\x12\x18\n\x07country\x18\x04 \x01(\tR\x07country\x12\x1d\n\ntimeout_ms\x18\x05 \x01(\rR\ttimeoutMs"[\n\tSearchHit\x12\x10\n\x03url\x18\x01 \x01(\tR\x03url\x12\x14\n\x05title\x18\x02 \x01(\tR\x05title\x12\x12\n\x04text\x18\x03 \x01(\tR\x04text\x12\x12\n\x04date\x18\x04 \x01(\tR\x04date"B\n\x0eSearchResponse\x120\n\x04hits\x18\x01 \x03(\x0b2\x1c.antiphon.tools.v1.SearchHitR\x04hits*`\n\x08Approval\x12\x16\n\x14APPROVAL_UNSPECIFIED\x12\x12\n\x0eAPPROVAL_NEVER\x10\x01\x12\x13\n\x0fAPPROVAL_CLIENT\x10\x02\x12\x13\n\x0fAPPROVAL_ALWAYS\x10\x03*\xbc\x01\n\x07Outcome\x12\x15\n\x13OUTCOME_UNSPECIFIED\x12\x0e\n\nOUTCOME_OK\x10\x01\x12\x16\n\x12OUTCOME_TOOL_ERROR\x10\x02\x12\x1a\n\x16OUTCOME_PROTOCOL_ERROR\x10\x03\x12\x16\n\x12OUTCOME_HTTP_ERROR\x10\x04\x12\x13\n\x0fOUTCOME_REFUSED\x10\x05\x12\x14\n\x10OUTCOME_NOT_SENT\x10\x06\x12\x13\n\x0fOUTCOME_UNKNOWN\x10\x072\xe6\x02\n\x0bToolService\x12V\n\tListTools\x12#.antiphon.tools.v1.ListToolsRequest\x1a$.antiphon.tools.v1.ListToolsResponse\x12U\n\x08CallTool\x12".antiphon.tools.v1.CallToolRequest\x1a#.antiphon.tools.v1.CallToolResponse0\x01\x12Y\n\nCancelCall\x12$.antiphon.tools.v1.CancelCallRequest\x1a%.antiphon.tools.v1.CancelCallResponse\x12M\n\x06Search\x12 .antiphon.tools.v1.SearchRequest\x1a!.antiphon.tools.v1.SearchResponseb\x06proto3'
 )
