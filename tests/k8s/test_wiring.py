@@ -15,7 +15,7 @@ from tests.support.cases import in_one_test
 from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_templates
 
 OURS = ("edge", "worker", "translator", "store", "tools")
-_PEERS = [f"ANTIPHON_{target}_{peer}" for target in ("EDGE", "WORKER") for peer in ("STORE", "TRANSLATOR")]
+_PEERS = [f"ANTIPHON_{target}_{peer}" for target in ("EDGE", "WORKER") for peer in ("STORE", "TRANSLATOR", "TOOLS")]
 URL = "postgresql://database/antiphon"
 """Stands for the URL in the Secret antiphon-store."""
 SECRETS = {  # created by hand, by a certificate, or by the Operator's guide

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from antiphon.parts.tools import ToolsPart
     from antiphon.parts.translator import TranslatorPart
     from antiphon_core.ports.full_store import FullStore
+    from antiphon_core.ports.tools import Tools
     from antiphon_core.ports.translator import Translator
     from antiphon_core.sealing_keys import SealingKeys
     from antiphon_core.telemetry.exposition import Exposition
@@ -127,6 +128,16 @@ class Process:
             raise _missing("translator", settings)
         return self.translator.service
 
+    def tools_of(self, settings: EdgeSettings | WorkerSettings) -> Tools | None:
+        """A client of the tools service that these settings name, or that of this process, if it has tool servers."""
+        if settings.tools:
+            from antiphon_tools.client import ToolsClient
+
+            return ToolsClient(settings.tools, credentials=settings.credentials_for("tools"))
+        if self.tools is None or not self.settings.tools.has_servers:
+            return None
+        return self.tools.service
+
 
 def _missing(peer: str, settings: EdgeSettings | WorkerSettings) -> SettingsError:
     article = "An" if settings.SECTION == "edge" else "A"
@@ -177,6 +188,7 @@ def _edge(process: Process) -> Part:
         exposition=process.exposition,
         opens_metrics=process.settings.metrics.open,
         drain_time=process.drain_time,
+        tools=process.tools_of(settings),
     )
     return process.edge
 
@@ -197,6 +209,7 @@ def _worker(process: Process) -> Part:
         sealer=process.sealer_of(settings),
         load=ProcessLoad(memory_limit_bytes=settings.memory_limit_bytes),
         drain_time=process.drain_time,
+        tools=process.tools_of(settings),
     )
     return process.worker
 

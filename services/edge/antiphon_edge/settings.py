@@ -154,6 +154,7 @@ class WorkerSettings(TurnSettings):
 _TAKEN_TOGETHER = {
     "store": turn_settings.of_peer("store"),
     "translator": turn_settings.of_peer("translator"),
+    "tools": turn_settings.of_peer("tools"),
     "sealing_keys_file": ("sealing_keys_file", "sealed_ttl_s", "secrets_grace_s"),
     "cache_salt_keys_file": ("cache_salt_keys_file",),
     "memory_limit_bytes": ("memory_limit_bytes",),

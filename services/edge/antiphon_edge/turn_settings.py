@@ -1,4 +1,4 @@
-"""Settings that edges and workers share: the store, the translator, and the sealing keys."""
+"""Settings that edges and workers share: the store, the translator, the tools service, and the sealing keys."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from antiphon_core.config import ENV_PREFIX, SettingsError
 from antiphon_core.limits import RESTART_WAIT_S, SILENCE_MS_MAX, SILENCE_MS_MIN
 from antiphon_core.rpc.credentials import ClientCredentials
 
+Peer = Literal["store", "translator", "tools"]
 SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
 
 
@@ -71,6 +72,32 @@ class TurnSettings:
             "another one continues the generation; with 0 only a broken connection counts."
         },
     )
+    tools: str = field(
+        default="",
+        metadata={
+            "doc": "gRPC target of the tools service. Empty uses the one in this process, if it has tool servers: "
+            "tools.servers or tools.client_hosts."
+        },
+    )
+    tools_token_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File with the token that is sent to the tools service, and nothing else. Read again when it "
+            "changes."
+        },
+    )
+    tools_tls_ca_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "CA certificates (PEM) that verify the certificate of the tools service; turns TLS on. "
+            "Read again when it changes."
+        },
+    )
+    tools_tls_cert_file: Path | None = field(
+        default=None,
+        metadata={"doc": "Client certificate (PEM) for the tools service (mTLS). Read again when it changes."},
+    )
+    tools_tls_key_file: Path | None = field(default=None, metadata={"doc": "Private key (PEM) of tools_tls_cert_file."})
     restart_wait_s: float = field(
         default=RESTART_WAIT_S,
         metadata={
@@ -106,8 +133,9 @@ class TurnSettings:
             raise SettingsError(f"translator_silence_s must be 0, or {least_s:g} to {most_s:g}.")
         self.credentials_for("store")
         self.credentials_for("translator")
+        self.credentials_for("tools")
 
-    def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
+    def credentials_for(self, peer: Peer) -> ClientCredentials:
         """The client credentials for a peer. SettingsError: some are set without others that they need."""
         names = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file")
         try:
@@ -122,6 +150,6 @@ class TurnSettings:
         return f"{ENV_PREFIX}{cls.SECTION}_{name}".upper()
 
 
-def of_peer(peer: Literal["store", "translator"]) -> tuple[str, ...]:
+def of_peer(peer: Peer) -> tuple[str, ...]:
     """The names of all settings about a peer."""
     return tuple(each.name for each in fields(TurnSettings) if each.name.partition("_")[0] == peer)

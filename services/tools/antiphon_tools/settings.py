@@ -61,6 +61,11 @@ class ToolsSettings(RpcServerSettings):
     )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running calls get to end after SIGTERM."})
 
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are tool servers that requests can use."""
+        return self.servers is not None or bool(self.client_hosts)
+
     def warnings(self) -> Iterator[tuple[str, str]]:
         yield from self.access_warnings()
         if self.client_private_addresses and "*" in self.client_hosts:

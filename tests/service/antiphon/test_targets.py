@@ -17,6 +17,7 @@ from antiphon.targets import TARGETS, Process, build, expand
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import ResponseNotFound, Unauthenticated
 from antiphon_core.free_memory import FreeMemory
+from antiphon_core.ports.tools import Tools
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge import server
 from antiphon_edge.background import worker
@@ -28,6 +29,9 @@ from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
+from antiphon_tools.client import ToolsClient
+from antiphon_tools.service import ToolService
+from antiphon_tools.settings import ToolsSettings
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.local_settings import settings
@@ -73,6 +77,18 @@ async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> N
     client = elsewhere.store_of(elsewhere.settings.edge)
     assert isinstance(client, StoreClient)
     await client.close()
+
+
+async def test_tools_come_from_the_endpoint_or_from_this_process_if_it_has_tool_servers() -> None:
+    def of(edge: EdgeSettings, tools: ToolsSettings) -> Tools | None:
+        process = Process(replace(settings(edge), tools=tools))
+        build(["store", "translator", "tools", "edge"], process)
+        return process.tools_of(edge)
+
+    none, some = ToolsSettings(port=0), ToolsSettings(port=0, client_hosts=("mcp.example",))
+    assert of(EdgeSettings(port=0), none) is None
+    assert isinstance(of(EdgeSettings(port=0), some), ToolService)
+    assert isinstance(of(EdgeSettings(port=0, tools="h:1"), none), ToolsClient)
 
 
 async def test_edge_opens_content_sealed_by_the_worker_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:

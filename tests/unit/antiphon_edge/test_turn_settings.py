@@ -41,7 +41,9 @@ def test_variables_have_the_prefix_of_their_service() -> None:
 def test_settings_of_a_peer_are_all_that_begin_with_its_name() -> None:
     assert {"store", "store_token_file", "store_tls_ca_file"} <= set(of_peer("store"))
     assert {"translator", "translator_silence_s"} <= set(of_peer("translator"))
-    others = {each.name for each in fields(TurnSettings)} - {*of_peer("store"), *of_peer("translator")}
+    assert {"tools", "tools_tls_key_file"} <= set(of_peer("tools"))
+    peers = {*of_peer("store"), *of_peer("translator"), *of_peer("tools")}
+    others = {each.name for each in fields(TurnSettings)} - peers
     assert others == {"restart_wait_s", "sealing_keys_file", "sealed_ttl_s", "cache_salt_keys_file"}
 
 
