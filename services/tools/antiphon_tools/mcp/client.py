@@ -225,7 +225,10 @@ class McpClient:
         version = result.get("protocolVersion")
         if version not in protocol.HANDSHAKE_VERSIONS:
             raise ProtocolFault(Code.UNSUPPORTED_VERSION, "The tool server speaks no known version of MCP.")
-        peer = HandshakeSession(version, heads[0].get(protocol.SESSION_HEADER, "")[:1_024])
+        session_id = heads[0].get(protocol.SESSION_HEADER, "")
+        if not protocol.is_session_id(session_id):
+            raise unusable("gave its session an id that no header can have")
+        peer = HandshakeSession(version, session_id)
         await self._post(protocol.notification(peer, protocol.INITIALIZED))
         return peer
 
@@ -270,7 +273,7 @@ class McpClient:
 
     def _open(self, message: Message, sending: Sending) -> Any:
         trace = correlation.current().trace
-        traced = dict(trace.headers()) if trace is not None else {}
+        traced = dict(trace.headers()[:1]) if trace is not None else {}  # without the state of other tracing systems
         return self._http.post(
             self._url,
             data=message.body,

@@ -59,6 +59,7 @@ def _is_usable(definition: Any) -> bool:
 
 
 def _tool(definition: Object) -> Tool:
+    digest = digest_of(definition)  # before `_schema` cleans the texts in place
     description = definition.get("description")
     return Tool(
         name=definition["name"],
@@ -66,7 +67,7 @@ def _tool(definition: Object) -> Tool:
         input_schema=_schema(definition["inputSchema"], definition["name"]),
         output_schema=_schema(definition.get("outputSchema"), definition["name"]),
         annotations=_object(definition.get("annotations")),
-        digest=digest_of(definition),
+        digest=digest,
     )
 
 

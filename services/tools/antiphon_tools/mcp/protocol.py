@@ -43,6 +43,7 @@ _ENVELOPE: Object = {
 }
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 _ENCODED = re.compile(r"=\?base64\?.*\?=")
+_SESSION_ID = re.compile(r"[\x21-\x7e]{0,1024}")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}")
 _BASE_HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
@@ -106,6 +107,11 @@ def answer(peer: HandshakeSession, request_id: Any, method: str) -> Message:
     refusal = {"error": {"code": -32_601, "message": "This client has no such method."}}
     outcome: Object = {"result": {}} if method == PING else refusal
     return Message(_session_headers(peer), dumps({"jsonrpc": "2.0", "id": request_id} | outcome))
+
+
+def is_session_id(text: str) -> bool:
+    """Whether a text may be the id of a session: visible ASCII, as MCP says; empty is none."""
+    return _SESSION_ID.fullmatch(text) is not None
 
 
 def delete_headers(peer: HandshakeSession) -> dict[str, str]:

@@ -195,9 +195,17 @@ async def test_a_server_of_unknown_versions_is_a_protocol_fault() -> None:
 
 async def test_the_trace_of_the_caller_reaches_the_server() -> None:
     async with raw_server(stateless([ADD], finish)) as server, mcp_client(server.url) as client:
-        correlation.note(trace=TraceContext("a" * 32, "b" * 16, is_sampled=True))
+        correlation.note(trace=TraceContext("a" * 32, "b" * 16, is_sampled=True, state="vendor=canary"))
         await call(client)
     assert server.asked[-1].headers["traceparent"] == f"00-{'a' * 32}-{'b' * 16}-01"
+    assert "tracestate" not in server.asked[-1].headers
+
+
+async def test_a_session_id_that_no_header_can_have_is_a_fault_before_the_call() -> None:
+    async with raw_server(handshake([ADD], finish, session="a b")) as server, mcp_client(server.url) as client:
+        with pytest.raises(ProtocolFault, match="session"):
+            await call(client)
+    assert "tools/call" not in server.rpcs()
 
 
 async def test_pages_are_joined_and_their_shortest_lifetime_counts() -> None:

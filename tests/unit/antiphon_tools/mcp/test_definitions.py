@@ -38,7 +38,10 @@ def test_invisible_characters_leave_the_texts_and_stay_in_the_digest() -> None:
     assert tool.description == "Adds."
     assert b'"description":"A"' in tool.input_schema
     assert hidden.encode() in tool.input_schema  # a value that the server compares
-    assert tool.digest != read_tools([definition(description="Adds.", inputSchema={"properties": {}})])[0].digest
+    visible = {"properties": {"a": {"description": "A", "enum": [f"x{hidden}"]}}}
+    (other,) = read_tools([definition(description=f"Adds.{hidden}", inputSchema=visible)])
+    assert other.input_schema == tool.input_schema
+    assert other.digest != tool.digest
 
 
 def test_long_descriptions_are_cut_wherever_they_stand() -> None:

@@ -52,6 +52,13 @@ def test_header_values_are_plain_ascii_or_base64(text: str, value: str | None) -
     assert found == (value or "=?base64?PT9iYXNlNjQ/ZUE9PT89?=")
 
 
+@pytest.mark.parametrize(
+    ("text", "fits"), [("", True), ("a-1", True), ("a b", False), ("ä", False), ("x" * 2_000, False)]
+)
+def test_session_ids_are_visible_ascii(text: str, fits: bool) -> None:
+    assert protocol.is_session_id(text) is fits
+
+
 def test_marked_arguments_become_headers_through_properties_only() -> None:
     schema: Object = {
         "properties": {
