@@ -27,6 +27,7 @@ from antiphon_core.ports.translator import Batch, Final
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.hosted_tools import HostedTools
 from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import ChatChunk, FinishReason, GenerationRequest, Level, ReportedUsage
@@ -40,6 +41,7 @@ READ = Tool("search", "Searches.", b'{"type":"object"}', digest="d1", is_read_on
 WRITE = Tool("buy", "Buys.", b'{"type":"object"}', digest="d2")
 RUN_HERE = HostedTools(frozenset({"mcp"}))
 OK = ToolResult(Outcome.OK, "Done.")
+TIMING = TurnTiming(linger_s=0, silence_s=0.05)
 
 
 def call(name: str, arguments: str = "{}") -> list[Segment]:
@@ -119,6 +121,7 @@ class ToolTurns:
         self, store: FullStore, engine: RoundsEngine, tools: FakeTools, *, clock: Clock | None = None, **options: Any
     ) -> None:
         clock = clock or SystemClock()
+        options.setdefault("timing", TIMING)
         self.log: list[Object] = []
         self.final: Final | None = None
         translator = translator_of((model(), engine), clock=clock)

@@ -40,6 +40,7 @@ from antiphon_core.errors import (
     Timeout,
     TokenRateExceeded,
     TooLarge,
+    ToolsUnavailable,
     TranslatorUnavailable,
     Unauthenticated,
     Unavailable,
@@ -83,6 +84,7 @@ SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
     Unavailable: True,
     StoreUnavailable: True,
     TranslatorUnavailable: True,
+    ToolsUnavailable: True,  # raised before the first call
     EngineUnavailable: True,
     EngineOverloaded: True,
     Timeout: True,

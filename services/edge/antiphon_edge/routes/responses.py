@@ -99,7 +99,7 @@ class ResponseRoutes:
     async def retrieve(self, request: web.Request) -> web.StreamResponse:
         after = queries.number(request, "starting_after", least=0, most=SEQUENCE_MAX)
         sealer = self._sealer_for(request)
-        record = await self._background.current(tenant_of(request), _id(request))
+        record = await self._current(tenant_of(request), _id(request))
         if queries.flag(request, "stream"):
             metrics.REPLAYS.of("retrieved").add()
             stream = self._background.stream(tenant_of(request), record, after=after)
@@ -109,6 +109,15 @@ class ResponseRoutes:
         return answers.json(
             await _as_json(replace(record, output_items=await _seal_items(record.id, record.output_items, sealer)))
         )
+
+    async def _current(self, tenant: str, response_id: str) -> Record:
+        """Reads a stored response, and ends it first if nothing else will. Raises ResponseNotFound."""
+        try:
+            return await self._background.current(tenant, response_id)
+        except ResponseNotFound:
+            if not await self._turns.end_if_lost(tenant, response_id):
+                raise
+        return await self._background.current(tenant, response_id)
 
     @serves("deleteResponse")
     async def delete(self, request: web.Request) -> web.Response:

@@ -82,6 +82,7 @@ class CallerPolicy:
         elif accepted.key is None:
             self._meter.broke_off(accepted.tenant, len(run.state.token_ids))
             await self._finisher.cancel(accepted, run.state.fold)
+            await self._jobs.release(accepted, is_over=True)
         else:
             await self._jobs.release(accepted, is_over=False)
 

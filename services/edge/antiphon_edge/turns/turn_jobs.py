@@ -1,6 +1,7 @@
 """The jobs of keyed turns (durable_turns.py): queueing, claiming and releasing them, and freeing stale keys.
 
-Each keyed turn has a queue of its own, so that only an edge that knows its response id, by its key, claims its job.
+Each keyed turn has a queue of its own, so that only an edge that knows its response id, by its key, claims its job. A
+turn without a key that calls tools of servers has one, too (lost_turns.py).
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
 
+_KEYED, _UNKEYED = "turn.", "unkeyed."
+"""The beginnings of the names of queues, before the id of the response."""
+
 
 class TurnJobs:
     """Queues, claims and settles the jobs of keyed turns. One instance serves all of a process."""
@@ -41,13 +45,13 @@ class TurnJobs:
         self._timing = timing
 
     async def enqueue(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
-        """Queues the job of a keyed turn, which this edge holds from the start. Returns the turn with the job's lease;
+        """Queues the job of a turn, which this edge holds from the start. Returns the turn with the job's lease;
         None if another edge was faster. TooLarge: the turn does not fit into a job."""
-        response_id, holder = accepted.response_id, _first_holder(accepted)
-        claim = self._claim_of(accepted.tenant, response_id, holder)
+        holder, queue = _first_holder(accepted), _queue(accepted)
+        claim = self._claim_of(accepted.tenant, queue, holder)
         draft = JobDraft(
-            response_id,
-            _queue(response_id),
+            accepted.response_id,
+            queue,
             payload_of(accepted),
             max_attempts=JOB_ATTEMPTS_ITEMS_MAX,
             holder=holder,
@@ -66,10 +70,16 @@ class TurnJobs:
         is_late = perf_counter() - accepted.started_s > self._timing.stale_key_s / 2
         return await self._with_key(held) if is_late else held
 
+    async def claim_unkeyed(self, tenant: str, response_id: str) -> AcceptedTurn | None:
+        """Claims the job of a turn without a key whose edge was lost. None: another edge has it."""
+        claim = self._claim_of(tenant, _UNKEYED + response_id, f"edge-{self._ids.hex(32)}")
+        job = await claim()
+        return await accepted_of(tenant, job, JobLease(self._store, tenant, job, claim)) if job is not None else None
+
     async def take_over(self, repeated: RepeatedRequest) -> AcceptedTurn | None:
         """Claims the job of a keyed turn that no edge runs. None: another edge runs it, it is over, it has no job yet,
         or it has lost its key: an edge can take a job over whose turn was given up meanwhile."""
-        claim = self._claim_of(repeated.tenant, repeated.response_id, f"edge-{self._ids.hex(32)}")
+        claim = self._claim_of(repeated.tenant, _KEYED + repeated.response_id, f"edge-{self._ids.hex(32)}")
         job = await claim()
         if job is None:
             return None
@@ -111,7 +121,7 @@ class TurnJobs:
         lost. Only an edge that holds a job may end it, so the job is claimed first: another edge can run the turn by
         now, and would lose its key in the middle."""
         try:
-            claim = self._claim_of(accepted.tenant, accepted.response_id, _first_holder(accepted))
+            claim = self._claim_of(accepted.tenant, _KEYED + accepted.response_id, _first_holder(accepted))
             if (job := await claim()) is not None:
                 lease = JobLease(self._store, accepted.tenant, job)
                 return await self.release(replace(accepted, job_lease=lease), is_over=True)
@@ -139,10 +149,10 @@ class TurnJobs:
             return False
         return start.replay is None and start.running_response_id in (None, held.response_id)
 
-    def _claim_of(self, tenant: str, response_id: str, holder: str) -> Claim:
-        """Makes the claim of a keyed turn's job."""
-        queues, lease_ttl_ms = [_queue(response_id)], self._timing.job_lease_ms
-        return partial(self._store.claim_job, tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms)
+    def _claim_of(self, tenant: str, queue: str, holder: str) -> Claim:
+        """Makes the claim of the only job of a queue."""
+        lease_ttl_ms = self._timing.job_lease_ms
+        return partial(self._store.claim_job, tenant, [queue], holder=holder, lease_ttl_ms=lease_ttl_ms)
 
 
 class StaleKey:
@@ -170,8 +180,13 @@ class StaleKey:
             )
 
 
-def _queue(response_id: str) -> str:
-    return f"turn.{response_id}"
+def _queue(accepted: AcceptedTurn) -> str:
+    return (_KEYED if accepted.key is not None else _UNKEYED) + accepted.response_id
+
+
+def is_unkeyed(queue: str) -> bool:
+    """Whether this is the queue of a turn without a key."""
+    return queue.startswith(_UNKEYED)
 
 
 def _first_holder(accepted: AcceptedTurn) -> str:

@@ -12,7 +12,9 @@
             | TurnFinisher        | the store
             | CallerPolicy          | TurnStarter, TurnFinisher, TurnJobs, Meter, Cleanup
             | KeyedTurns          | the store, TurnRunner, TurnJobs, CallerPolicy, Cleanup
-            | TurnService         | the translator, TurnStarter, TurnRunner, TurnJobs, KeyedTurns, CallerPolicy
+            | LostTurns           | the store, TurnJobs, TurnFinisher
+            | TurnService         | the translator, TurnStarter, TurnRunner, TurnJobs, KeyedTurns, LostTurns,
+            |                     | CallerPolicy
     worker  | BackgroundPolicy, per job | the store, TurnStarter, a TurnFinisher and the Meter of the worker
 
 `server.py` builds an edge from these, with its routes; `background/worker.py` builds a worker.
@@ -36,6 +38,7 @@ from antiphon_edge.store_calls import StoreWatch, fail_fast
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
+from antiphon_edge.turns.lost_turns import LostTurns
 from antiphon_edge.turns.tool_loop import DEFAULT_LIMITS, ToolLimits, run_rounds
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_input import TurnBuilder
@@ -103,10 +106,18 @@ class TurnParts:
 def turn_service(parts: TurnParts, *, ids: Ids, meter: Meter, readers: ResponseReaders | None = None) -> TurnService:
     """Builds the service that runs the turns of an edge."""
     jobs = TurnJobs(parts.store, ids=ids, timing=parts.timing)
-    policy = CallerPolicy(parts.starter, TurnFinisher(parts.store), jobs, meter, cleanup=parts.cleanup)
+    finisher = TurnFinisher(parts.store)
+    policy = CallerPolicy(parts.starter, finisher, jobs, meter, cleanup=parts.cleanup)
     keyed_turns = KeyedTurns(
         parts.store, parts.runner, jobs, policy=policy, cleanup=parts.cleanup, timing=parts.timing, readers=readers
     )
     return TurnService(
-        parts.translator, parts.starter, parts.runner, jobs, keyed_turns, policy=policy, cleanup=parts.cleanup
+        parts.translator,
+        parts.starter,
+        parts.runner,
+        jobs,
+        keyed_turns,
+        LostTurns(parts.store, jobs, finisher),
+        policy=policy,
+        cleanup=parts.cleanup,
     )

@@ -161,7 +161,7 @@ class TurnRunner:
         self._sealer = sealer
         self._cleanup = cleanup
         self._timing = timing
-        self._paces = {Delivery.KEYED: timing.job_pace, Delivery.BACKGROUND: timing.cancel_pace}
+        self._paces = dict.fromkeys(Delivery, timing.job_pace) | {Delivery.BACKGROUND: timing.cancel_pace}
 
     async def run(self, run: TurnRun, policy: TurnPolicy) -> None:
         """Runs a turn, and returns when it has ended. A turn that was decoded from a job continues where its event log

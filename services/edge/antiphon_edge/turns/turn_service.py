@@ -14,6 +14,7 @@ turn_runner.py runs a turn, with the policy of caller_policy.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from antiphon_core import response
@@ -24,10 +25,12 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
+from antiphon_edge.tools.declared_servers import has_servers
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
+from antiphon_edge.turns.lost_turns import LostTurns
 from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
@@ -43,6 +46,7 @@ class TurnService:
         runner: TurnRunner,
         jobs: TurnJobs,
         keyed_turns: KeyedTurns,
+        lost_turns: LostTurns,
         *,
         policy: CallerPolicy,
         cleanup: Cleanup,
@@ -52,6 +56,7 @@ class TurnService:
         self._runner = runner
         self._jobs = jobs
         self._keyed_turns = keyed_turns
+        self._lost_turns = lost_turns
         self._policy = policy
         self._cleanup = cleanup
         self._attached: set[TurnRun] = set()
@@ -86,6 +91,8 @@ class TurnService:
     async def run(self, run: TurnRun) -> None:
         """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: otherwise its
         session stays leased until the lease expires."""
+        if run.accepted.is_stored and has_servers(run.accepted.turn.request):
+            run.accepted = await self._with_journal(run.accepted)
         self._attached.add(run)
         if self._shutdown is not None:
             run.break_off(self._shutdown)
@@ -93,6 +100,13 @@ class TurnService:
             await self._runner.run(run, self._policy)
         finally:
             self._attached.discard(run)
+
+    async def _with_journal(self, accepted: AcceptedTurn) -> AcceptedTurn:
+        """The turn with a job and an event log, which tell what was called if this edge dies (lost_turns.py)."""
+        held = await self._keyed_turns.enqueue(replace(accepted, has_log=True))
+        if held is None:
+            raise AssertionError("no other edge knows the id of a new response")
+        return held
 
     @property
     def running(self) -> int:
@@ -120,6 +134,10 @@ class TurnService:
         nothing."""
         turn = await self._starter.look(tenant, request, session_id=session_id)
         return await self._translator.count_tokens(turn)
+
+    async def end_if_lost(self, tenant: str, response_id: str) -> bool:
+        """Ends a turn whose edge was lost, if nobody will continue it. Returns whether it has a record now."""
+        return await self._lost_turns.end_if_lost(tenant, response_id)
 
     async def is_running(self, tenant: str, response_id: str) -> bool:
         """Whether a keyed turn with this id is queued or running on any edge. Other turns are stored when they end."""

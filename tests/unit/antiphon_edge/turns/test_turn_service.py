@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,7 +32,9 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.store_calls import retrying
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_store.service import StoreService
+from tests.support.served_models import turn
 from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_services import turn_service
@@ -254,9 +257,11 @@ async def test_the_terminal_event_comes_after_the_commit(bench: Bench) -> None:
 ERROR = Unavailable.at_shutdown("Send the request again.")
 
 
+@dataclass(eq=False)
 class Run:
     """The part of a TurnRun that is used."""
 
+    accepted: AcceptedTurn
     error: Exception | None = None
 
     def break_off(self, error: Exception) -> None:
@@ -266,7 +271,7 @@ class Run:
 async def test_running_and_later_turns_are_broken_off_and_ended_ones_are_not(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended, running, later = runs = [Run(), Run(), Run()]
+    ended, running, later = runs = [Run(AcceptedTurn("default", turn("Hi"))) for _ in range(3)]
     is_over, turns = asyncio.Event(), bench.turns
 
     async def run_until_over(run: Any, _policy: Any) -> None:
