@@ -167,11 +167,10 @@ TAKEOVERS = counter(
     targets=TURNS,
     labels=("kind",),
 )
-TOOL_CALLS = counter(
-    "antiphon_tool_calls_total",
-    "Calls of tools on tool servers, by how they ended. unknown: the tool may have run, and was not called again.",
+LOST_TOOL_CALLS = counter(
+    "antiphon_lost_tool_calls_total",
+    "Calls of tools that a lost process may have sent. Their outcome is unknown, and they were not sent again.",
     targets=TURNS,
-    labels=("outcome",),
 )
 EVENT_LOG_LAG = histogram(
     "antiphon_event_log_lag_seconds",

@@ -209,7 +209,6 @@ class ToolLoop:
             if left_s <= 0:
                 return call_ends.call_not_run(item, "the time for tools is over")
             result = await self._send(item, min(left_s, self._limits.call_s))
-        metrics.TOOL_CALLS.of(result.outcome.value).add()
         return call_ends.ended_call(item, result)
 
     async def _send(self, item: Object, timeout_s: float) -> ToolResult:
@@ -242,7 +241,7 @@ class ToolLoop:
             if self._is_repeatable(item):
                 output[index] = await self._call(item, ended.cut_off, True, asyncio.Semaphore(1))
             else:
-                metrics.TOOL_CALLS.of(Outcome.UNKNOWN.value).add()
+                metrics.LOST_TOOL_CALLS.of().add()
                 reason = CallError(0, "the process that sent it was lost")
                 output[index] = call_ends.ended_call(item, ToolResult(Outcome.UNKNOWN, error=reason))
             await self._note_result(ended.number, output[index], index)
