@@ -138,13 +138,14 @@ class Parameters(Body):
     nvext: Extensions | None = None
     """An extension: parameters of sampling and guided decoding that OpenAI does not have."""
     max_tool_calls: Annotated[int, Field(ge=1)] | None = None
-    """Repeated in the response. It has no effect, because no tools run on this server."""
+    """The limit of calls of tools that this server runs, over the whole response. Further calls are not sent."""
     truncation: Literal["auto", "disabled"] | None = None
     """The handling of a history that exceeds the model's context: `auto` leaves out the oldest turns; `disabled`, the
     default, rejects the request."""
 
     tools: Annotated[list[Tool], AtMost(limits.TOOLS_ITEMS_MAX)] | None = None
-    """Tools that the model may call. The client runs them and sends their results with the next request."""
+    """Tools that the model may call. The client runs them and sends their results with the next request, except those
+    of tool servers (`mcp`), which this server calls."""
     tool_choice: ToolChoice | None = None
     """Whether the model must call a tool, and which tools it may call."""
     parallel_tool_calls: bool | None = None

@@ -40,7 +40,7 @@ class EdgeSettings(TurnSettings, AccessSettings):
     hosted_tools: Literal["refuse", "drop"] = field(
         default="refuse",
         metadata={
-            "doc": "Requests with hosted tools (web_search, file_search, mcp and others, which no server here runs): "
+            "doc": "Requests with hosted tools that are not run here (web_search, file_search and others): "
             "refuse rejects them with 400, drop leaves the tools out and names them in `dropped_tools` of the response."
         },
     )
