@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -18,6 +18,7 @@ import aiohttp
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.tools import Tools
 from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
@@ -49,6 +50,7 @@ class System:
     store: FullStore
     translator: Translator
     sealer: Sealer
+    tools: Tools | None = field(default=None, kw_only=True)
 
     @property
     def server(self) -> EdgeServer:
@@ -88,6 +90,7 @@ async def running(
     clock: Clock | None = None,
     connection: Callable[[FullStore], FullStore] = lambda store: store,
     opens_metrics: bool = False,
+    tools: Tools | None = None,
     **settings: Any,
 ) -> AsyncIterator[System]:
     """Runs a system that is ready to answer. `models` are served by its own translator, unless `translator` is given.
@@ -112,13 +115,14 @@ async def running(
                 ids=RandomIds(),
                 sealer=sealer,
                 opens_metrics=opens_metrics,
+                tools=tools,
             )
             await server.start()
             life.push_async_callback(server.stop)
             servers.append(server)
         session = await life.enter_async_context(aiohttp.ClientSession())
         https = [Http(session, server.url) for server in servers]
-        system = System(servers, https, store, translator, sealers[0])
+        system = System(servers, https, store, translator, sealers[0], tools=tools)
         for _ in range(workers):
             await life.enter_async_context(worker(system))
         yield system
@@ -128,7 +132,15 @@ async def running(
 async def worker(system: System, *, slots: int = 2) -> AsyncIterator[None]:
     """Runs a worker for the background responses of a system until the block is left."""
     settings = WorkerSettings(slots=slots, drain_s=DRAIN_S)
-    part = Worker(settings, system.store, system.translator, clock=SystemClock(), ids=RandomIds(), sealer=system.sealer)
+    part = Worker(
+        settings,
+        system.store,
+        system.translator,
+        clock=SystemClock(),
+        ids=RandomIds(),
+        sealer=system.sealer,
+        tools=system.tools,
+    )
     await part.start()
     try:
         yield
