@@ -257,6 +257,34 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
                 (rate("antiphon_engine_migrations_total", "model"), "gone on: {{model}}"),
             ),
         ),
+        Panel(
+            "Placements",
+            "Generations by where they went: kept at the endpoint that holds their prompt, moved, or new (root).",
+            "reqps",
+            ((rate("antiphon_placement_total", "model", "outcome"), "{{outcome}}: {{model}}"),),
+        ),
+        Panel(
+            "Prefill rate of endpoints",
+            "Tokens of prompts in a second, as measured.",
+            "short",
+            (
+                (
+                    total("antiphon_endpoint_prefill_tokens_per_second", "model", "endpoint", how="avg"),
+                    "{{model}} {{endpoint}}",
+                ),
+            ),
+        ),
+        Panel(
+            "KV caches",
+            "Tokens in use and at most, as the servers report them.",
+            "short",
+            (
+                (
+                    total("antiphon_endpoint_kv_tokens", "model", "endpoint", "state", how="max"),
+                    "{{state}}: {{model}} {{endpoint}}",
+                ),
+            ),
+        ),
         Panel("Prompts", "Until the token ids are there.", "s", quantiles("antiphon_prompt_duration_seconds", "model")),
     ),
 }

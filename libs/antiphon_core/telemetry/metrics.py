@@ -300,6 +300,39 @@ UNREAD_OUTPUT = counter(
     targets=[TRANSLATOR],
     labels=("family", "cause"),
 )
+PLACEMENTS = counter(
+    "antiphon_placement_total",
+    "Generations of models with several endpoints, by where they went: to the endpoint whose KV cache holds most of "
+    "the prompt (kept), to another one because that one was busy (moved_load) or not in use (moved_dead), or as the "
+    "first of a conversation, of which no endpoint is known to hold anything (root).",
+    targets=[TRANSLATOR],
+    labels=("model", "outcome"),
+)
+ENDPOINT_PREFILL_RATE = gauge(
+    "antiphon_endpoint_prefill_tokens_per_second",
+    "Tokens of a prompt that this endpoint reads in a second, as this translator has measured.",
+    targets=[TRANSLATOR],
+    labels=("model", "endpoint"),
+)
+ENDPOINT_WAITING = gauge(
+    "antiphon_endpoint_waiting_requests",
+    "Requests that wait at this endpoint, as its own metrics say, for models with several endpoints.",
+    targets=[TRANSLATOR],
+    labels=("model", "endpoint"),
+)
+ENDPOINT_KV_TOKENS = gauge(
+    "antiphon_endpoint_kv_tokens",
+    "Tokens of this endpoint's KV cache, as its own metrics say, for models with several endpoints: all that it can "
+    "hold (max) and those in use (used).",
+    targets=[TRANSLATOR],
+    labels=("model", "endpoint", "state"),
+)
+LOAD_POLLS = counter(
+    "antiphon_endpoint_load_polls_total",
+    "Readings of an endpoint's own metrics, by outcome: ok or failed.",
+    targets=[TRANSLATOR],
+    labels=("model", "endpoint", "outcome"),
+)
 ENGINE_UP = gauge(
     "antiphon_engine_endpoint_up",
     "1 if generations are sent to this endpoint, 0 while it is evicted because of failures.",

@@ -44,6 +44,7 @@ from antiphon_translator.output.machine import (
     ResponseMachine,
 )
 from antiphon_translator.output.model_output import ModelOutput
+from antiphon_translator.placement import PlacementHint
 from antiphon_translator.schemas.answer_check import Unchecked
 from antiphon_translator.turn import response_rounds
 from antiphon_translator.turn.turn_plan import TurnPlan
@@ -153,7 +154,14 @@ class TurnPipeline:
 
     def follow_up(self) -> GenerationRequest | None:
         """Returns the next request for the engine after a generation; None when the turn needs no further one."""
-        return None if self._assembly.has_enough or self._assembly.is_full else self._output.follow_up()
+        if self._assembly.has_enough or self._assembly.is_full:
+            return None
+        request = self._output.follow_up()
+        if request is None or self.placement is None:
+            return request
+        created_ms = 1000 * int(self._plan.skeleton["created_at"])
+        hint = PlacementHint(self.placement, request.prompt_tokens, created_ms)  # the first generation's cache
+        return replace(request, placement=(hint, *request.placement))
 
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """Returns the events of these chunks: one delta for each chunk that completes some text."""

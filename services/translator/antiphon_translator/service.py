@@ -104,7 +104,7 @@ class TranslatorService:
             return
         channels = TritonChannels(self._settings.triton_transport)
         for profile in profiles.load_directory(self._settings.profiles):
-            engine = registry.create(profile, channels)
+            engine = registry.create(profile, channels, translators=self._settings.translators)
             cache_bytes = self._settings.prompt_cache_bytes
             model = await asyncio.to_thread(served_model.load, profile, prompt_cache_bytes=cache_bytes)
             self.add(model, engine)

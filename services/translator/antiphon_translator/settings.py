@@ -35,6 +35,12 @@ class TranslatorSettings(RpcServerSettings):
             "costs several times as much for each token."
         },
     )
+    translators: int = setting(
+        1,
+        "Translators that serve the same models. Each sees its own part of the load of an endpoint, and takes the "
+        "others to have sent as much.",
+        least=1,
+    )
     generation_s: float = field(
         default=3_600.0,
         metadata={"doc": "Timeout of one whole generation, in seconds, also while the engine still sends tokens."},

@@ -32,9 +32,14 @@ def _by_key(turn: FleetTurn) -> GenerationRequest:
     return replace(turn.request(), cache_key=turn.session_key)
 
 
-def _antiphon(request_of: Callable[[FleetTurn], GenerationRequest], translators: int) -> MakeRouters:
+def _antiphon(
+    request_of: Callable[[FleetTurn], GenerationRequest], translators: int, *, is_polling: bool = False
+) -> MakeRouters:
     def make(replicas: Sequence[Replica]) -> Sequence[Router]:
-        return [AntiphonRouter(replicas, request_of, translators=translators) for _ in range(translators)]
+        return [
+            AntiphonRouter(replicas, request_of, translators=translators, is_polling=is_polling)
+            for _ in range(translators)
+        ]
 
     return make
 
@@ -58,4 +63,5 @@ ARMS: Mapping[str, MakeRouters] = {
     "Antiphon, 1 translator": _antiphon(_by_hints, 1),
     FOUR_TRANSLATORS: _antiphon(_by_hints, 4),
     "Antiphon, 8 translators": _antiphon(_by_hints, 8),
+    "Antiphon, 4 translators that poll loads": _antiphon(_by_hints, 4, is_polling=True),
 }

@@ -6,16 +6,17 @@ Another router sees its replicas' loads and whether they are up at once, which f
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.flow import Flow
+from antiphon_translator.engines import replica_metrics
 from antiphon_translator.engines.base import Deliver
-from antiphon_translator.engines.endpoint_choice import Chosen
 from antiphon_translator.engines.endpoints import EndpointsEngine
+from antiphon_translator.engines.replica_metrics import ReplicaMetrics
 from antiphon_translator.generation import GenerationRequest, TokenPrompt
 from antiphon_translator.placement import PlacementHint, RootPrefix
 from tests.support.kv_fleet.blocks import BLOCK_TOKENS, Chain
@@ -53,6 +54,17 @@ class Router(Protocol):
     async def close(self) -> None: ...
 
 
+class ReplicaPages:
+    """The replicas' metrics, without HTTP."""
+
+    def __init__(self, replicas: Mapping[str, Replica]) -> None:
+        self._replicas = replicas
+
+    async def fetch(self, name: str) -> ReplicaMetrics:
+        await self._replicas[name].ready()
+        return replica_metrics.read(self._replicas[name].metrics())
+
+
 class AntiphonRouter:
     """One translator: the engine that it has for a model with several endpoints."""
 
@@ -62,18 +74,20 @@ class AntiphonRouter:
         request_of: Callable[[FleetTurn], GenerationRequest],
         *,
         translators: int,
-        on_placement: Callable[[Chosen], None] = lambda _: None,
+        is_polling: bool = False,
     ) -> None:
+        """`is_polling`: the translator reads the replicas' metrics."""
         engines = {replica.name: replica for replica in replicas}
-        self.engine = EndpointsEngine(engines, LoopClock(), translators=translators, on_placement=on_placement)
+        loads = ReplicaPages(engines).fetch if is_polling else None
+        self._engine = EndpointsEngine(engines, LoopClock(), translators=translators, loads=loads)
         self._request_of = request_of
 
     async def generate(self, turn: FleetTurn, deliver: Deliver) -> None:
-        await self.engine.controls()
-        await self.engine.generate(self._request_of(turn), deliver, Flow())
+        await self._engine.controls()
+        await self._engine.generate(self._request_of(turn), deliver, Flow())
 
     async def close(self) -> None:
-        await self.engine.close()
+        await self._engine.close()
 
 
 class RuleRouter:

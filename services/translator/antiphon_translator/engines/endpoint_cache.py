@@ -59,7 +59,7 @@ class EndpointCache:
     epoch_s: float = -math.inf
     _placed_tokens: float = 0.0
     _placed_at_s: float = 0.0
-    _mean_uncached: float = 0.0
+    _mean_uncached: float | None = None
     _report: LoadReport | None = None
     _tokens_since_report: float = 0.0
     _roots: OrderedDict[str, float] = field(default_factory=OrderedDict)
@@ -85,7 +85,7 @@ class EndpointCache:
         report = self._report
         if report is None or now_s - report.at_s > LOAD_KEPT_S:
             return self.backlog_tokens * translators
-        return report.waiting * self._mean_uncached + min(self._tokens_since_report, self.backlog_tokens)
+        return report.waiting * (self._mean_uncached or 0.0) + min(self._tokens_since_report, self.backlog_tokens)
 
     def note_load(self, report: LoadReport) -> None:
         self._report, self._tokens_since_report = report, 0.0
@@ -97,7 +97,8 @@ class EndpointCache:
         self._placed_at_s = now_s
         self.backlog_tokens += uncached
         self._tokens_since_report += uncached
-        self._mean_uncached += RATE_WEIGHT * (uncached - self._mean_uncached)
+        mean = uncached if self._mean_uncached is None else self._mean_uncached
+        self._mean_uncached = mean + RATE_WEIGHT * (uncached - mean)
 
     def note_root(self, key: str, now_s: float) -> None:
         self._roots[key] = now_s

@@ -22,7 +22,7 @@ from enum import Enum
 from itertools import count
 from math import ceil
 
-from antiphon_translator.engines.endpoint_cache import EndpointCache
+from antiphon_translator.engines.endpoint_cache import EndpointCache, LoadReport
 from antiphon_translator.engines.placement_cost import NOTHING_HELD, Held, PlacementCosts, rank
 from antiphon_translator.generation import GenerationRequest
 from antiphon_translator.placement import placement_of
@@ -128,6 +128,10 @@ class EndpointChoice:
         chosen = chosen or self._by_cost(found, costs)
         chosen.last_used = next(self._uses)
         return Chosen(chosen, _outcome(costs, chosen), costs.share_at(chosen.name))
+
+    def note_load(self, name: str, report: LoadReport) -> None:
+        """Notes what an endpoint reports of its load."""
+        next(endpoint for endpoint in self.endpoints if endpoint.name == name).cache.note_load(report)
 
     def _by_key(self, found: Sequence[Endpoint], cache_key: str) -> Endpoint | None:
         running = 1 + sum(endpoint.in_flight for endpoint in found)

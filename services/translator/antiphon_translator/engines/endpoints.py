@@ -16,23 +16,43 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.retrying import ENDPOINTS
 from antiphon_translator.engines.base import Deliver, Engine
+from antiphon_translator.engines.endpoint_cache import LoadReport
 from antiphon_translator.engines.endpoint_choice import Chosen, EndpointChoice
 from antiphon_translator.engines.endpoint_probes import EndpointProbes
+from antiphon_translator.engines.load_polls import Fetch, LoadPolls
 from antiphon_translator.engines.placed_prompt import PlacedPrompt
+from antiphon_translator.engines.replica_metrics import ReplicaMetrics
 from antiphon_translator.generation import EngineChunk, EngineFacts, GenerationRequest, Level, TokenChunk, TokenPrompt
 
 log = logging.getLogger(__name__)
 
 _LOST = (EngineUnavailable, EngineTimeout, EngineMisconfigured)
 """The errors that say more about an endpoint than about the request: another endpoint may serve it."""
+
+
+class FleetWatch(Protocol):
+    """Watches the endpoints of one model."""
+
+    def count_migration(self) -> None:
+        """Counts a generation that migrates."""
+
+    def count_placement(self, chosen: Chosen) -> None:
+        """Counts a generation whose endpoint is chosen."""
+
+    def note_load(self, endpoint: str, load: ReplicaMetrics | None) -> None:
+        """Notes the result of a poll; None is one that failed."""
+
+    def forget(self, endpoints: Iterable[str]) -> None:
+        """Ends the watch."""
 
 
 class EndpointsEngine:
@@ -44,19 +64,19 @@ class EndpointsEngine:
         clock: Clock,
         *,
         translators: int = 1,
-        on_migration: Callable[[], None] = lambda: None,
-        on_placement: Callable[[Chosen], None] = lambda _: None,
+        watch: FleetWatch | None = None,
+        loads: Fetch | None = None,
     ) -> None:
-        """`translators` is the number of processes that choose among these endpoints. `on_migration` is called when a
-        generation migrates, `on_placement` when an endpoint is chosen."""
+        """`translators` is the number of processes that choose among these endpoints. `loads` reads the endpoints' own
+        figures."""
         self.migrations = 0
         """Migrations so far."""
-        self._on_migration = on_migration
-        self._on_placement = on_placement
+        self._watch = watch
         self._engines = engines
         self._clock = clock
         self._choice = EndpointChoice(list(engines), translators=translators)
         self._probes = EndpointProbes(engines, self._choice, clock)
+        self._polls = LoadPolls(engines, loads, self._note_load, clock) if loads is not None else None
 
     @property
     def level(self) -> Level:
@@ -76,11 +96,17 @@ class EndpointsEngine:
 
     async def close(self) -> None:
         await self._probes.close()
+        if self._polls is not None:
+            await self._polls.close()
         for engine in self._engines.values():
             await engine.close()
+        if self._watch is not None:
+            self._watch.forget(self._engines)
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self._probes.start_due()
+        if self._polls is not None:
+            self._polls.wake()
         progress = _Progress(request, deliver, self._clock)
         tried: list[str] = []
         while True:
@@ -106,7 +132,14 @@ class EndpointsEngine:
     def _count_migration(self, progress: _Progress) -> None:
         if progress.has_begun:
             self.migrations += 1
-            self._on_migration()
+            if self._watch is not None:
+                self._watch.count_migration()
+
+    def _note_load(self, name: str, load: ReplicaMetrics | None) -> None:
+        if load is not None and load.waiting is not None:
+            self._choice.note_load(name, LoadReport(load.waiting, self._clock.monotonic()))
+        if self._watch is not None:
+            self._watch.note_load(name, load)
 
     def _levels(self) -> list[Level]:
         """The levels of the engines that know theirs. EngineUnavailable: none does."""
@@ -127,7 +160,8 @@ class EndpointsEngine:
         chosen = chosen or self._choice.choose(request, now_s=now_s, now_ms=now_ms, without=tried)
         if chosen is None:
             raise EngineUnavailable("The model has no endpoint.")
-        self._on_placement(chosen)
+        if self._watch is not None:
+            self._watch.count_placement(chosen)
         return chosen
 
     def _may_move(self, progress: _Progress, tried: Sequence[str]) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from antiphon_core.clock import SystemClock
-from antiphon_core.telemetry import metrics
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.endpoints import EndpointsEngine
+from antiphon_translator.engines.fleet_metrics import FleetMetrics
 from antiphon_translator.engines.isolating import IsolatingEngine
+from antiphon_translator.engines.reported_load import ReportedLoad, has_metrics
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.models.profiles import CHAT_ENGINE, IDS_ENGINE, ModelProfile
@@ -65,18 +66,23 @@ ENGINES: Mapping[str, Callable[[ModelProfile, TritonChannels], Engine]] = {
 }
 
 
-def create(profile: ModelProfile, channels: TritonChannels) -> Engine:
+def create(profile: ModelProfile, channels: TritonChannels, *, translators: int = 1) -> Engine:
     """Creates the engine of a profile, one for each of its endpoints behind an EndpointsEngine. Engines connect on
-    first use."""
-    engine = _of_endpoints(profile, channels)
+    first use. `translators` is the number of processes that serve the model."""
+    engine = _of_endpoints(profile, channels, translators)
     return IsolatingEngine(engine, profile.name) if profile.kv_isolation == "tenant" else engine
 
 
-def _of_endpoints(profile: ModelProfile, channels: TritonChannels) -> Engine:
+def _of_endpoints(profile: ModelProfile, channels: TritonChannels, translators: int) -> Engine:
     factory = ENGINES[profile.engine]
     if len(profile.endpoints) < 2:
         return WatchedEngine(factory(profile, channels), profile)
     alone = [replace(profile, endpoint=name, endpoints=()) for name in profile.endpoints]
     engines = {each.endpoint: WatchedEngine(factory(each, channels), each) for each in alone}
-    migrations = metrics.ENGINE_MIGRATIONS.of(profile.name)
-    return EndpointsEngine(engines, SystemClock(), on_migration=migrations.add)
+    return EndpointsEngine(
+        engines,
+        SystemClock(),
+        translators=translators,
+        watch=FleetMetrics(profile.name),
+        loads=ReportedLoad(profile).fetch if has_metrics(profile) else None,
+    )

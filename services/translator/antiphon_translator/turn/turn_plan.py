@@ -181,6 +181,7 @@ def _generation(
         conversation=_conversation(turn),
         priority=LOW_PRIORITY if parameters.background or parameters.service_tier == "flex" else None,
         prompt_tokens=prompt.tokens + len(beginning),
+        root=prompt.root(),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
@@ -17,6 +18,7 @@ from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.models.unseen_model import unmeasured_error
 from antiphon_translator.parsing.token_syntax import PROMPT_TAIL_IDS
+from antiphon_translator.placement import RootPrefix
 from antiphon_translator.prompt import conversation_items, declarations, tools, truncation
 from antiphon_translator.prompt.declarations import Declaration
 from antiphon_translator.prompt.prompt import EncodedPrompt
@@ -27,6 +29,9 @@ from antiphon_translator.templates import switches
 from antiphon_translator.templates.roles import Roles
 from antiphon_translator.turn import chat_form, forced_calls, rejected_item, response_rounds
 from antiphon_translator.turn.forced_calls import NOT_FORCED, ForcedCall
+
+_TOKEN_CHARS = 4
+"""Characters of a token, where the prompt is not encoded here: of English text."""
 
 Encode = Callable[[Conversation], EncodedPrompt]
 
@@ -99,6 +104,19 @@ class TurnPrompt:
     def ids(self) -> Sequence[int]:
         """The ids of the prompt; empty if it was not encoded, or is longer than the context."""
         return self.encoded.ids if self.encoded is not None else ()
+
+    def root(self) -> RootPrefix | None:
+        """The beginning that the prompt shares with other conversations: its system message. The number of its tokens
+        is an estimate, by its share of the prompt's text where that is known. None: there is no system message."""
+        first = self.conversation.messages[0] if self.conversation.messages else None
+        if first is None or first.role not in ("system", "developer") or not first.text:
+            return None
+        if self.encoded is None or not self.encoded.pieces:
+            tokens = len(first.text) // _TOKEN_CHARS
+        else:
+            tokens = self.encoded.tokens * len(first.text) // max(sum(map(len, self.encoded.pieces)), len(first.text))
+        key = blake2b(first.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return RootPrefix(key, tokens)
 
     def count(self) -> int:
         """The number of ids in the prompt, which may encode it. If the model's template rejects a conversation that its

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 
@@ -14,7 +14,9 @@ from antiphon_core.retrying import ENDPOINTS
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, Chosen, Outcome
 from antiphon_translator.engines.endpoints import EndpointsEngine
+from antiphon_translator.engines.load_polls import Fetch
 from antiphon_translator.engines.placement_cost import rank
+from antiphon_translator.engines.replica_metrics import ReplicaMetrics
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step
 from antiphon_translator.generation import (
     EngineChunk,
@@ -41,12 +43,14 @@ GONE = Break(EngineUnavailable("gone"))
 class Fleet:
     """Scripted engines, named a, b, c."""
 
-    def __init__(self, *scripts: Sequence[Step]) -> None:
+    def __init__(self, *scripts: Sequence[Step], loads: Fetch | None = None) -> None:
         self.engines = [ScriptedEngine(script) for script in scripts]
         self.clock = ManualClock()
         self.placed: list[Chosen] = []
+        self.loads: list[tuple[str, ReplicaMetrics | None]] = []
+        self.forgotten: list[str] = []
         engines = dict(zip("abcdefgh", self.engines, strict=False))
-        self.engine = EndpointsEngine(engines, self.clock, on_placement=self.placed.append)
+        self.engine = EndpointsEngine(engines, self.clock, watch=self, loads=loads)
 
     async def ids(self, request: GenerationRequest = REQUEST) -> list[int]:
         chunks = await self.chunks(request)
@@ -62,6 +66,18 @@ class Fleet:
         with suppress(EngineUnavailable):
             await self.engine.controls()
         await asyncio.sleep(0)
+
+    def count_migration(self) -> None:
+        pass
+
+    def count_placement(self, chosen: Chosen) -> None:
+        self.placed.append(chosen)
+
+    def note_load(self, endpoint: str, load: ReplicaMetrics | None) -> None:
+        self.loads.append((endpoint, load))
+
+    def forget(self, endpoints: Iterable[str]) -> None:
+        self.forgotten += endpoints
 
     def request_counts(self) -> list[int]:
         """The number of generations of each engine."""
@@ -207,6 +223,33 @@ async def test_generation_leaves_no_backlog_behind(last: Step) -> None:
     await asyncio.wait({running})
     assert fleet.placed[0].endpoint.cache.backlog_tokens == 0
     assert fleet.placed[0].endpoint.cache.pressure(fleet.clock.monotonic()) == 5_000
+
+
+class Loads:
+    """The load of each endpoint, as it reports it itself; an endpoint without one does not answer."""
+
+    def __init__(self, waiting: Mapping[str, float]) -> None:
+        self.waiting = waiting
+
+    async def fetch(self, name: str) -> ReplicaMetrics:
+        if name not in self.waiting:
+            raise EngineUnavailable("gone")
+        return ReplicaMetrics(waiting=self.waiting[name])
+
+
+async def test_reported_load_moves_a_prompt_and_a_failed_poll_says_nothing() -> None:
+    fleet = Fleet([Emit([0])], [Emit([0])], loads=Loads({"a": 50}).fetch)
+    hint = PlacementHint(placement_of("a"), 9_000, fleet.clock.now_ms() - 1_000)
+    request = replace(REQUEST, placement=[hint], prompt_tokens=10_000)
+    await fleet.ids(request)  # begins the polls
+    while len(fleet.loads) < 2:
+        await asyncio.sleep(0)
+    for _ in range(2):
+        await fleet.ids(request)
+    assert [chosen.outcome for chosen in fleet.placed] == [Outcome.KEPT, Outcome.MOVED_LOAD, Outcome.MOVED_LOAD]
+    assert sorted(fleet.loads) == [("a", ReplicaMetrics(waiting=50)), ("b", None)]
+    await fleet.engine.close()
+    assert fleet.forgotten == ["a", "b"]
 
 
 async def test_generation_counts_as_in_flight_until_it_is_closed() -> None:

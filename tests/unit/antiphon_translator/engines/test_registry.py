@@ -46,6 +46,15 @@ def test_engine_of_a_model_that_isolates_tenants_is_wrapped() -> None:
     assert isinstance(create(isolating, TritonChannels()), IsolatingEngine)
 
 
+def test_engine_of_several_endpoints_knows_the_translators_and_polls_loads() -> None:
+    made = create(profile("triton_tokens", "t:1", "u:1"), TritonChannels(), translators=4)
+    assert isinstance(made, EndpointsEngine)
+    assert (made._choice._translators, made._polls is not None) == (4, True)
+    behind_tls = create(profile("vllm_tokens", "https://t/v1", "https://u/v1"), TritonChannels())
+    assert isinstance(behind_tls, EndpointsEngine)
+    assert behind_tls._polls is None
+
+
 def test_several_endpoints_make_one_endpoints_engine() -> None:
     assert isinstance(create(profile("triton_tokens", "t:1", "t:2"), TritonChannels()), EndpointsEngine)
     assert isinstance(inner(create(profile("triton_tokens", "t:1"), TritonChannels())), TritonEngine)

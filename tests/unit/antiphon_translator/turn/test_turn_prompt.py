@@ -327,3 +327,21 @@ def test_images_in_a_cached_history_are_counted_in_every_turn() -> None:
         given = turn("Hi", history=history)
         TurnPrompt.of(served, given, Parameters.parse(given.request), media)
         assert media.has_read
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_root_is_the_system_message_whatever_follows(level: Level) -> None:
+    texts = ("Hi", "How are you? " * 40)
+    roots = [prompt(text, instructions="Be brief. " * 100, level=level).root() for text in texts]
+    assert roots[0] is not None
+    assert roots[1] is not None
+    assert roots[0].key == roots[1].key
+    counted = len(tokenizer().encode("Be brief. " * 100))
+    assert all(counted * 0.6 < root.tokens < counted * 1.4 for root in roots if root is not None)
+    other = prompt("Hi", instructions="Be long.", level=level).root()
+    assert other is not None
+    assert other.key != roots[0].key
+
+
+def test_prompt_without_a_system_message_has_no_root() -> None:
+    assert prompt("Hi").root() is None
