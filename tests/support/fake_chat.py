@@ -71,6 +71,8 @@ class FakeChat:
     """A status and a body that are sent instead of an answer."""
     retry_after: str | None = None
     """The header Retry-After of that status."""
+    answer_headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers of an answer, such as those of a router before the server."""
     render: Callable[[Object], str] | None = None
     """Renders the prompt of a request with the model's template. InvalidRequest: the template refuses the request."""
     prompts: list[str] = field(default_factory=list)
@@ -123,7 +125,7 @@ class FakeChat:
             script = self.answer(self.requests[-1]) if self.answer is not None else self.script
         except Rejection as rejection:
             return web.json_response(rejection.body, status=rejection.status)
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **self.answer_headers})
         await response.prepare(request)
         try:
             async for data in self._performed(script, request):

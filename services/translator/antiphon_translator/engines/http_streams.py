@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import ENGINE_SLICE_BYTES_MAX, ENGINE_TEXT_BYTES_MAX
 from antiphon_translator.engines import chat_errors, openai_wire, request_headers, secret_texts
 from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.fleet_routers import NO_ROUTE, ROUTERS, Route
 from antiphon_translator.engines.http_pool import HttpPool
 from antiphon_translator.engines.lenient_json import values_in
 from antiphon_translator.engines.openai_wire import ListedModel
@@ -29,11 +30,12 @@ from antiphon_translator.engines.sse import DONE, Data, ErrorData, EventData
 from antiphon_translator.engines.stream_budget import StreamBudget
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, time_tokens
 from antiphon_translator.engines.unread import UnreadParts
-from antiphon_translator.generation import EngineChunk
+from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.models.profiles import ModelProfile
 
 log = logging.getLogger(__name__)
 
+_NO_HEADERS: Mapping[str, str] = {}
 _CHOICES = b'"choices"'
 END_GRACE_S = 0.25
 """Seconds that a server may take to end a stream after its finish reason, before the connection is closed."""
@@ -80,6 +82,11 @@ class HttpModelServer:
         self._pool: HttpPool | None = None
         self._timeouts = TokenTimeouts(self.name, first_s=profile.first_token_timeout_s, next_s=profile.token_timeout_s)
 
+    def route(self, request: GenerationRequest) -> Route:
+        """The part of a request for the fleet's router. EngineMisconfigured: the file of the secret is unreadable."""
+        secret = request_headers.session_secret(self._profile)
+        return Route.of(ROUTERS[self._profile.router], request, self._profile.endpoint, secret)
+
     async def models(self) -> Object:
         """The answer to GET /models. Raises EngineTimeout after `probe_timeout_s`."""
         async with self._probe_timeout(), self._response("GET", f"{self.url}/models", None) as response:
@@ -114,11 +121,14 @@ class HttpModelServer:
         deliver: Deliver,
         flow: Flow,
         *,
+        route: Route = NO_ROUTE,
         cut_off: type[AntiphonError] = EngineFault,
     ) -> None:
         """Runs one generation. Raises `cut_off` for an answer that the reader does not find complete."""
-        async with time_tokens(self._timeouts, flow) as timer, self._response("POST", url, body) as response:
+        opened = self._response("POST", url, body, route.headers)
+        async with time_tokens(self._timeouts, flow) as timer, opened as response:
             events = EventData()
+            deliver = route.with_placement(response.headers, deliver)
             if not await self._pass_on(response.content, events, reader, deliver, flow, timer):
                 return
             if not reader.is_complete:
@@ -221,11 +231,14 @@ class HttpModelServer:
         )
 
     @asynccontextmanager
-    async def _response(self, method: str, url: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _response(
+        self, method: str, url: str, body: bytes | None, more_headers: Mapping[str, str] = _NO_HEADERS
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Sends a request. Yields the response if its status is 200, and raises the server's error otherwise.
         At the end the connection is closed, unless the whole response was read."""
         with self._translate_errors():
-            response = await self._connect().request(method, url, body, request_headers.of(self._profile))
+            headers = {**request_headers.of(self._profile), **more_headers}
+            response = await self._connect().request(method, url, body, headers)
             try:
                 if response.status != 200:
                     raise await self._rejection(response)

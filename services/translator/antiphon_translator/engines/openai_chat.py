@@ -41,11 +41,12 @@ class OpenAIChatEngine:
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         written = openai_wire.body(request, self._model, await self._describe(), tells_cache_key=self._tells_cache_key)
-        body = compact(written)
+        route = self._server.route(request)
+        body = compact({**written, **route.members})
         url = f"{self._server.url}/chat/completions"
         reader = openai_logprobs.reader(request, self._server.unread, body)
         try:
-            await self._server.generate(url, body, reader, deliver, flow)
+            await self._server.generate(url, body, reader, deliver, flow, route=route)
         except InvalidRequest:
             raise  # an error of the request, not of the server
         except AntiphonError:

@@ -55,10 +55,11 @@ class VllmTokensEngine:
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         await self._require_route()
-        body = compact(vllm_wire.body(request, self._profile.served_name))
+        route = self._server.route(request)
+        body = compact({**vllm_wire.body(request, self._profile.served_name), **route.members})
         try:
             reader = TokensReader(request, self._server.unread)
-            await self._server.generate(self._url, body, reader, deliver, flow, cut_off=EngineUnavailable)
+            await self._server.generate(self._url, body, reader, deliver, flow, route=route, cut_off=EngineUnavailable)
         except InvalidRequest:
             raise  # an error of the request, not of the server
         except AntiphonError:

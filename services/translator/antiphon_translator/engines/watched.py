@@ -5,16 +5,16 @@ for each generation that carries the trace on to the model's server, and the pla
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
+from functools import partial
 
 from antiphon_core.errors import AntiphonError, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.telemetry import metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from antiphon_translator.engines.placed_delivery import PlacedDelivery
+from antiphon_translator.generation import GenerationRequest, Level
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.placement import placement_of
 
@@ -27,6 +27,7 @@ class WatchedEngine:
         self._inner = inner
         self._model = profile.name
         self._endpoint = profile.endpoint
+        self._place = partial(placement_of, profile.endpoint)
         self._facts = {
             spans.OPERATION: spans.CHAT,
             spans.PROVIDER: profile.engine,
@@ -61,7 +62,7 @@ class WatchedEngine:
         self._in_flight.add()
         try:
             with tracing.span(spans.chat(self._model), SpanKind.CLIENT, self._facts):
-                await self._inner.generate(request, _PlacedDelivery(self._endpoint, deliver), flow)
+                await self._inner.generate(request, PlacedDelivery(deliver, self._place), flow)
             self._mark_up()
         except AntiphonError as error:
             metrics.ENGINE_ERRORS.of(self._model, self._endpoint, type(error).__name__).add()
@@ -98,22 +99,3 @@ class WatchedEngine:
     def _mark_up(self) -> None:
         self._fault = None
         self._up.set(1)
-
-
-class _PlacedDelivery:
-    """Puts the placement on the first chunk of one generation: the endpoint, and what its router returned as "where",
-    which is all that an engine knows of it."""
-
-    def __init__(self, endpoint: str, deliver: Deliver) -> None:
-        self._endpoint = endpoint
-        self._deliver = deliver
-        self._has_begun = False
-
-    def __call__(self, chunks: Sequence[EngineChunk]) -> bool:
-        if self._has_begun:
-            return self._deliver(chunks)
-        self._has_begun = True
-        first = chunks[0]
-        return self._deliver(
-            [replace(first, placement=placement_of(self._endpoint, first.placement or "")), *chunks[1:]]
-        )

@@ -35,6 +35,8 @@ from antiphon_translator.templates.roles import CAPABILITIES
 _ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
 PORT_MAX = 65_535
+SESSION_ROUTERS = frozenset({"dynamo", "smg", "trtllm_serve", "sglang"})
+"""Values of `router` that are told sessions (engines/fleet_routers.py)."""
 CHAT_ENGINE = "openai_chat"
 IDS_ENGINE = "vllm_tokens"
 ENGINES: Mapping[str, str] = {
@@ -93,6 +95,12 @@ class ModelProfile:
     """Whether tenants share the KV cache (none) or not (tenant). A shared cache is faster where tenants send the same
     prompts, and shows by its timing what others have sent. Needs an engine that takes a cache salt, and
     cache_salt_keys_file of edges and workers."""
+    router: Literal["none", "llm_d", "dynamo", "smg", "trtllm_serve", "sglang"] = "none"
+    """The kind of router that stands before a fleet of servers behind the URL, which is then told what belongs
+    together. Each of `endpoints` may be one."""
+    session_secret_file: Path | None = None
+    """A file with a secret of 16 bytes or more, equal for all translators: the key of the sessions that a `router` is
+    told, in place of any id."""
     cache_hints: Literal["none", "openai"] = "none"
     """Whether an openai_chat server is sent the `prompt_cache_key` of a request."""
     max_output_tokens: int | None = None
@@ -163,6 +171,7 @@ def from_values(given: Mapping[str, Any], *, base: Path = Path(), source: str = 
     _check_roles(profile, source)
     _check_endpoints(profile, source)
     _check_isolation(profile, source)
+    _check_router(profile, source)
     return profile
 
 
@@ -208,6 +217,16 @@ def _check_isolation(profile: ModelProfile, source: str) -> None:
     if profile.kv_isolation == "tenant" and profile.engine not in SALTED_ENGINES:
         raise SettingsError(
             f'{source}: engine = "{profile.engine}" takes no cache salt. {remedies.ISOLATE_TENANTS[REMEDY]}'
+        )
+
+
+def _check_router(profile: ModelProfile, source: str) -> None:
+    if profile.router != "none" and profile.engine not in URL_ENGINES:
+        raise SettingsError(f"{source}: router = '{profile.router}' needs an engine behind a URL.")
+    if profile.router in SESSION_ROUTERS and profile.session_secret_file is None:
+        raise SettingsError(
+            f"{source}: router = '{profile.router}' needs session_secret_file: a file with a secret, equal for all "
+            "translators, from which the router's session keys are made."
         )
 
 

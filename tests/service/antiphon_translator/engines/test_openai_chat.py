@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.generation import (
     ChatChunk,
     ChatPrompt,
@@ -34,6 +35,7 @@ from antiphon_translator.generation import (
 )
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Text
+from antiphon_translator.placement import PlacementHint, placement_of
 from tests.support import pushed
 from tests.support.chunks import only, usage_in
 from tests.support.engine_plays import Ending
@@ -340,3 +342,37 @@ async def test_request_id_and_trace_are_sent_to_the_server(fake: FakeChat, engin
     await chunks_of(engine)
     assert fake.headers[-1]["x-request-id"] == "req_1"
     assert fake.headers[-1]["traceparent"] == f"00-{'1' * 32}-{'2' * 16}-01"
+
+
+async def test_token_of_a_router_is_kept_and_sent_again_with_the_next_turn(
+    fake: FakeChat, profile: ModelProfile
+) -> None:
+    routed = replace(profile, router="llm_d")
+    engine = WatchedEngine(OpenAIChatEngine(routed), routed)
+    fake.script, fake.answer_headers = ending(), {"x-session-token": "bnMvcG9kLTc="}
+    first = [chunk async for batch in pushed.chunks(engine, REQUEST) for chunk in batch]
+    assert first[0].placement == placement_of(routed.endpoint, "bnMvcG9kLTc=")
+    hint = PlacementHint(first[0].placement, 400, 0)
+    async for _ in pushed.chunks(engine, replace(REQUEST, placement=[hint])):
+        pass
+    assert [headers.get("x-session-token") for headers in fake.headers] == [None, "bnMvcG9kLTc="]
+    await engine.close()
+
+
+@pytest.mark.parametrize("router", ["smg", "sglang"])
+async def test_router_is_told_the_session_in_a_header_or_a_member(
+    fake: FakeChat, profile: ModelProfile, tmp_path: Path, router: Any
+) -> None:
+    (tmp_path / "secret").write_text("0123456789abcdef")
+    engine = OpenAIChatEngine(replace(profile, router=router, session_secret_file=tmp_path / "secret"))
+    fake.script = ending()
+    for tree in ("one", "one", "other"):
+        await chunks_of(engine, replace(REQUEST, conversation=tree))
+    told = [headers.get("x-smg-routing-key") or body.get("session_id") for headers, body in _told(fake)]
+    assert told[0] == told[1] != told[2]
+    assert all(isinstance(key, str) and len(key) == 32 for key in told)
+    await engine.close()
+
+
+def _told(fake: FakeChat) -> list[tuple[Mapping[str, str], Any]]:
+    return list(zip(fake.headers, fake.requests, strict=True))

@@ -16,6 +16,7 @@ from antiphon_core.errors import (
 from antiphon_translator.engines.vllm_tokens import VllmTokensEngine
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, TokenChunk, TokenPrompt
 from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.placement import PlacementHint, placement_of
 from tests.support import pushed
 from tests.support.chunks import only
 from tests.support.fake_chat import fake_chat
@@ -111,3 +112,16 @@ async def test_rejected_request_is_classified_by_status_and_message(
     fake.refusal = (429, {})
     with pytest.raises(EngineOverloaded):
         await chunks_of(engine)
+
+
+async def test_router_before_a_server_of_token_ids_is_told_where_the_prompt_lies(
+    fake: FakeGenerate, profile: ModelProfile
+) -> None:
+    fake.compute(lambda ids: ids[-1] + 1)
+    fake.answer_headers = {"x-session-token": "pod-8"}
+    engine = VllmTokensEngine(replace(profile, router="llm_d"))
+    hint = PlacementHint(placement_of(profile.endpoint, "pod-7"), 2, 0)
+    chunks = await chunks_of(engine, replace(REQUEST, placement=[hint]))
+    assert fake.headers[0]["x-session-token"] == "pod-7"
+    assert [chunk.placement for chunk in chunks[:2]] == ["pod-8", None]
+    await engine.close()

@@ -60,6 +60,8 @@ def test_defaults_are_for_tensorrt_llm_on_triton() -> None:
         ({"endpoints": ["a:1", "b"]}, "give either endpoint or endpoints"),
         ({"engine": "openai_chat"}, "must be a URL"),
         ({"engine": "vllm_tokens"}, "must be a URL"),
+        ({"router": "llm_d"}, "router = 'llm_d' needs an engine behind a URL"),
+        ({"engine": "openai_chat", "endpoint": "http://a/v1", "router": "dynamo"}, "needs session_secret_file"),
         ({"images": "yes"}, "images = 'yes' must be one of native, placeholder, refuse"),
         ({"images": True}, "images = True must be one of native, placeholder, refuse"),
         ({"roles": ["system", "sytem"]}, "roles has 'sytem'; there is system, developer,"),

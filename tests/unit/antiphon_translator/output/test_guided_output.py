@@ -136,6 +136,15 @@ def test_cached_tokens_and_times_are_those_of_the_first_generation() -> None:
     assert (play.turn.usage.cached_tokens, play.turn.usage.times) == (3, EngineTimes(5, 7))
 
 
+def test_second_generation_has_the_hint_of_the_cache_of_the_first() -> None:
+    play = Play(thinking(), **ASKED)
+    play.turn.receive([TokenChunk(placement="here")])
+    again = play.say(*THOUGHT, "The answer is 7.")
+    assert again is not None
+    (hint,) = again.placement
+    assert (hint.endpoint, hint.tokens) == ("here", len(ids_in(play.requests[0])))
+
+
 @given(st.lists(st.integers(0, 10_000), max_size=8), st.sampled_from([Level.TOKENS, Level.TEXT]))
 def test_cuts_of_the_first_generation_do_not_change_the_answer(cuts: list[int], level: Level) -> None:
     said = (*THOUGHT, " Wrong <b>")

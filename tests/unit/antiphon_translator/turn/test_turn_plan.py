@@ -113,3 +113,10 @@ def test_response_skeleton_has_the_effective_values() -> None:
 def test_unsupported_parameter_is_rejected_with_its_name() -> None:
     with pytest.raises(InvalidRequest, match="nvext.top_k"):
         TurnPlan.of(model(), turn("Hi", nvext={"top_k": 5}), controls=frozenset(), ids=SequentialIds())
+
+
+def test_request_says_how_long_its_prompt_is_and_with_what_it_begins() -> None:
+    made = plan(instructions="Be brief. " * 30).request
+    assert made.prompt_tokens == len(made.prompt_as(TokenPrompt).ids)
+    assert made.root is not None
+    assert 0 < made.root.tokens < made.prompt_tokens
