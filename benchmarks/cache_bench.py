@@ -16,12 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.scaling import page
+from tests.support.kv_fleet import traces
 from tests.support.kv_fleet.arms import ARMS, FOUR_TRANSLATORS, KEY_RULE
-from tests.support.kv_fleet.simulation import Result, Scenario, simulate
+from tests.support.kv_fleet.simulation import Result, Scenario, replay, simulate
 
 PAGE = Path(__file__).parents[1] / "docs/explain/cache.md"
 STOPS_FROM_S = 300.0
 HEADINGS = ("", "hit %", "uncached tokens a turn", "first token p50 ms", "p95 ms", "imbalance")
+TRACES = ("conversation", "synthetic")
+TRACE_FLEET = Scenario(kv_tokens=1_000_000)
+TRACE_SPEED = 2.0
 UPDATE = ", replicas stop in turn"
 
 
@@ -33,9 +37,18 @@ def main() -> None:
     updated = replace(scenario, stops_from_s=STOPS_FROM_S)
     results |= {name + UPDATE: simulate(updated, ARMS[name]) for name in (KEY_RULE, FOUR_TRANSLATORS)}
     blocks = {"fleet": page.table(HEADINGS, _rows(results)), "targets": page.table(("", "figure"), _targets(results))}
+    for name in TRACES:
+        blocks[name] = page.table(HEADINGS, _rows(_replays(name)))
     print("\n".join(blocks.values()))
     if scenario == Scenario():
         page.write(PAGE, blocks)
+
+
+def _replays(name: str) -> dict[str, Result]:
+    """Replays a trace with all ways of routing but that by a key, which traces do not have."""
+    lines = traces.load(name)
+    arms = {arm: make for arm, make in ARMS.items() if arm != KEY_RULE}
+    return {arm: replay(TRACE_FLEET, make, lines, speed=TRACE_SPEED) for arm, make in arms.items()}
 
 
 def _rows(results: Mapping[str, Result]) -> list[list[str]]:
@@ -59,7 +72,7 @@ def _targets(results: Mapping[str, Result]) -> list[list[str]]:
     hits = [result.hit for name, result in results.items() if name.startswith("Antiphon") and UPDATE not in name]
     return [
         ["hits of what is possible, 4 translators", f"{100 * tree.hit / tree.possible:.1f} %"],
-        ["spread of the hit rate over 1, 4 and 8 translators", f"{100 * (max(hits) - min(hits)):.1f} points"],
+        ["spread of the hit rate over the rows of Antiphon", f"{100 * (max(hits) - min(hits)):.1f} points"],
         ["uncached tokens, of those with a key alone", f"{tree.uncached_tokens / key.uncached_tokens:.2f}"],
         ["first token p95, of that with a key alone", f"{tree.first_token_ms(0.95) / key.first_token_ms(0.95):.2f}"],
         [

@@ -10,11 +10,11 @@ from functools import cache
 
 import pytest
 
-from tests.support.kv_fleet import virtual_time, workload
+from tests.support.kv_fleet import traces, virtual_time, workload
 from tests.support.kv_fleet.arms import ARMS, FOUR_TRANSLATORS, KEY_RULE
 from tests.support.kv_fleet.blocks import BLOCK_TOKENS, Chain
 from tests.support.kv_fleet.kv_cache import NORMAL, ONE_SHOT, KvCache, Match
-from tests.support.kv_fleet.simulation import Result, Scenario, simulate
+from tests.support.kv_fleet.simulation import Result, Scenario, replay, simulate
 
 SMALL = Scenario(replicas=4, kv_tokens=220_000, sessions=40, at_once=24)
 ANTIPHON = [name for name in ARMS if name.startswith("Antiphon")]
@@ -53,6 +53,16 @@ def test_rolling_update_costs_little_of_the_hit_rate_and_no_turn() -> None:
     assert updated.turns == result(FOUR_TRANSLATORS).turns
     assert updated.hit >= 0.97 * result(FOUR_TRANSLATORS).hit
     assert updated.uncached_tokens > result(FOUR_TRANSLATORS).uncached_tokens, "the stops emptied caches"
+
+
+def test_trace_is_replayed_at_its_speed_with_parents_that_are_whole_beginnings() -> None:
+    lines = traces.load("synthetic")[:600]
+    fleet = replace(SMALL, kv_tokens=2_000_000)
+    fast, slow = (replay(fleet, ARMS[FOUR_TRANSLATORS], lines, speed=speed) for speed in (4.0, 1.0))
+    assert fast.turns == slow.turns == len(lines)
+    assert fast.input_tokens == sum(line.input_tokens for line in lines)
+    assert fast.first_token_ms(0.5) > slow.first_token_ms(0.5)
+    assert slow.possible > slow.hit > 1.5 * replay(fleet, ARMS["round robin"], lines).hit
 
 
 def test_workload_is_the_same_for_every_way_of_routing() -> None:

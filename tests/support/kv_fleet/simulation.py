@@ -15,6 +15,7 @@ from tests.support.kv_fleet import virtual_time, workload
 from tests.support.kv_fleet.blocks import BLOCK_TOKENS, Chain
 from tests.support.kv_fleet.replica import Replica, Work
 from tests.support.kv_fleet.routers import FleetTurn, Router
+from tests.support.kv_fleet.traces import TraceLine
 from tests.support.kv_fleet.virtual_time import LoopClock
 from tests.support.kv_fleet.workload import NextTurn, Script, Session
 
@@ -79,6 +80,11 @@ def simulate(scenario: Scenario, make_routers: MakeRouters) -> Result:
     return virtual_time.run(_Run(scenario).run(make_routers))
 
 
+def replay(scenario: Scenario, make_routers: MakeRouters, trace: Sequence[TraceLine], *, speed: float = 1.0) -> Result:
+    """Replays a trace in virtual time, `speed` times as fast as it was recorded."""
+    return virtual_time.run(_Run(scenario).replay(make_routers, trace, speed))
+
+
 class _Run:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -93,6 +99,16 @@ class _Run:
         self._result = Result()
         self._seen: set[bytes] = set()
         self._routers: Sequence[Router] = ()
+
+    async def replay(self, make_routers: MakeRouters, trace: Sequence[TraceLine], speed: float) -> Result:
+        self._routers = make_routers(self._replicas)
+        known: dict[bytes, PlacementHint] = {}
+        async with asyncio.TaskGroup() as group:
+            for line in trace:
+                group.create_task(self._replay(line, line.at_s / speed, known))
+        for router in self._routers:
+            await router.close()
+        return self._figures()
 
     async def run(self, make_routers: MakeRouters) -> Result:
         self._routers = make_routers(self._replicas)
@@ -176,18 +192,33 @@ class _Run:
         """One turn. Returns the chain with its output, and the hints for the next one."""
         prompt = chain.copy().add(planned.input_tokens, planned.content)
         whole = prompt.copy().add(planned.output_tokens, planned.content + b"output")
-        request_id = f"r{next(self._ids)}"
-        self._works[request_id] = Work(prompt, whole, planned.output_tokens)
         root = RootPrefix(session.root_key, session.root_tokens)
-        delivery = _Delivery(self._clock)
-        turn = FleetTurn(request_id, prompt, session.key, root, hints)
-        while not await self._is_served(turn, delivery):
-            await asyncio.sleep(RETRY_S)
-        del self._works[request_id]
-        self._count(prompt, whole, delivery)
-        new = PlacementHint(delivery.placement, whole.tokens, self._clock.now_ms())
+        turn = FleetTurn(f"r{next(self._ids)}", prompt, session.key, root, hints)
+        new = await self._serve(turn, Work(prompt, whole, planned.output_tokens))
         older = (hint for hint in hints if hint.endpoint != new.endpoint)
         return whole, (new, *older)[:HINTS_MAX]
+
+    async def _replay(self, line: TraceLine, start_s: float, known: dict[bytes, PlacementHint]) -> None:
+        """Sends a request of a trace at its time. `known` are the hints of all earlier prompts, by their last whole
+        block: the deepest that is a beginning of this prompt is taken for its parent."""
+        await asyncio.sleep(start_s)
+        work = line.work()
+        blocks = work.prompt.blocks
+        parent = next((known[block] for block in reversed(blocks) if block in known), None)
+        turn = FleetTurn(f"r{next(self._ids)}", work.prompt, "", line.root(), (parent,) if parent else ())
+        hint = await self._serve(turn, work)
+        if whole := line.whole_blocks:
+            known[blocks[whole - 1]] = replace(hint, tokens=whole * BLOCK_TOKENS)
+
+    async def _serve(self, turn: FleetTurn, work: Work) -> PlacementHint:
+        """Sends a turn until it is served. Returns the hint for those that continue it."""
+        self._works[turn.request_id] = work
+        delivery = _Delivery(self._clock)
+        while not await self._is_served(turn, delivery):
+            await asyncio.sleep(RETRY_S)
+        del self._works[turn.request_id]
+        self._count(work.prompt, work.whole, delivery)
+        return PlacementHint(delivery.placement, work.whole.tokens, self._clock.now_ms())
 
     async def _is_served(self, turn: FleetTurn, delivery: _Delivery) -> bool:
         try:
