@@ -57,6 +57,7 @@ NO_ITEMS = b"[]"
 class Turn:
     """One turn with its history. `request` is the create request without `input`; `history` and `input` are JSON arrays
     of items; `created_at` is in Unix seconds. `tenant` is the one whose share of the translator's resources it uses.
+    `lineages` are those of the ancestors' `Final`, root first, empty for an ancestor without one.
 
     A turn that calls tools of servers is generated in rounds. `output` is a JSON array: the items of its response
     before this round. `used` are the tokens of the earlier rounds.
@@ -69,6 +70,7 @@ class Turn:
     request: bytes
     history: bytes = NO_ITEMS
     input: bytes = NO_ITEMS
+    lineages: Sequence[bytes] = field(default=(), kw_only=True)
     output: bytes = field(default=NO_ITEMS, kw_only=True)
     used: Usage = field(default=NO_USAGE, kw_only=True)
     tenant: str = field(default="default", kw_only=True)
@@ -76,8 +78,9 @@ class Turn:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the turn's JSON, which determines how long work on it takes (offload.py)."""
-        return len(self.request) + len(self.history) + len(self.input) + len(self.output)
+        """The size of the turn's JSON and lineages, which determines how long work on it takes (offload.py)."""
+        texts = self.request, self.history, self.input, self.output
+        return sum(map(len, texts)) + sum(map(len, self.lineages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +97,13 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """A finished response in the two parts that the store keeps: `body` without `output`, and the output items.
-    `times` are those of its engine."""
+    """A finished response in the parts that the store keeps: `body` without `output`, the output items, and a `lineage`
+    that only translators read. `times` are those of its engine."""
 
     status: Status
     body: bytes
     output_items: bytes
+    lineage: bytes = field(default=b"", kw_only=True)
     times: EngineTimes = field(default=EngineTimes(), kw_only=True)
 
 

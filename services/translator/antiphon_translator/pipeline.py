@@ -191,16 +191,21 @@ class TurnPipeline:
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
             self._assembly.add_empty_message("incomplete" if cut_off else "completed")
-        total = self._count()
-        self._plan.prompt.remember(self._plan.model, self._written_ids())
+        total, lineage = self._count(), self._lineage(at_ms=1000 * completed_at)
         if self._machine.left:
             self._machine.send(Pause(total, reason or ""))
         elif reason is not None:
-            self._machine.send(Incomplete(total, reason))
+            self._machine.send(Incomplete(total, reason, lineage))
         else:
-            self._machine.send(Complete(total, completed_at))
+            self._machine.send(Complete(total, completed_at, lineage))
             self._check()
         return self._machine.take()
+
+    def _lineage(self, at_ms: int) -> bytes:
+        """Remembers the ids of the output, and returns the lineage of the turn."""
+        prompt, model, written = self._plan.prompt, self._plan.model, self._written_ids()
+        prompt.remember(model, written)
+        return prompt.lineage(model, self._output.usage(), written, placement=self.placement, at_ms=at_ms)
 
     def _written_ids(self) -> Sequence[int]:
         """All ids behind those of the prompt; none where the engine delivers no ids."""

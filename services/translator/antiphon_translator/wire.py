@@ -36,6 +36,7 @@ def turn_message(turn: Turn) -> Any:
         output=turn.output if turn.output != _EMPTY else b"",
         used=v1.Usage(**_usage_fields(turn.used)) if turn.used is not NO_USAGE else None,
         cache_salt=turn.cache_salt,
+        lineages=list(turn.lineages),
     )
 
 
@@ -51,6 +52,7 @@ def turn_value(message: Any, tenant: str) -> Turn:
         input=message.input or _EMPTY,
         output=message.output or _EMPTY,
         used=_usage_value(message.used) if message.used is not None else NO_USAGE,
+        lineages=tuple(message.lineages),
         tenant=tenant,
         cache_salt=message.cache_salt,
     )
@@ -136,14 +138,21 @@ def _usage_value(message: Any) -> Usage:
 
 def _final_fields(final: Final) -> dict[str, Any]:
     times = {"queue_ns": final.times.queue_ns, "prefill_ns": final.times.prefill_ns}
-    return {"status": _STATUS[final.status], "body": final.body, "output_items": final.output_items, "times": times}
+    return {
+        "status": _STATUS[final.status],
+        "body": final.body,
+        "output_items": final.output_items,
+        "lineage": final.lineage,
+        "times": times,
+    }
 
 
 def _final_value(message: Any) -> Final:
     status, body, items = _FROM_STATUS.get(message.status), message.body, message.output_items
     if status is None or (body[:1], body[-1:], items[:1], items[-1:]) != _FINAL_ENDS:
         raise ServiceFault("A translator ended a response with something that is no response.")
-    return Final(status=status, body=body, output_items=items, times=_times_value(message.times))
+    times = _times_value(message.times)
+    return Final(status=status, body=body, output_items=items, lineage=message.lineage, times=times)
 
 
 def _times_value(message: Any) -> EngineTimes:

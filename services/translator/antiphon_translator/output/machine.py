@@ -116,18 +116,21 @@ class Pause:
 
 @value
 class Complete:
-    """Ends the response: the model was done. `completed_at` is in Unix seconds."""
+    """Ends the response: the model was done. `completed_at` is in Unix seconds. `lineage` is that of `Final`."""
 
     usage: Usage
     completed_at: int
+    lineage: bytes = b""
 
 
 @value
 class Incomplete:
-    """Ends the response before the model was done. `reason` is that of `incomplete_details` in the API."""
+    """Ends the response before the model was done. `reason` is that of `incomplete_details` in the API, `lineage` that
+    of `Final`."""
 
     usage: Usage
     reason: str
+    lineage: bytes = b""
 
 
 @value
@@ -294,10 +297,10 @@ class ResponseMachine:
         self.pause = RoundEnd(items, given.usage, given.cut_off)
 
     def _complete(self, given: Complete) -> None:
-        self._end(Status.COMPLETED, given.usage, {"completed_at": given.completed_at})
+        self._end(Status.COMPLETED, given.usage, {"completed_at": given.completed_at}, given.lineage)
 
     def _incomplete(self, given: Incomplete) -> None:
-        self._end(Status.INCOMPLETE, given.usage, {"incomplete_details": {"reason": given.reason}})
+        self._end(Status.INCOMPLETE, given.usage, {"incomplete_details": {"reason": given.reason}}, given.lineage)
 
     def _fail(self, given: Fail) -> None:
         self._emit(events.error_event(self._next_sequence, given.error))
@@ -305,7 +308,7 @@ class ResponseMachine:
         self._item = None
         self._end(Status.FAILED, given.usage, {})
 
-    def _end(self, status: Status, usage: Usage, members: Object) -> None:
+    def _end(self, status: Status, usage: Usage, members: Object, lineage: bytes = b"") -> None:
         counts = response.usage(
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -316,7 +319,7 @@ class ResponseMachine:
         body, output_items = response.split(self._response)
         ended = self._response | {"output": Fragment(output_items)}
         self._emit({"type": f"response.{status.value}", "response": ended})
-        self.final = Final(status=status, body=body, output_items=output_items, times=usage.times)
+        self.final = Final(status=status, body=body, output_items=output_items, lineage=lineage, times=usage.times)
 
     def _emit(self, event: Object) -> None:
         numbered = {"type": event["type"], "sequence_number": self._next_sequence, **event}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 from antiphon_core import limits, offload
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation
+from antiphon_translator.lineage.ancestors import NO_ANCESTORS, Ancestors
 from antiphon_translator.prompt.prompt_bound import PromptBound
 from antiphon_translator.prompt.prompt_cache import CachingEncoder, PromptEnd, UnspeltControlToken
 from antiphon_translator.templates import image_mark, role_probe
@@ -43,13 +45,15 @@ class EncodedPrompt:
 
     `pieces` is the text, cut inside names of control tokens that the conversation spells as plain text. `ids` is empty
     if the prompt has more `tokens` than the limit. If that was found before all of the prompt was encoded, `is_floor`
-    is true, `tokens` is a lower bound, and `pieces` may be empty. `end` is that of `Encoded`."""
+    is true, `tokens` is a lower bound, and `pieces` may be empty. `end` is that of `Encoded`.
+    `ancestors` are the earlier turns whose prompts are beginnings of this one."""
 
     pieces: Sequence[str]
     tokens: int
     ids: Sequence[int]
     is_floor: bool = False
     end: PromptEnd | None = None
+    ancestors: Ancestors = NO_ANCESTORS
 
 
 class PromptEncoder:
@@ -72,6 +76,7 @@ class PromptEncoder:
         self._bound = PromptBound(template.render, tokenizer.growth)
         self._floor = tokenizer.floor
         self._defusal = Defusal(tokenizer, self._control)
+        self.fingerprint = _fingerprint(template, tokenizer)
 
     @property
     def literals(self) -> Collection[str]:
@@ -112,10 +117,12 @@ class PromptEncoder:
         now_s: int,
         switches: Mapping[str, Any] | None = None,
         most_tokens: int | None = None,
+        ancestors: Ancestors = NO_ANCESTORS,
         salt: str = "",
     ) -> EncodedPrompt:
         """The encoded prompt. No text of the conversation becomes a control token (templates/control_tokens.py). A
-        prompt of more than `most_tokens` has no ids. Prompts of two salts share nothing in the cache.
+        prompt of more than `most_tokens` has no ids. Where the prompt has the text that `ancestors` wrote, it has the
+        ids that they wrote. Prompts of two salts share nothing in the cache.
 
         InvalidRequest: the template rejects the conversation, or a text becomes a control token all the same.
         """
@@ -127,14 +134,19 @@ class PromptEncoder:
 
         try:
             pieces = self._control.pieces(conversation, render)
+            holding = ancestors.of_prompt(pieces)
             encoded = self._encoder.encode(
-                pieces, apart=_opening(conversation, pieces[0]), most_tokens=most_tokens, salt=salt
+                pieces,
+                apart=_opening(conversation, pieces[0]),
+                most_tokens=most_tokens,
+                outputs=holding.outputs,
+                salt=salt,
             )
         except _CannotFit as error:
             return EncodedPrompt((), error.tokens, (), is_floor=True)
         except UnspeltControlToken as error:
             raise _spells_a_control_token() from error
-        return EncodedPrompt(pieces, encoded.tokens, encoded.ids, encoded.is_floor, encoded.end)
+        return EncodedPrompt(pieces, encoded.tokens, encoded.ids, encoded.is_floor, encoded.end, holding)
 
     def remember(self, prompt: EncodedPrompt, written: Sequence[int]) -> None:
         """Keeps the ids that the model wrote behind a prompt, for later prompts that have their text."""
@@ -146,6 +158,15 @@ class PromptEncoder:
         if most_tokens is not None and len(prompt) > most_tokens and self._floor.of(prompt) > most_tokens:
             raise _CannotFit(self._floor.of(prompt))
         return prompt
+
+
+def _fingerprint(template: ChatTemplate, tokenizer: ModelTokenizer) -> int:
+    """Tells apart models whose ids or prompts differ. A sample is enough, because the text of a prompt decides whether
+    ids are used (splices.py): to hash a whole vocabulary takes a third of a second."""
+    sample = tokenizer.encode("".join(map(chr, range(32, 0x17F))))
+    texts = sorted(template.variables), sorted(template.literals or ())
+    parts = tokenizer.size, sorted(tokenizer.added.items()), sample, texts
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(errors="replace"), digest_size=8).digest())
 
 
 class _CannotFit(Exception):

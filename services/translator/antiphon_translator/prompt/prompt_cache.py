@@ -24,9 +24,9 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from tokenizers import Encoding
 
@@ -109,16 +109,23 @@ class CachingEncoder:
         self._key = os.urandom(_DIGEST_BYTES)
 
     def encode(
-        self, texts: Sequence[str], *, apart: int = 0, most_tokens: int | None = None, salt: str = ""
+        self,
+        texts: Sequence[str],
+        *,
+        apart: int = 0,
+        most_tokens: int | None = None,
+        outputs: Sequence[Written] = (),
+        salt: str = "",
     ) -> Encoded:
         """The ids of consecutive texts. The first `apart` characters of the first text, up to the next separator, are
-        encoded and cached apart from the rest. Encoding stops when there are more than `most_tokens`. Texts of two
-        salts share nothing in the cache.
+        encoded and cached apart from the rest. Encoding stops when there are more than `most_tokens`. `outputs` are
+        those of earlier turns, in their order, whose ids the texts get where they have their text. Texts of two salts
+        share nothing in the cache.
 
         UnspeltControlToken: a text becomes a control token that it does not spell. WorkAbandoned: the request no longer
         waits for the result."""
         key = blake2b(salt.encode(), digest_size=_DIGEST_BYTES, key=self._key).digest()
-        plans = [self._plan(text, key) for text in self._split(texts, apart)]
+        plans = [self._plan(text, key, written) for text, written in _assign(self._split(texts, apart), outputs)]
         parts = [text for plan in plans for text in plan.texts]
         most = sys.maxsize if most_tokens is None else most_tokens
         tokens, found = sum(plan.tokens for plan in plans), list[Encoding]()
@@ -143,37 +150,82 @@ class CachingEncoder:
     def remember(self, end: PromptEnd, ids: Sequence[int]) -> None:
         """Keeps the ids that a model wrote behind a prompt. A later prompt that has their text gets these ids, so that
         it extends what the engine has in its KV cache (splices.py)."""
-        size = self._tokenizer.size
-        vocabulary_ids = takewhile(lambda token_id: 0 <= token_id < size, ids)
-        self._cache.keep_output(end.node, Output(end.text, array(ID, vocabulary_ids)))
+        self._cache.keep_output(end.node, Output(end.text, self._tokenizer.known_ids(ids)))
 
     def _split(self, texts: Sequence[str], apart: int) -> Sequence[str]:
         first = texts[0]
         end = next(iter(self._places(first, self._control.spans(first, apart))), 0) if apart else 0
         return [first[:end], first[end:], *texts[1:]] if end else texts
 
-    def _plan(self, text: str, key: bytes) -> _Plan:
-        """Finds the longest known beginning of a text, by searching from the end of the text. `key` is that of
-        digests."""
-        spans, places, digests = list[Span](), list[int](), list[bytes]()
+    def _plan(self, text: str, key: bytes, written: Sequence[Written]) -> _Plan:
+        """Finds the longest known beginning of a text, by searching from the end of the text. A beginning whose ids are
+        not those that were `written` is none. `key` is that of digests."""
         for start in self._starts(text):
             spans = list(self._control.spans(text, start))
             places = self._places(text, spans)
             digests = _digests(text, places, key)
             found = self._cache.find(digests[::-1])
-            if found is not None:
-                last = len(places) - 1 - found.number
-                new = dict(zip(places[last + 1 :], digests[last + 1 :], strict=True))
-                splices = self._splices(text, spans, places[last], found.outputs)
-                return _plan_text(text, found.ids, digests[last], places[last], new, spans, splices)
-        return _plan_text(text, array(ID), ROOT, 0, dict(zip(places, digests, strict=True)), spans, ())
+            if found is None:
+                continue
+            last = len(places) - 1 - found.number
+            place = places[last]
+            splices = self._rest_behind(place, found.ids, text, written)
+            if splices is None:
+                return self._plan_anew(text, key, written)
+            behind = [each for each in written if each.start >= place]
+            splices = splices or list(self._fit_remembered(text, spans, place, found.outputs, behind))
+            new = dict(zip(places[last + 1 :], digests[last + 1 :], strict=True))
+            return _plan_text(
+                text, found.ids, digests[last], place, new, spans, self._fit_all(text, spans, behind, splices)
+            )
+        return self._plan_anew(text, key, written)
 
-    def _splices(self, text: str, spans: Sequence[Span], place: int, outputs: Iterable[Output]) -> Sequence[Splice]:
-        """The splices of the output that agrees with most of the text behind `place`, of those written there."""
-        written = [
-            Written(place + len(output.lead), output.ids) for output in outputs if text.startswith(output.lead, place)
+    def _plan_anew(self, text: str, key: bytes, written: Sequence[Written]) -> _Plan:
+        """Plans a text without cached ids."""
+        spans = list(self._control.spans(text))
+        places = self._places(text, spans)
+        new = dict(zip(places, _digests(text, places, key), strict=True))
+        return _plan_text(text, array(ID), ROOT, 0, new, spans, self._fit_all(text, spans, written, []))
+
+    def _rest_behind(self, place: int, known: array[int], text: str, written: Sequence[Written]) -> list[Splice] | None:
+        """The splices behind `place` of outputs that begin before it. None: the `known` ids up to `place` are not those
+        that were written, as far as the outputs agree with the text."""
+        packed, at, rest = known.tobytes(), 0, list[Splice]()
+        for each in written:
+            if each.start >= place:
+                break
+            found = packed.find(each.ids.tobytes(), at)
+            if found >= 0:
+                at = found + len(each.ids) * known.itemsize
+                continue
+            for splice in self._splicer.fit(text, list(self._control.spans(text, each.start)), each):
+                if splice.begin >= place:
+                    rest.append(splice)
+                elif (at := packed.find(splice.ids.tobytes(), at)) < 0:
+                    return None
+        return rest
+
+    def _fit_remembered(
+        self, text: str, spans: Sequence[Span], place: int, outputs: Iterable[Output], written: Sequence[Written]
+    ) -> Sequence[Splice]:
+        """The splices of the output that agrees with most of the text behind `place`, of those remembered there. None,
+        if one of the outputs that were `written` begins there."""
+        starts = {each.start for each in written}
+        found = [
+            self._splicer.fit(text, spans, Written(start, output.ids))
+            for output in outputs
+            if text.startswith(output.lead, place) and (start := place + len(output.lead)) not in starts
         ]
-        return max((self._splicer.fit(text, spans, each) for each in written), key=_end_of, default=())
+        return max(found, key=_end_of, default=())
+
+    def _fit_all(
+        self, text: str, spans: Sequence[Span], written: Iterable[Written], splices: list[Splice]
+    ) -> list[Splice]:
+        """These splices and those of outputs, of which none begins within another."""
+        for each in written:
+            if each.start >= _end_of(splices):
+                splices += self._splicer.fit(text, spans, each)
+        return splices
 
     def _starts(self, text: str) -> Sequence[int]:
         """The positions to search from, one after the other, until a cached beginning is found. Any position will do,
@@ -241,6 +293,15 @@ def _pieces(ids: Sequence[int]) -> Iterable[Sequence[int]]:
     if len(ids) <= PIECE_IDS:
         return (ids,)
     return (ids[start : start + PIECE_IDS] for start in range(0, len(ids), PIECE_IDS))
+
+
+def _assign(texts: Sequence[str], outputs: Sequence[Written]) -> Iterator[tuple[str, Sequence[Written]]]:
+    """Each of consecutive texts with the outputs that begin in it, by their places in that text."""
+    begin = 0
+    for text in texts:
+        end = begin + len(text)
+        yield text, [replace(each, start=each.start - begin) for each in outputs if begin <= each.start < end]
+        begin = end
 
 
 def _end_of(splices: Sequence[Splice]) -> int:

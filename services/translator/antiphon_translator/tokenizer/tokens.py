@@ -17,8 +17,10 @@ character is complete, and adds:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 
 from tokenizers import Encoding, Tokenizer
@@ -89,6 +91,10 @@ class ModelTokenizer:
                 texts.append(spelling.get(token_id) or added[token_id])
                 run, before = [token_id], decode([token_id], skip_special_tokens=False)
         return "".join(texts)
+
+    def known_ids(self, ids: Iterable[int]) -> array[int]:
+        """The ids up to the first one outside the vocabulary, four bytes each."""
+        return array("i", takewhile(range(self.size).__contains__, ids))
 
     def token_id(self, token: str) -> int | None:
         found: int | None = self.library.token_to_id(token)

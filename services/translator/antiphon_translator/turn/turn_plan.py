@@ -180,6 +180,7 @@ def _generation(
         cache_salt=model.cache_salt_of(turn),
         conversation=_conversation(turn),
         priority=LOW_PRIORITY if parameters.background or parameters.service_tier == "flex" else None,
+        placement=prompt.ancestors.hints(prompt.ids),
         prompt_tokens=prompt.tokens + len(beginning),
         root=prompt.root(),
     )

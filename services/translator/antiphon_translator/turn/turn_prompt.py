@@ -14,6 +14,10 @@ from antiphon_core.ports.translator import NO_USAGE, Turn, Usage
 from antiphon_core.request.body import Parameters
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.generation import Level, Prompt, TextPrompt, TokenPrompt
+from antiphon_translator.lineage import turn_lineage
+from antiphon_translator.lineage.ancestors import NO_ANCESTORS, Ancestors
+from antiphon_translator.lineage.prompt_digest import prompt_digests
+from antiphon_translator.lineage.turn_lineage import TurnLineage
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.models.unseen_model import unmeasured_error
@@ -57,6 +61,8 @@ class TurnPrompt:
     """The items of the response before this round."""
     used: Usage = NO_USAGE
     """The tokens of the rounds before."""
+    ancestors: Ancestors = NO_ANCESTORS
+    """The earlier turns whose prompts are beginnings of this one; all of them if it is not encoded."""
 
     @classmethod
     def of(
@@ -75,12 +81,14 @@ class TurnPrompt:
         items = _TurnItems.read(model, turn, parameters)
         conversation = items.conversation(model, turn, parameters, media)
         chosen = _switches(model, parameters)
+        ancestors = Ancestors.read(turn.lineages, model.prompt.fingerprint)
         encode = partial(
             model.prompt.encode,
             now_s=turn.created_at,
             switches=chosen,
             most_tokens=model.context_length,
             salt=model.cache_salt_of(turn) or "",
+            ancestors=ancestors,
         )
         is_exact = level is not Level.CHAT
         path_of = partial(_path_of, turn, parameters, media)
@@ -92,7 +100,17 @@ class TurnPrompt:
         tools = items.tools
         forced = _force_call(model, tools, encoded, guides=guides) if tools.requires_call else NOT_FORCED
         return cls(
-            conversation, tools, chosen, tokens, encode, model.prompt.roles, encoded, forced, items.output, turn.used
+            conversation,
+            tools,
+            chosen,
+            tokens,
+            encode,
+            model.prompt.roles,
+            encoded,
+            forced,
+            items.output,
+            turn.used,
+            encoded.ancestors if encoded is not None else ancestors,
         )
 
     @property
@@ -130,6 +148,25 @@ class TurnPrompt:
         """Keeps the ids behind the prompt, the answer's beginning included, for the prompts of later turns."""
         if self.encoded is not None:
             model.prompt.remember(self.encoded, written)
+
+    def lineage(
+        self, model: ServedModel, usage: Usage, written: Sequence[int], *, placement: str | None, at_ms: int
+    ) -> bytes:
+        """The lineage of the turn, for the turns that continue it. `written` as in `remember`."""
+        pieces = self.encoded.pieces if self.encoded is not None else ()
+        chars = sum(map(len, pieces))
+        lineage = TurnLineage(
+            model.prompt.fingerprint,
+            prompt_chars=chars,
+            prompt_digest=prompt_digests(pieces, [chars]).get(chars, b""),
+            prompt_tokens=usage.input_tokens,
+            written_ids=model.tokenizer.known_ids(written),
+            cached_tokens=usage.cached_tokens,
+            expected_tokens=self.ancestors.expected_tokens(self.ids),
+            placement=(placement or "").encode(),
+            at_ms=at_ms,
+        )
+        return turn_lineage.encode(lineage)
 
     def answers_at_once(self, model: ServedModel) -> bool:
         """Whether the output begins with the answer: the model can neither reason nor call a tool before it."""

@@ -356,6 +356,6 @@ def test_a_control_token_in_the_last_piece_is_found() -> None:
     made = tokenizer()
     encoder = encoder_of(made)
     text = "word " * PIECE_IDS + chat("user")
-    plan = encoder._plan(text, b"")
+    plan = encoder._plan(text, b"", ())
     with pytest.raises(UnspeltControlToken):
         encoder._require_spelt(plan, [array("I", [*made.encode(text), *encoder._control.ids])])

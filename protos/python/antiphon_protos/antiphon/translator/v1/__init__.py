@@ -13,6 +13,7 @@ __all__ = (
     "FinalStatus",
     "GenerateRequest",
     "GenerateResponse",
+    "Lineage",
     "ListModelsRequest",
     "ListModelsResponse",
     "Model",
@@ -168,6 +169,11 @@ class Final(betterproto2.Message):
     The `output` member, a JSON array.
     """
 
+    lineage: "bytes" = betterproto2.field(5, betterproto2.TYPE_BYTES)
+    """
+    A serialized `Lineage`, for `Turn.lineages` of the turns that continue this one. To all others it is opaque.
+    """
+
     times: "EngineTimes | None" = betterproto2.field(20, betterproto2.TYPE_MESSAGE, optional=True)
     """
     The times that the engine measured.
@@ -247,6 +253,68 @@ class GenerateResponse(betterproto2.Message):
 
 
 default_message_pool.register_message("antiphon.translator.v1", "GenerateResponse", GenerateResponse)
+
+
+@dataclass(eq=False, repr=False)
+class Lineage(betterproto2.Message):
+    """
+    What a response knows of its prompt and of its output in the KV cache. Only translators read it.
+    """
+
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR.message_types_by_name["Lineage"]
+
+    fingerprint: "int" = betterproto2.field(1, betterproto2.TYPE_FIXED64)
+    """
+    Of tokenizer and template: the ids mean nothing to others.
+    """
+
+    prompt_chars: "int" = betterproto2.field(2, betterproto2.TYPE_UINT32)
+    """
+    The length of the prompt's text in code points, and its digest. 0 and none if the server rendered the prompt.
+    """
+
+    prompt_digest: "bytes" = betterproto2.field(3, betterproto2.TYPE_BYTES)
+
+    prompt_tokens: "int" = betterproto2.field(4, betterproto2.TYPE_UINT32)
+    """
+    The number of ids of the prompt.
+    """
+
+    written_ids: "list[int]" = betterproto2.field(5, betterproto2.TYPE_UINT32, repeated=True)
+    """
+    The ids behind the prompt: a forced beginning and what the model wrote, without the id that ended the output.
+    """
+
+    cached_tokens: "int | None" = betterproto2.field(6, betterproto2.TYPE_UINT32, optional=True)
+    """
+    The tokens of the prompt that the engine took from its cache, if it reports them.
+    """
+
+    expected_tokens: "int" = betterproto2.field(7, betterproto2.TYPE_UINT32)
+    """
+    The tokens of the prompt that an engine should have in its cache, by the lineages of the ancestors.
+    """
+
+    placement: "bytes" = betterproto2.field(8, betterproto2.TYPE_BYTES)
+    """
+    Where the prompt and the output lie: an endpoint, or a fleet's own name of a place.
+    """
+
+    at_ms: "int" = betterproto2.field(9, betterproto2.TYPE_INT64)
+    """
+    When the output ended, Unix milliseconds.
+    """
+
+    salt_epoch: "int" = betterproto2.field(10, betterproto2.TYPE_UINT32)
+    """
+    The epoch of the salt of the KV cache.
+    """
+
+
+default_message_pool.register_message("antiphon.translator.v1", "Lineage", Lineage)
 
 
 @dataclass(eq=False, repr=False)
@@ -410,6 +478,12 @@ class Turn(betterproto2.Message):
     JSON array: this turn's own input items, each with an id.
     """
 
+    lineages: "list[bytes]" = betterproto2.field(6, betterproto2.TYPE_BYTES, repeated=True)
+    """
+    The lineages of the ancestors (`Final.lineage`), root first, as they were returned; empty for those without one.
+    They decide which token ids the prompt's text gets, and where its prefix may lie; never what the text is.
+    """
+
     output: "bytes" = betterproto2.field(9, betterproto2.TYPE_BYTES)
     """
     JSON array: the items of the response before this round, for a turn that calls tools of servers.
@@ -460,5 +534,5 @@ default_message_pool.register_message("antiphon.translator.v1", "Usage", Usage)
 
 
 ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n\'antiphon/translator/v1/translator.proto\x12\x16antiphon.translator.v1"\xfa\x01\n\x04Turn\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x1d\n\ncreated_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x18\n\x07request\x18\x03 \x01(\x0cR\x07request\x12\x18\n\x07history\x18\x04 \x01(\x0cR\x07history\x12\x14\n\x05input\x18\x05 \x01(\x0cR\x05input\x12\x16\n\x06output\x18\t \x01(\x0cR\x06output\x121\n\x04used\x18\n \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used\x12\x1d\n\ncache_salt\x18\x14 \x01(\tR\tcacheSalt"\xb6\x01\n\x05Usage\x12!\n\x0cinput_tokens\x18\x01 \x01(\x04R\x0binputTokens\x12#\n\routput_tokens\x18\x02 \x01(\x04R\x0coutputTokens\x12)\n\x10reasoning_tokens\x18\x03 \x01(\x04R\x0freasoningTokens\x12(\n\rcached_tokens\x18\x04 \x01(\x04H\x00R\x0ccachedTokens\x88\x01\x01B\x10\n\x0e_cached_tokens"i\n\x06Resume\x12#\n\rnext_sequence\x18\x01 \x01(\x04R\x0cnextSequence\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds\x12\x1d\n\nsent_items\x18\x03 \x01(\rR\tsentItems"\xbc\x01\n\x0fGenerateRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn\x126\n\x06resume\x18\x02 \x01(\x0b2\x1e.antiphon.translator.v1.ResumeR\x06resume\x12 \n\x0bcheckpoints\x18\x03 \x01(\x08R\x0bcheckpoints\x12\x1d\n\nsilence_ms\x18\x04 \x01(\rR\tsilenceMs"\xee\x01\n\x10GenerateResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x123\n\x05final\x18\x04 \x01(\x0b2\x1d.antiphon.translator.v1.FinalR\x05final\x12\x1b\n\ttoken_ids\x18\x05 \x03(\rR\x08tokenIds\x123\n\x05pause\x18\x06 \x01(\x0b2\x1d.antiphon.translator.v1.PauseR\x05pause"v\n\x05Pause\x12!\n\x0coutput_items\x18\x01 \x01(\x0cR\x0boutputItems\x121\n\x04used\x18\x02 \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used\x12\x17\n\x07cut_off\x18\x03 \x01(\tR\x06cutOff"m\n\x0bEngineTimes\x12\x1e\n\x08queue_ns\x18\x01 \x01(\x04H\x00R\x07queueNs\x88\x01\x01\x12"\n\nprefill_ns\x18\x02 \x01(\x04H\x01R\tprefillNs\x88\x01\x01B\x0b\n\t_queue_nsB\r\n\x0b_prefill_ns"\xbc\x01\n\x05Final\x12;\n\x06status\x18\x01 \x01(\x0e2#.antiphon.translator.v1.FinalStatusR\x06status\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body\x12!\n\x0coutput_items\x18\x03 \x01(\x0cR\x0boutputItems\x129\n\x05times\x18\x14 \x01(\x0b2#.antiphon.translator.v1.EngineTimesR\x05timesJ\x04\x08\x04\x10\x05"F\n\x12CountTokensRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"8\n\x13CountTokensResponse\x12!\n\x0cinput_tokens\x18\x01 \x01(\rR\x0binputTokens"D\n\x10CheckTurnRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"\x13\n\x11CheckTurnResponse"\x13\n\x11ListModelsRequest"\x9f\x01\n\x05Model\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04root\x18\x02 \x01(\tR\x04root\x12%\n\x0econtext_length\x18\x03 \x01(\rR\rcontextLength\x12\x14\n\x05ready\x18\x04 \x01(\x08R\x05ready\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n\ncreated_at\x18\x06 \x01(\x03R\tcreatedAt"K\n\x12ListModelsResponse\x125\n\x06models\x18\x01 \x03(\x0b2\x1d.antiphon.translator.v1.ModelR\x06models*{\n\x0bFinalStatus\x12\x1a\n\x18FINAL_STATUS_UNSPECIFIED\x12\x1a\n\x16FINAL_STATUS_COMPLETED\x10\x01\x12\x1b\n\x17FINAL_STATUS_INCOMPLETE\x10\x02\x12\x17\n\x13FINAL_STATUS_FAILED\x10\x032\xa3\x03\n\x11TranslatorService\x12_\n\x08Generate\x12\'.antiphon.translator.v1.GenerateRequest\x1a(.antiphon.translator.v1.GenerateResponse0\x01\x12f\n\x0bCountTokens\x12*.antiphon.translator.v1.CountTokensRequest\x1a+.antiphon.translator.v1.CountTokensResponse\x12`\n\tCheckTurn\x12(.antiphon.translator.v1.CheckTurnRequest\x1a).antiphon.translator.v1.CheckTurnResponse\x12c\n\nListModels\x12).antiphon.translator.v1.ListModelsRequest\x1a*.antiphon.translator.v1.ListModelsResponseb\x06proto3'
+    b'\n\'antiphon/translator/v1/translator.proto\x12\x16antiphon.translator.v1"\x96\x02\n\x04Turn\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x1d\n\ncreated_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x18\n\x07request\x18\x03 \x01(\x0cR\x07request\x12\x18\n\x07history\x18\x04 \x01(\x0cR\x07history\x12\x14\n\x05input\x18\x05 \x01(\x0cR\x05input\x12\x1a\n\x08lineages\x18\x06 \x03(\x0cR\x08lineages\x12\x16\n\x06output\x18\t \x01(\x0cR\x06output\x121\n\x04used\x18\n \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used\x12\x1d\n\ncache_salt\x18\x14 \x01(\tR\tcacheSalt"\xb6\x01\n\x05Usage\x12!\n\x0cinput_tokens\x18\x01 \x01(\x04R\x0binputTokens\x12#\n\routput_tokens\x18\x02 \x01(\x04R\x0coutputTokens\x12)\n\x10reasoning_tokens\x18\x03 \x01(\x04R\x0freasoningTokens\x12(\n\rcached_tokens\x18\x04 \x01(\x04H\x00R\x0ccachedTokens\x88\x01\x01B\x10\n\x0e_cached_tokens"i\n\x06Resume\x12#\n\rnext_sequence\x18\x01 \x01(\x04R\x0cnextSequence\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds\x12\x1d\n\nsent_items\x18\x03 \x01(\rR\tsentItems"\xbc\x01\n\x0fGenerateRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn\x126\n\x06resume\x18\x02 \x01(\x0b2\x1e.antiphon.translator.v1.ResumeR\x06resume\x12 \n\x0bcheckpoints\x18\x03 \x01(\x08R\x0bcheckpoints\x12\x1d\n\nsilence_ms\x18\x04 \x01(\rR\tsilenceMs"\xee\x01\n\x10GenerateResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x123\n\x05final\x18\x04 \x01(\x0b2\x1d.antiphon.translator.v1.FinalR\x05final\x12\x1b\n\ttoken_ids\x18\x05 \x03(\rR\x08tokenIds\x123\n\x05pause\x18\x06 \x01(\x0b2\x1d.antiphon.translator.v1.PauseR\x05pause"v\n\x05Pause\x12!\n\x0coutput_items\x18\x01 \x01(\x0cR\x0boutputItems\x121\n\x04used\x18\x02 \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used\x12\x17\n\x07cut_off\x18\x03 \x01(\tR\x06cutOff"m\n\x0bEngineTimes\x12\x1e\n\x08queue_ns\x18\x01 \x01(\x04H\x00R\x07queueNs\x88\x01\x01\x12"\n\nprefill_ns\x18\x02 \x01(\x04H\x01R\tprefillNs\x88\x01\x01B\x0b\n\t_queue_nsB\r\n\x0b_prefill_ns"\xd6\x01\n\x05Final\x12;\n\x06status\x18\x01 \x01(\x0e2#.antiphon.translator.v1.FinalStatusR\x06status\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body\x12!\n\x0coutput_items\x18\x03 \x01(\x0cR\x0boutputItems\x12\x18\n\x07lineage\x18\x05 \x01(\x0cR\x07lineage\x129\n\x05times\x18\x14 \x01(\x0b2#.antiphon.translator.v1.EngineTimesR\x05timesJ\x04\x08\x04\x10\x05"\xf0\x02\n\x07Lineage\x12 \n\x0bfingerprint\x18\x01 \x01(\x06R\x0bfingerprint\x12!\n\x0cprompt_chars\x18\x02 \x01(\rR\x0bpromptChars\x12#\n\rprompt_digest\x18\x03 \x01(\x0cR\x0cpromptDigest\x12#\n\rprompt_tokens\x18\x04 \x01(\rR\x0cpromptTokens\x12\x1f\n\x0bwritten_ids\x18\x05 \x03(\rR\nwrittenIds\x12(\n\rcached_tokens\x18\x06 \x01(\rH\x00R\x0ccachedTokens\x88\x01\x01\x12\'\n\x0fexpected_tokens\x18\x07 \x01(\rR\x0eexpectedTokens\x12\x1c\n\tplacement\x18\x08 \x01(\x0cR\tplacement\x12\x13\n\x05at_ms\x18\t \x01(\x03R\x04atMs\x12\x1d\n\nsalt_epoch\x18\n \x01(\rR\tsaltEpochB\x10\n\x0e_cached_tokens"F\n\x12CountTokensRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"8\n\x13CountTokensResponse\x12!\n\x0cinput_tokens\x18\x01 \x01(\rR\x0binputTokens"D\n\x10CheckTurnRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"\x13\n\x11CheckTurnResponse"\x13\n\x11ListModelsRequest"\x9f\x01\n\x05Model\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04root\x18\x02 \x01(\tR\x04root\x12%\n\x0econtext_length\x18\x03 \x01(\rR\rcontextLength\x12\x14\n\x05ready\x18\x04 \x01(\x08R\x05ready\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n\ncreated_at\x18\x06 \x01(\x03R\tcreatedAt"K\n\x12ListModelsResponse\x125\n\x06models\x18\x01 \x03(\x0b2\x1d.antiphon.translator.v1.ModelR\x06models*{\n\x0bFinalStatus\x12\x1a\n\x18FINAL_STATUS_UNSPECIFIED\x12\x1a\n\x16FINAL_STATUS_COMPLETED\x10\x01\x12\x1b\n\x17FINAL_STATUS_INCOMPLETE\x10\x02\x12\x17\n\x13FINAL_STATUS_FAILED\x10\x032\xa3\x03\n\x11TranslatorService\x12_\n\x08Generate\x12\'.antiphon.translator.v1.GenerateRequest\x1a(.antiphon.translator.v1.GenerateResponse0\x01\x12f\n\x0bCountTokens\x12*.antiphon.translator.v1.CountTokensRequest\x1a+.antiphon.translator.v1.CountTokensResponse\x12`\n\tCheckTurn\x12(.antiphon.translator.v1.CheckTurnRequest\x1a).antiphon.translator.v1.CheckTurnResponse\x12c\n\nListModels\x12).antiphon.translator.v1.ListModelsRequest\x1a*.antiphon.translator.v1.ListModelsResponseb\x06proto3'
 )

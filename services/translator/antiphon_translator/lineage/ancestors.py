@@ -1,0 +1,75 @@
+"""The lineages of a turn's ancestors, and those of them that hold for a prompt."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import eq
+
+from antiphon_translator.lineage import turn_lineage
+from antiphon_translator.lineage.prompt_digest import prompt_digests
+from antiphon_translator.lineage.turn_lineage import TurnLineage
+from antiphon_translator.placement import PlacementHint
+from antiphon_translator.prompt.prefix_cache import ID
+from antiphon_translator.prompt.splices import Written
+
+HINTS_MAX = 8
+"""The placements of a prompt's beginnings: behind so many moves, the first ones are evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestors:
+    """The lineages of ancestors with the fingerprint of a model, root first."""
+
+    lineages: Sequence[TurnLineage] = ()
+
+    @classmethod
+    def read(cls, stored: Sequence[bytes], fingerprint: int) -> Ancestors:
+        """Reads the lineages of a turn. Those that are damaged, or of another model, are left out."""
+        found = (turn_lineage.decode(each) for each in stored)
+        return cls([each for each in found if each is not None and each.fingerprint == fingerprint])
+
+    def of_prompt(self, pieces: Sequence[str]) -> Ancestors:
+        """The lineages whose prompt is the beginning of this one."""
+        lengths = [each.prompt_chars for each in self.lineages if each.prompt_chars]
+        digests = prompt_digests(pieces, lengths) if lengths else {}
+        return Ancestors([each for each in self.lineages if digests.get(each.prompt_chars) == each.prompt_digest])
+
+    @property
+    def outputs(self) -> Sequence[Written]:
+        """The ids that were written, and where their text is expected in the prompt, first to last."""
+        found = [Written(each.prompt_chars, each.written_ids) for each in self.lineages if each.written_ids]
+        return sorted(found, key=lambda written: written.start)
+
+    def expected_tokens(self, ids: Sequence[int]) -> int:
+        """The number of ids at the beginning of a prompt that an engine should have in its cache. The lineages are
+        those `of_prompt`; `ids` is empty for a prompt that its server renders."""
+        return max((_common_tokens(each, ids) for each in self.lineages[-1:]), default=0)
+
+    def hints(self, ids: Sequence[int]) -> Sequence[PlacementHint]:
+        """Where beginnings of a prompt lie, the longest first: the last ancestor of each of the last HINTS_MAX
+        placements."""
+        last: dict[bytes, TurnLineage] = {}
+        for each in reversed(self.lineages):
+            if each.placement and len(last) < HINTS_MAX:
+                last.setdefault(each.placement, each)
+        hints = [
+            PlacementHint(placement.decode(errors="replace"), _common_tokens(each, ids), each.at_ms)
+            for placement, each in last.items()
+        ]
+        return sorted(hints, key=lambda hint: -hint.tokens)
+
+
+def _common_tokens(lineage: TurnLineage, ids: Sequence[int]) -> int:
+    """The ids at the beginning of a prompt that are those of an ancestor's prompt and output."""
+    start, written = lineage.prompt_tokens, lineage.written_ids
+    if start >= len(ids):
+        return min(start, len(ids)) if ids else start
+    now = array(ID, ids[start : start + len(written)])
+    if now == written:
+        return start + len(written)
+    return start + next((at for at, same in enumerate(map(eq, now, written)) if not same), len(now))
+
+
+NO_ANCESTORS = Ancestors()

@@ -1,0 +1,66 @@
+"""The lineage of a turn: where its prompt ends, which ids the model wrote behind it, and where both lie.
+
+A turn that continues others gets their lineages with its history. Nothing depends on them but token ids and the choice
+of an endpoint: a lineage that is missing, damaged or foreign never changes the text of a prompt. Between turns
+it is the message `antiphon.translator.v1.Lineage`, as bytes that only translators read.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field, fields
+from functools import partial
+
+from google.protobuf.message import DecodeError
+
+from antiphon_core.limits import LINEAGE_BYTES_MAX
+from antiphon_core.rpc.message_types import message_type
+from antiphon_core.rpc.methods import TRANSLATOR
+from antiphon_translator.prompt.prefix_cache import ID
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLineage:
+    """The lineage of one turn; `protos/antiphon/translator/v1/translator.proto` explains each member. `prompt_chars` is
+    0 where the server rendered the prompt, and `cached_tokens` None where it does not report them."""
+
+    fingerprint: int
+    prompt_chars: int = 0
+    prompt_digest: bytes = b""
+    prompt_tokens: int = 0
+    written_ids: array[int] = field(default_factory=partial(array, ID))
+    cached_tokens: int | None = None
+    expected_tokens: int = 0
+    placement: bytes = b""
+    at_ms: int = 0
+    salt_epoch: int = 0
+
+
+_FILE = TRANSLATOR.methods["Generate"].response.strict.DESCRIPTOR.file
+_Message = message_type(_FILE.message_types_by_name["Lineage"]).strict
+_MEMBERS = tuple(member.name for member in fields(TurnLineage))
+_ID_BYTES = 3  # of an id below 2^21, of which every vocabulary is
+
+
+def encode(lineage: TurnLineage) -> bytes:
+    """The bytes of a lineage. Of an output that is too long for LINEAGE_BYTES_MAX only the first ids are kept."""
+    message = _Message(**{name: getattr(lineage, name) for name in _MEMBERS})
+    if message.ByteSize() > LINEAGE_BYTES_MAX:
+        del message.written_ids[:]
+        kept = (LINEAGE_BYTES_MAX - message.ByteSize()) // _ID_BYTES - 1
+        message.written_ids.extend(lineage.written_ids[: max(kept, 0)])
+    return bytes(message.SerializeToString())
+
+
+def decode(stored: bytes) -> TurnLineage | None:
+    """The lineage in these bytes; None if there is none, or if they are damaged."""
+    if not stored:
+        return None
+    try:
+        message = _Message.FromString(stored)
+        found = {name: getattr(message, name) for name in _MEMBERS}
+        found["written_ids"] = array(ID, message.written_ids)
+    except (DecodeError, OverflowError):
+        return None
+    found["cached_tokens"] = message.cached_tokens if message.HasField("cached_tokens") else None
+    return TurnLineage(**found)
