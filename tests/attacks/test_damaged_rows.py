@@ -75,7 +75,7 @@ async def test_changed_columns_of_every_kind_are_told_as_damage_by_every_query(
         cases = [(row, change) for row in whole.values() for change in changes_of(row)]
         told = [
             told
-            for row, change in random.Random(1).sample(cases, min(len(cases), volume(60, 10_000)))
+            for row, change in random.Random(1).sample(cases, min(len(cases), volume(75, 10_000)))
             for told in [each async for each in answers(store, stored, tampered, row, change, caplog)]
         ]
         assert not [each for each in told if each != DAMAGED]

@@ -52,7 +52,9 @@ class StoredTenant:
         assert start.lease is not None
         parent = self.line[-1] if self.line else None
         record = draft(parent, tag=self.session, session_id=self.session)
-        await store.commit_turn(self.tenant, TurnCommit(record, start.lease.fence))
+        await store.commit_turn(
+            self.tenant, TurnCommit(record, start.lease.fence, lineage=f"lineage of {record.id}".encode())
+        )
         self.line.append(record)
 
     async def _run_job(self, store: StoreService) -> None:

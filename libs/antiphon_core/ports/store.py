@@ -41,6 +41,8 @@ FRAME_END = b"\n\n"
 JobPayload = Annotated[bytes, bytes_up_to(limits.JOB_PAYLOAD_BYTES_MAX, "The payload is")]
 JobAttempts = Annotated[int, within(1, limits.JOB_ATTEMPTS_ITEMS_MAX)]
 
+Lineage = Annotated[bytes, bytes_up_to(limits.LINEAGE_BYTES_MAX, "The lineage is")]
+
 
 def _check_frames(frames: bytes, field: str) -> None:
     if not frames.endswith(FRAME_END):
@@ -192,11 +194,13 @@ class ItemPage:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Everything before a turn: the items of `depth` responses, root first, as one JSON array."""
+    """Everything before a turn: the items of `depth` responses, root first, as one JSON array. `lineages` are those of
+    the same responses, empty for one without; none if no response has one, or if they were not requested."""
 
     items: bytes = b"[]"
     depth: int = 0
     head_id: str | None = None
+    lineages: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +220,8 @@ class TurnRequest:
     idempotency_key: IdempotencyKey | None = None
     fingerprint: bytes = b""
     response_id: ResponseId | None = None
+    wants_lineage: bool = False
+    """Whether the history comes with the lineages of its responses."""
 
     def check(self, _field: str) -> None:
         if self.previous_response_id is not None and self.session_id is not None:
@@ -278,7 +284,8 @@ class TurnCommit:
     store's default. With a `precondition` the commit may complete an existing record; the fence in it may be that of a
     job. `fence` is that of the session. `log_frames` closes the response's event log. With a `job` the turn has not run
     yet: record, job and the first events of the log are written. `ends_job` ends the job of the precondition's fence as
-    succeeded."""
+    succeeded. `lineage` (`antiphon.translator.v1.Lineage`) is kept beside the record for `TurnRequest.wants_lineage`,
+    and left out if the store is full."""
 
     record: Record
     fence: Fence | None = None
@@ -288,6 +295,7 @@ class TurnCommit:
     log_frames: LogFrames | None = None
     job: TurnJob | None = None
     ends_job: bool = False
+    lineage: Lineage = b""
 
     def check(self, _field: str) -> None:
         if self.fence is not None and self.fence.session_id != self.record.session_id:

@@ -72,7 +72,7 @@ async def converse(store: StoreService, tenant: str, conversation_id: str) -> Fe
     lease = await taken(store, tenant, conversation_id)
     state = await store.describe_session(tenant, conversation_id)
     record = draft(tag=conversation_id, parent_id=state.head_id, session_id=conversation_id)
-    await store.commit_turn(tenant, TurnCommit(record, lease.fence))
+    await store.commit_turn(tenant, TurnCommit(record, lease.fence, lineage=b"lineage"))
     await store.fork(tenant, ForkSource(conversation_id, None), new_session_id=new_session_id(beside=record.id))
     return lease.fence
 

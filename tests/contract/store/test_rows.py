@@ -97,7 +97,9 @@ class Programs:
 
     def change(self) -> Change:
         pick = self.random.choice
-        match self.random.randint(0, 6):
+        match self.random.randint(0, 7):
+            case 7:
+                return Put(Ref(Kind.LINEAGE, pick(NODES)), {}, pick([b"", b"ids\xff"]))
             case 0:
                 return Put(self.ref(), self.fields(), pick([b"", b"items\x00"]), pick([b"", b"body\xff"]))
             case 1 | 2:
@@ -190,12 +192,17 @@ def answer(read: Read, found: Any) -> Any:
     payload = read.payload
     if isinstance(read, Get):
         return found and part(found, payload)
-    return [(row_id, part(row, payload)) for row_id, row in found.named_rows()]
+    return [(row_id, line(row, payload)) for row_id, row in found.named_rows()]
 
 
 def part(row: Any, payload: Payload) -> Any:
     items = bytes(row.items) if payload is not Payload.NONE else b""
     return dict(row.fields), items, bytes(row.body) if payload is Payload.ALL else b""
+
+
+def line(row: Any, payload: Payload) -> Any:
+    """A node of a chain, which has its lineage in place of a body if that was requested."""
+    return *part(row, payload), bytes(row.body) if payload is Payload.LINEAGE else b""
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from antiphon_store.service import StoreService
 from tests.support.postgres_server import new_schema, shared_postgres
 from tests.support.stored_tenant import PROMPT, StoredTenant
 
-NOT_SHOWN = {Kind.QUOTA}
+NOT_SHOWN = {Kind.QUOTA, Kind.LINEAGE}
 TENANT = "acme"
 Ask = Callable[[str], list[dict[str, Any]]]
 

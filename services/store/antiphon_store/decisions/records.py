@@ -60,6 +60,8 @@ class Write:
     session_responses_max: int | None = None
     ends_job: bool = False
     """Whether the job of the precondition's fence ends as succeeded in the same step."""
+    lineage: bytes = b""
+    """The lineage of the response, which only later turns read."""
 
 
 class OccupiedId(Exception):
@@ -190,6 +192,8 @@ def _insert(view: View, write: Write) -> Finish[Stamp]:
         _require_room(view, record.session_id, write.session_responses_max)
     fields, items, body = nodes.write_node(record, write.ttl_ms)
     view.grow(Grow(record.id, record.parent_id, {**fields, "version": 1}, items, body))
+    if write.lineage:
+        view.put(Kind.LINEAGE, record.id, {}, write.lineage)
     _file(view, write)
     return _stamp(view, record.id)
 
@@ -230,6 +234,10 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
     _write_beside(view, write)
     fields, items, body = nodes.write_node(write.record, write.ttl_ms)
     view.overwrite(Kind.NODE, record.id, {**fields, "version": Add(1), "updated": Now()}, items, body)
+    if write.lineage:
+        view.put(Kind.LINEAGE, record.id, {}, write.lineage)
+    else:
+        view.delete(Kind.LINEAGE, record.id)  # its ids are the text of the former output
     if row.fields["session"] != record.session_id:
         _unlist(view, record.id, row)
         if record.session_id is not None:

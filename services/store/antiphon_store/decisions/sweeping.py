@@ -57,6 +57,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
         return nothing
     view.fewer(Index.CHILDREN, response_id, 1)
     view.delete(Kind.NODE, response_id)
+    view.delete(Kind.LINEAGE, response_id)
     _reschedule(view, Kind.NODE, response_id, None, taken_until)
     _leave_family(view, response_id, row.fields, family)
     return answer(int(row.fields["size"]))

@@ -27,8 +27,12 @@ def begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[T
     require_ended(view, response_id)
     if view.too_long:
         raise too_long(response_id, view.too_long, request.max_depth, request.max_bytes)
-    chain = Chain(response_id, Payload.ITEMS, request.max_depth, request.max_bytes)
-    return view.answer_from(lambda found: TurnStart(_history(found)), chain)
+    chain = Chain(response_id, _payload(request), request.max_depth, request.max_bytes)
+    return view.answer_from(lambda found: TurnStart(_history(found, request)), chain)
+
+
+def _payload(request: TurnRequest) -> Payload:
+    return Payload.LINEAGE if request.wants_lineage else Payload.ITEMS
 
 
 def require_ended(view: View, response_id: str, *, field: str = "previous_response_id") -> None:
@@ -55,10 +59,10 @@ def begin_in_session(
         raise too_long(head_of(view, session_id), view.too_long, request.max_depth, request.max_bytes)
 
     def start(session: Row, chain: ChainRows) -> tuple[TurnStart, Sequence[str]]:
-        return TurnStart(_history(chain), leases.lease_of(session_id, session)), removed_from(session)
+        return TurnStart(_history(chain, request), leases.lease_of(session_id, session)), removed_from(session)
 
     max_bytes = limits.CHAIN_BYTES_MAX if was_measured else request.max_bytes
-    return view.answer_from(start, *context(session_id, Payload.ITEMS, request.max_depth, max_bytes))
+    return view.answer_from(start, *context(session_id, _payload(request), request.max_depth, max_bytes))
 
 
 def context(session_id: str, payload: Payload, max_depth: int, max_bytes: int) -> tuple[Get, Chain]:
@@ -71,8 +75,11 @@ def removed_from(session: Row | None) -> Sequence[str]:
     return (session.fields.get("removed") if session is not None else None) or ()
 
 
-def _history(chain: ChainRows) -> History:
-    return History(nodes.joined_items(chain), len(chain.ids), chain.ids[-1]) if chain.ids else History()
+def _history(chain: ChainRows, request: TurnRequest) -> History:
+    if not chain.ids:
+        return History()
+    lineages = tuple(chain.bodies) if request.wants_lineage and any(chain.bodies) else ()
+    return History(nodes.joined_items(chain), len(chain.ids), chain.ids[-1], lineages)
 
 
 def without(items: bytes, removed: Sequence[str]) -> bytes:

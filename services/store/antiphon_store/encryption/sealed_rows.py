@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from antiphon_core import offload
+from antiphon_core.errors import DataDamaged
 from antiphon_store.encryption.payload_cipher import PayloadCipher, bound_to
 from antiphon_store.rows.backend import Durability, RowBackend
 from antiphon_store.rows.maintenance import MaintainedRows, Maintenance
@@ -144,9 +145,21 @@ class SealedRows(RemoteBackend):
     def _opened_chain(self, partition: Partition, found: ChainRows, payload: Payload) -> ChainRows:
         if payload is Payload.NONE:
             return found
+        lineages: Sequence[bytes] = ()
+        if payload is Payload.LINEAGE:
+            lineages = [self._open_lineage(partition, *each) for each in zip(found.ids, found.bodies, strict=True)]
+            found = found._replace(bodies=[b""] * len(found.ids))
         named = found.named_rows()
         rows = [self._open(partition, Ref(Kind.NODE, row_id), row, payload) or NO_ROW for row_id, row in named]
-        return ChainRows(found.ids, *map(list, zip(*rows, strict=True))) if rows else found
+        opened = ChainRows(found.ids, *map(list, zip(*rows, strict=True))) if rows else found
+        return opened._replace(bodies=lineages) if lineages else opened
+
+    def _open_lineage(self, partition: Partition, node_id: str, sealed: bytes) -> bytes:
+        """The lineage of a response; none if it is damaged, because a turn does not need it."""
+        try:
+            return self._cipher.open(sealed, bound_to(partition, Ref(Kind.LINEAGE, node_id), ITEMS))
+        except DataDamaged:
+            return b""
 
     def _opened_entries(self, partition: Partition, entries: Sequence[Entry]) -> Sequence[Entry]:
         refs = [Ref(Kind.NODE, named_node(entry.id)) for entry in entries]

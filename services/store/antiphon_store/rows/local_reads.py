@@ -74,13 +74,20 @@ class LocalReads(ABC):
         step: str | None = node_id
         part: list[tuple[Any, ...]] = []
         while step is not None and (node := self.row(Ref(Kind.NODE, step))) is not None:
-            part.append((step, *node) if payload else (step, node.fields, b"", b""))
+            part.append(self._columns(step, node, payload))
             if len(part) == CHAIN_PART_NODES:
                 yield ChainRows(*zip(*part, strict=True))
                 part = []
             step = node.fields["parent"]
         if part:
             yield ChainRows(*zip(*part, strict=True))
+
+    def _columns(self, node_id: str, node: Row, payload: Payload) -> tuple[Any, ...]:
+        """The line of a node in `ChainRows`."""
+        if payload is Payload.LINEAGE:
+            lineage = self.row(Ref(Kind.LINEAGE, node_id)) or NO_ROW
+            return node_id, node.fields, node.items, lineage.items
+        return (node_id, *node) if payload else (node_id, node.fields, b"", b"")
 
     @abstractmethod
     def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:

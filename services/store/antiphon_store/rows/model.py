@@ -49,6 +49,7 @@ class Kind(StrEnum):
     QUOTA = "quota"
     LINE = "line"
     PROMPT = "prompt"
+    LINEAGE = "lineage"
 
 
 class Index(StrEnum):
@@ -203,6 +204,8 @@ class Payload(StrEnum):
     NONE = ""
     ITEMS = "i"
     ALL = "ib"
+    LINEAGE = "il"
+    """For a `Chain`: items, and in place of each body the items of the row LINEAGE with the node's id."""
 
 
 class Get(NamedTuple):
@@ -217,7 +220,8 @@ class Chain(NamedTuple):
     `start` is the id of the node or, with `starts_at_head`, of a session whose `head` is the node.
 
     A chain of more than `max_depth` nodes or `max_bytes` bytes refuses the whole program. With ALL payloads the bytes
-    are the sum of the nodes' `size`; with ITEMS, the length of the JSON array of all items; with NONE, 0."""
+    are the sum of the nodes' `size`; with ITEMS or LINEAGE, the length of the JSON array of all items; with NONE,
+    0."""
 
     start: str
     payload: Payload

@@ -77,6 +77,7 @@ _TYPES: Mapping[Kind, Mapping[str, frozenset[type]]] = {
     },
     Kind.QUOTA: {"buckets": _MAP | _NO_FIELD, "slots": _MAP | _NO_FIELD},
     Kind.LINE: dict.fromkeys(("at", "joins", "places"), _NUMBER),
+    Kind.LINEAGE: {},
     Kind.PROMPT: {},  # a version has no fields; the other rows of this kind: _FORMS_OF_PROMPTS
 }
 """The types of the fields of each kind, as services/store/README.md lists them."""

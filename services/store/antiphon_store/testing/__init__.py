@@ -40,6 +40,7 @@ from antiphon_store.testing.histories import LinearizabilitySuite
 from antiphon_store.testing.idempotency import IdempotencyArgumentSuite, IdempotentTurnSuite, IdempotentWriteSuite
 from antiphon_store.testing.job_arguments import JobArgumentSuite
 from antiphon_store.testing.jobs import JobCancelSuite, JobLeaseSuite, JobStateSuite, JobSuite, TenantLineSuite
+from antiphon_store.testing.kept_lineages import KeptLineageSuite
 from antiphon_store.testing.leases import LeaseSuite
 from antiphon_store.testing.lifecycle import LifecycleSuite
 from antiphon_store.testing.lineage import LineageSuite
@@ -95,6 +96,7 @@ __all__ = [
     "JobStateSuite",
     "JobSuite",
     "JobTurnSuite",
+    "KeptLineageSuite",
     "LeaseSuite",
     "LifecycleSuite",
     "LineageArgumentSuite",

@@ -30,6 +30,7 @@ from antiphon_store.testing.jobs import (
     JobSuite,
     TenantLineSuite,
 )
+from antiphon_store.testing.kept_lineages import KeptLineageSuite
 from antiphon_store.testing.leases import LeaseSuite
 from antiphon_store.testing.lifecycle import LifecycleSuite
 from antiphon_store.testing.lineage import LineageSuite
@@ -65,7 +66,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "records": (RecordSuite, ItemsSuite, ReplacementSuite, RemovalSuite, TenancySuite, ArgumentSuite),
     "chains": (LineageSuite,),
     "leases": (LeaseSuite,),
-    "turns": (TurnSuite,),
+    "turns": (TurnSuite, KeptLineageSuite),
     "status": (LineageStatusSuite,),
     "trees": (LineageTreeSuite,),
     "lists and batches": (LineageListSuite, LineageBatchSuite, LineagePageLimitSuite, LineageArgumentSuite),

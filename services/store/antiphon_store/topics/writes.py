@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from antiphon_core import offload
-from antiphon_core.errors import AlreadyExists
+from antiphon_core.errors import AlreadyExists, StoreUnavailable
 from antiphon_core.ids import is_conversation_id
 from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.checks import check_range
@@ -79,8 +79,10 @@ class WriteOperations(SweepOperations, JobOperations):
             settings.max_session_responses,
         )
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
-        ends_job = commit.ends_job
-        return Write(record, condition, ttl_ms, item_ids, log_frames, log_ttl_ms, job, job_ttl_ms, most, ends_job)
+        ends_job, lineage = commit.ends_job, commit.lineage
+        return Write(
+            record, condition, ttl_ms, item_ids, log_frames, log_ttl_ms, job, job_ttl_ms, most, ends_job, lineage
+        )
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
         record, bounded, sessions = write.record, write, _sessions_of(write, fence)
@@ -94,7 +96,11 @@ class WriteOperations(SweepOperations, JobOperations):
             except CrowdedSession:
                 most = write.session_responses_max or 0
                 dead = await self._count_dead(tree_of(tenant, record.id), record.session_id or "", most)
-                bounded = replace(write, session_responses_max=most + dead)
+                bounded = replace(bounded, session_responses_max=most + dead)
+            except StoreUnavailable as error:
+                if not (error.is_full and bounded.lineage):
+                    raise
+                bounded = replace(bounded, lineage=b"")  # nothing depends on it
 
     async def _count_dead(
         self, partition: Partition, session_id: str, most: int, *, field: str = "record.session_id"

@@ -52,6 +52,7 @@ def test_reclaiming_a_node_removes_its_entries_and_makes_its_parent_a_candidate(
     assert taken == there.fields["size"]
     assert shown(program) == [
         ("delete", *REF),
+        ("delete", Kind.LINEAGE, RECORD.id),
         ("unfile", *NAMED),
         ("unfile", Index.MADE, "s", made_id(1, RECORD.id)),
         ("unfile", Index.CHILDREN, PARENT.id, RECORD.id),

@@ -195,6 +195,17 @@ async def test_sealed_rows_of_a_maintained_backend_can_be_verified(inner: Memory
     assert not isinstance(seal_rows(MemoryRows(), KEYS), MaintainedRows)
 
 
+async def test_a_damaged_lineage_is_none_and_fails_no_turn(inner: MemoryRows, stored: StoredTenant) -> None:
+    store, last = StoreService(seal_rows(inner, KEYS)), stored.line[-1]
+    request = TurnRequest(previous_response_id=last.id, wants_lineage=True)
+    lineages = [f"lineage of {each.id}".encode() for each in stored.line]
+    assert list((await store.begin_turn("acme", request)).history.lineages) == lineages
+    (tree,) = [tree for tree in inner.trees.values() if Ref(Kind.LINEAGE, last.id) in tree.rows]
+    row = tree.rows[Ref(Kind.LINEAGE, last.id)]
+    tree.rows[Ref(Kind.LINEAGE, last.id)] = row._replace(items=row.items[:-1] + bytes([row.items[-1] ^ 1]))
+    assert list((await store.begin_turn("acme", request)).history.lineages) == [*lineages[:-1], b""]
+
+
 async def test_large_row_of_a_refused_program_is_opened_in_a_thread(inner: MemoryRows) -> None:
     opened_in: list[threading.Thread] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,14 @@ from antiphon_core.errors import (
     AlreadyExists,
     InvalidRequest,
     LimitExceeded,
+    StoreUnavailable,
 )
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import Record, TurnCommit
+from antiphon_core.ports.store import Record, TurnCommit, TurnRequest
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.rows.model import Grow, Partition, Put
+from antiphon_store.rows.view import Decision, UnknownRow, View
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
@@ -46,6 +51,36 @@ async def test_the_id_of_a_deleted_response_is_reusable_once_nothing_needs_it(st
     await put(store, other)
     assert (await store.get(T, child.id)).body == other.body
     assert (await store.get(T, child.id)).version == 1
+
+
+class FullRows(MemoryRows):
+    """A database without room for programs of more than `room` bytes."""
+
+    room = 0
+
+    async def decide(self, partition: Partition, decision: Decision[Any], **options: Any) -> Any:
+        view = View({})
+        try:
+            decision(view)
+        except UnknownRow:
+            return await super().decide(partition, decision, **options)
+        written = [change for change in view.program().changes if isinstance(change, Put | Grow)]
+        if sum(len(change.items) + len(change.body) for change in written) > self.room:
+            raise StoreUnavailable("The disk is full.", full=True)
+        return await super().decide(partition, decision, **options)
+
+
+async def test_a_full_store_drops_a_lineage_before_it_rejects_a_turn() -> None:
+    rows, record = FullRows(), draft()
+    store = StoreService(rows)
+    await store.open()
+    commit, request = TurnCommit(record, lineage=b"x" * 1_000), TurnRequest(record.id, wants_lineage=True)
+    with pytest.raises(StoreUnavailable):
+        await store.commit_turn(T, commit)
+    rows.room = 1_000
+    await store.commit_turn(T, commit)
+    assert (await store.get(T, record.id)).body == record.body
+    assert (await store.begin_turn(T, request)).history.lineages == ()
 
 
 async def test_the_id_of_a_deleted_session_head_is_not_reusable(store: StoreService) -> None:

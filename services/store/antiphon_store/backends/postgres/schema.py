@@ -52,6 +52,62 @@ END
 $$;
     """,
     sql_views.script(sql_views.POSTGRESQL),
+    """
+CREATE OR REPLACE FUNCTION chain_rows(a_tenant text, a_tree text, now_ms bigint, chain jsonb, excess boolean)
+RETURNS SETOF answer LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE tip AS MATERIALIZED (
+        SELECT place, (place & 4294967295) + 1 AS depth
+        FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = CASE chain ->> 5
+                WHEN 'true' THEN (
+                    SELECT fields::jsonb ->> 'head' FROM stored_row
+                    WHERE tenant = a_tenant AND tree = a_tree AND kind = 'session' AND id = chain ->> 1
+                )
+                ELSE chain ->> 1
+            END
+            AND coalesce((fields::jsonb ->> 'expires')::bigint > now_ms, true)
+    ), segment (first, last) AS (
+        SELECT place & ~4294967295, place FROM tip WHERE depth <= (chain ->> 3)::bigint
+        UNION ALL
+        SELECT parent.place & ~4294967295, parent.place
+        FROM segment CROSS JOIN LATERAL (
+            SELECT fields::jsonb ->> 'parent' AS parent_id FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place LIMIT 1
+        ) AS begun CROSS JOIN LATERAL (
+            SELECT place FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = parent_id LIMIT 1
+        ) AS parent
+    ), whole AS MATERIALIZED (
+        SELECT CASE chain ->> 2
+            WHEN 'ib' THEN sum(size)
+            WHEN '' THEN 0
+            ELSE 1 + sum(octet_length(items) + (items <> '')::int)
+        END > (chain ->> 4)::bigint AS is_excess
+        FROM segment CROSS JOIN LATERAL (
+            SELECT size, items FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
+        ) AS node
+    )
+    SELECT (chain ->> 0)::int, place & 4294967295, id, fields, CASE WHEN chain ->> 2 <> '' THEN items ELSE '' END,
+        CASE chain ->> 2
+            WHEN 'ib' THEN body
+            WHEN 'il' THEN coalesce((
+                SELECT lineage.items FROM stored_row AS lineage
+                WHERE tenant = a_tenant AND tree = a_tree AND kind = 'lineage' AND lineage.id = node.id LIMIT 1
+            ), '')
+            ELSE ''
+        END
+    FROM segment CROSS JOIN LATERAL (
+        SELECT place, id, fields, items, body FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
+    ) AS node
+    WHERE NOT excess AND NOT (SELECT is_excess FROM whole)
+    UNION ALL
+    SELECT -1, now_ms, CASE WHEN is_excess THEN 'bytes' ELSE 'depth' END, NULL, NULL, NULL
+    FROM tip CROSS JOIN whole
+    WHERE excess AND (is_excess OR depth > (chain ->> 3)::bigint)
+$$;
+    """,
 )
 """One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql with the views."""
 VERSION = FIRST_VERSION + len(MIGRATIONS)

@@ -122,7 +122,14 @@ LANGUAGE sql STABLE AS $$
         ) AS node
     )
     SELECT (chain ->> 0)::int, place & 4294967295, id, fields, CASE WHEN chain ->> 2 <> '' THEN items ELSE '' END,
-        CASE chain ->> 2 WHEN 'ib' THEN body ELSE '' END
+        CASE chain ->> 2
+            WHEN 'ib' THEN body
+            WHEN 'il' THEN coalesce((
+                SELECT lineage.items FROM stored_row AS lineage
+                WHERE tenant = a_tenant AND tree = a_tree AND kind = 'lineage' AND lineage.id = node.id LIMIT 1
+            ), '')
+            ELSE ''
+        END
     FROM segment CROSS JOIN LATERAL (
         SELECT place, id, fields, items, body FROM stored_row
         WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0

@@ -52,9 +52,10 @@ _WRITE_NODE = "UPDATE node SET fields = ?, items = coalesce(?, items), body = co
 _DELETE_NODE = "DELETE FROM node WHERE place = ?"
 _LAST_PLACE = "SELECT coalesce(max(place), 0) FROM node"
 _PAYLOADS = {Payload.NONE: "x'', x''", Payload.ITEMS: "items, x''", Payload.ALL: "items, body"}
+_LINEAGE = "coalesce((SELECT items FROM row WHERE row.tree = node.tree AND kind = 'lineage' AND row.id = node.id), x'')"
 _CHAIN = {
     payload: f"SELECT id, fields, {columns} FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC"  # noqa: S608
-    for payload, columns in _PAYLOADS.items()
+    for payload, columns in {**_PAYLOADS, Payload.LINEAGE: f"items, {_LINEAGE}"}.items()
 }
 
 # Names all children of a node at once, but reads a node only when it is asked for.

@@ -383,6 +383,11 @@ class BeginTurnRequest(betterproto2.Message):
 
     max_bytes: "int" = betterproto2.field(10, betterproto2.TYPE_UINT64)
 
+    wants_lineage: "bool" = betterproto2.field(11, betterproto2.TYPE_BOOL)
+    """
+    Return the lineages of the history.
+    """
+
 
 default_message_pool.register_message("antiphon.store.internal.v1", "BeginTurnRequest", BeginTurnRequest)
 
@@ -562,6 +567,12 @@ class CommitTurnRequest(betterproto2.Message):
     ends_job: "bool" = betterproto2.field(8, betterproto2.TYPE_BOOL)
     """
     Ends the job of the precondition's fence as succeeded, in the same step.
+    """
+
+    lineage: "bytes" = betterproto2.field(9, betterproto2.TYPE_BYTES)
+    """
+    An `antiphon.translator.v1.Lineage` of at most 64 KiB, opaque to the store. It is kept beside the record, is not part
+    of it, ends with it, and is left out if the store is full.
     """
 
 
@@ -825,6 +836,11 @@ class History(betterproto2.Message):
     head_response_id: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
     """
     The last of these responses; empty if there is none.
+    """
+
+    lineages: "list[bytes]" = betterproto2.field(4, betterproto2.TYPE_BYTES, repeated=True)
+    """
+    The lineages of these responses, empty for one without; none if no response has one, or if they were not requested.
     """
 
 
@@ -1301,5 +1317,5 @@ ANTIPHON_STORE_INTERNAL_V1_RETENTION_PROTO_DESCRIPTOR = default_google_proto_des
     b'\n*antiphon/store/internal/v1/retention.proto\x12\x1aantiphon.store.internal.v1"$\n\x0cSweepRequest\x12\x14\n\x05limit\x18\x01 \x01(\rR\x05limit"\x80\x01\n\rSweepResponse\x12+\n\x11reclaimed_records\x18\x01 \x01(\x04R\x10reclaimedRecords\x12\'\n\x0freclaimed_bytes\x18\x02 \x01(\x04R\x0ereclaimedBytes\x12\x19\n\x08has_more\x18\x03 \x01(\x08R\x07hasMore2i\n\tRetention\x12\\\n\x05Sweep\x12(.antiphon.store.internal.v1.SweepRequest\x1a).antiphon.store.internal.v1.SweepResponseb\x06proto3'
 )
 ANTIPHON_STORE_INTERNAL_V1_TURNS_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n&antiphon/store/internal/v1/turns.proto\x12\x1aantiphon.store.internal.v1\x1a!antiphon/store/v1/resources.proto"\xdc\x02\n\x10BeginTurnRequest\x120\n\x14previous_response_id\x18\x01 \x01(\tR\x12previousResponseId\x12\x1d\n\nsession_id\x18\x02 \x01(\tR\tsessionId\x12\x16\n\x06holder\x18\x03 \x01(\tR\x06holder\x12 \n\x0clease_ttl_ms\x18\x04 \x01(\x03R\nleaseTtlMs\x12\x17\n\x07wait_ms\x18\x05 \x01(\x03R\x06waitMs\x12\'\n\x0fidempotency_key\x18\x06 \x01(\tR\x0eidempotencyKey\x12 \n\x0bfingerprint\x18\x07 \x01(\x0cR\x0bfingerprint\x12\x1f\n\x0bresponse_id\x18\x08 \x01(\tR\nresponseId\x12\x1b\n\tmax_depth\x18\t \x01(\rR\x08maxDepth\x12\x1b\n\tmax_bytes\x18\n \x01(\x04R\x08maxBytes"_\n\x07History\x12\x14\n\x05items\x18\x01 \x01(\x0cR\x05items\x12\x14\n\x05depth\x18\x02 \x01(\rR\x05depth\x12(\n\x10head_response_id\x18\x03 \x01(\tR\x0eheadResponseId"\xed\x01\n\x11BeginTurnResponse\x12=\n\x07history\x18\x01 \x01(\x0b2#.antiphon.store.internal.v1.HistoryR\x07history\x12.\n\x05lease\x18\x02 \x01(\x0b2\x18.antiphon.store.v1.LeaseR\x05lease\x129\n\x06replay\x18\x03 \x01(\x0b2!.antiphon.store.v1.ResponseRecordR\x06replay\x12.\n\x13running_response_id\x18\x04 \x01(\tR\x11runningResponseId"P\n\tLogFrames\x12+\n\x11expected_position\x18\x01 \x01(\x04R\x10expectedPosition\x12\x16\n\x06frames\x18\x02 \x01(\x0cR\x06frames"h\n\x07TurnJob\x12\x18\n\x07payload\x18\x01 \x01(\x0cR\x07payload\x12!\n\x0cmax_attempts\x18\x02 \x01(\rR\x0bmaxAttempts\x12 \n\x0clease_ttl_ms\x18\x03 \x01(\x03R\nleaseTtlMs"\x9b\x03\n\x11CommitTurnRequest\x129\n\x06record\x18\x01 \x01(\x0b2!.antiphon.store.v1.ResponseRecordR\x06record\x12.\n\x05fence\x18\x02 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12\'\n\x0fidempotency_key\x18\x03 \x01(\tR\x0eidempotencyKey\x12\x15\n\x06ttl_ms\x18\x04 \x01(\x03R\x05ttlMs\x12D\n\nlog_frames\x18\x05 \x01(\x0b2%.antiphon.store.internal.v1.LogFramesR\tlogFrames\x12C\n\x0cprecondition\x18\x06 \x01(\x0b2\x1f.antiphon.store.v1.PreconditionR\x0cprecondition\x125\n\x03job\x18\x07 \x01(\x0b2#.antiphon.store.internal.v1.TurnJobR\x03job\x12\x19\n\x08ends_job\x18\x08 \x01(\x08R\x07endsJob"D\n\x12CommitTurnResponse\x12.\n\x05stamp\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.StampR\x05stamp"\x8c\x01\n\x10AbortTurnRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12\'\n\x0fidempotency_key\x18\x02 \x01(\tR\x0eidempotencyKey\x12\x1f\n\x0bresponse_id\x18\x03 \x01(\tR\nresponseId"\x13\n\x11AbortTurnResponse2\xc8\x02\n\x05Turns\x12h\n\tBeginTurn\x12,.antiphon.store.internal.v1.BeginTurnRequest\x1a-.antiphon.store.internal.v1.BeginTurnResponse\x12k\n\nCommitTurn\x12-.antiphon.store.internal.v1.CommitTurnRequest\x1a..antiphon.store.internal.v1.CommitTurnResponse\x12h\n\tAbortTurn\x12,.antiphon.store.internal.v1.AbortTurnRequest\x1a-.antiphon.store.internal.v1.AbortTurnResponseb\x06proto3'
+    b'\n&antiphon/store/internal/v1/turns.proto\x12\x1aantiphon.store.internal.v1\x1a!antiphon/store/v1/resources.proto"\x81\x03\n\x10BeginTurnRequest\x120\n\x14previous_response_id\x18\x01 \x01(\tR\x12previousResponseId\x12\x1d\n\nsession_id\x18\x02 \x01(\tR\tsessionId\x12\x16\n\x06holder\x18\x03 \x01(\tR\x06holder\x12 \n\x0clease_ttl_ms\x18\x04 \x01(\x03R\nleaseTtlMs\x12\x17\n\x07wait_ms\x18\x05 \x01(\x03R\x06waitMs\x12\'\n\x0fidempotency_key\x18\x06 \x01(\tR\x0eidempotencyKey\x12 \n\x0bfingerprint\x18\x07 \x01(\x0cR\x0bfingerprint\x12\x1f\n\x0bresponse_id\x18\x08 \x01(\tR\nresponseId\x12\x1b\n\tmax_depth\x18\t \x01(\rR\x08maxDepth\x12\x1b\n\tmax_bytes\x18\n \x01(\x04R\x08maxBytes\x12#\n\rwants_lineage\x18\x0b \x01(\x08R\x0cwantsLineage"{\n\x07History\x12\x14\n\x05items\x18\x01 \x01(\x0cR\x05items\x12\x14\n\x05depth\x18\x02 \x01(\rR\x05depth\x12(\n\x10head_response_id\x18\x03 \x01(\tR\x0eheadResponseId\x12\x1a\n\x08lineages\x18\x04 \x03(\x0cR\x08lineages"\xed\x01\n\x11BeginTurnResponse\x12=\n\x07history\x18\x01 \x01(\x0b2#.antiphon.store.internal.v1.HistoryR\x07history\x12.\n\x05lease\x18\x02 \x01(\x0b2\x18.antiphon.store.v1.LeaseR\x05lease\x129\n\x06replay\x18\x03 \x01(\x0b2!.antiphon.store.v1.ResponseRecordR\x06replay\x12.\n\x13running_response_id\x18\x04 \x01(\tR\x11runningResponseId"P\n\tLogFrames\x12+\n\x11expected_position\x18\x01 \x01(\x04R\x10expectedPosition\x12\x16\n\x06frames\x18\x02 \x01(\x0cR\x06frames"h\n\x07TurnJob\x12\x18\n\x07payload\x18\x01 \x01(\x0cR\x07payload\x12!\n\x0cmax_attempts\x18\x02 \x01(\rR\x0bmaxAttempts\x12 \n\x0clease_ttl_ms\x18\x03 \x01(\x03R\nleaseTtlMs"\xb5\x03\n\x11CommitTurnRequest\x129\n\x06record\x18\x01 \x01(\x0b2!.antiphon.store.v1.ResponseRecordR\x06record\x12.\n\x05fence\x18\x02 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12\'\n\x0fidempotency_key\x18\x03 \x01(\tR\x0eidempotencyKey\x12\x15\n\x06ttl_ms\x18\x04 \x01(\x03R\x05ttlMs\x12D\n\nlog_frames\x18\x05 \x01(\x0b2%.antiphon.store.internal.v1.LogFramesR\tlogFrames\x12C\n\x0cprecondition\x18\x06 \x01(\x0b2\x1f.antiphon.store.v1.PreconditionR\x0cprecondition\x125\n\x03job\x18\x07 \x01(\x0b2#.antiphon.store.internal.v1.TurnJobR\x03job\x12\x19\n\x08ends_job\x18\x08 \x01(\x08R\x07endsJob\x12\x18\n\x07lineage\x18\t \x01(\x0cR\x07lineage"D\n\x12CommitTurnResponse\x12.\n\x05stamp\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.StampR\x05stamp"\x8c\x01\n\x10AbortTurnRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12\'\n\x0fidempotency_key\x18\x02 \x01(\tR\x0eidempotencyKey\x12\x1f\n\x0bresponse_id\x18\x03 \x01(\tR\nresponseId"\x13\n\x11AbortTurnResponse2\xc8\x02\n\x05Turns\x12h\n\tBeginTurn\x12,.antiphon.store.internal.v1.BeginTurnRequest\x1a-.antiphon.store.internal.v1.BeginTurnResponse\x12k\n\nCommitTurn\x12-.antiphon.store.internal.v1.CommitTurnRequest\x1a..antiphon.store.internal.v1.CommitTurnResponse\x12h\n\tAbortTurn\x12,.antiphon.store.internal.v1.AbortTurnRequest\x1a-.antiphon.store.internal.v1.AbortTurnResponseb\x06proto3'
 )

@@ -49,8 +49,8 @@ local function read_items(ids, max_bytes)
   return parts
 end
 
--- {the node's id, fields, items, bodies}, from the node up: the fields name the parents; or nil and which bound is
--- exceeded. Items and bodies come in parts.
+-- {the node's id, fields, items, bodies or lineages}, from the node up: the fields name the parents; or nil and which
+-- bound is exceeded. Items, bodies and lineages come in parts.
 local function read_chain(start, is_head, payload, max_depth, max_bytes)
   local with_bodies = payload == 'ib'
   if is_head then
@@ -67,5 +67,6 @@ local function read_chain(start, is_head, payload, max_depth, max_bytes)
   if not items then
     return nil, 'bytes'
   end
-  return {ids[1] or '', texts, items, with_bodies and read_many(root .. ':node:body', ids) or {}}
+  local beside = {ib = ':node:body', il = ':lineage:items'}
+  return {ids[1] or '', texts, items, beside[payload] and read_many(root .. beside[payload], ids) or {}}
 end

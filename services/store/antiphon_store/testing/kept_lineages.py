@@ -1,0 +1,78 @@
+"""Lineages of responses: a turn writes one beside its record, and later turns read those of their history."""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.errors import TooLarge
+from antiphon_core.limits import LINEAGE_BYTES_MAX
+from antiphon_core.ports.store import Precondition, Record, Status, TurnCommit, TurnRequest
+from antiphon_store.testing.lineage import join_history
+from antiphon_store.testing.subject import Subject, draft, new_session_id
+
+
+class KeptLineageSuite:
+    async def put_lines(self, subject: Subject, *lineages: bytes) -> list[Record]:
+        """Commits a chain of responses with these lineages."""
+        line: list[Record] = []
+        for each in lineages:
+            line.append(draft(line[-1] if line else None))
+            await subject.store.commit_turn(subject.tenant, TurnCommit(line[-1], lineage=each))
+        return line
+
+    async def lineages_of(self, subject: Subject, record: Record) -> tuple[bytes, ...]:
+        request = TurnRequest(previous_response_id=record.id, wants_lineage=True)
+        return (await subject.peer.begin_turn(subject.tenant, request)).history.lineages
+
+    async def test_a_turn_reads_the_lineages_of_its_history(self, subject: Subject) -> None:
+        line = await self.put_lines(subject, b"root", b"", b"\x00\xff")
+        request = TurnRequest(previous_response_id=line[-1].id, wants_lineage=True)
+        history = (await subject.store.begin_turn(subject.tenant, request)).history
+        assert history.lineages == (b"root", b"", b"\x00\xff")
+        assert history.items == join_history(line)
+        branch = draft(line[0])
+        await subject.store.commit_turn(subject.tenant, TurnCommit(branch, lineage=b"branch"))
+        assert await self.lineages_of(subject, branch) == (b"root", b"branch")
+
+    async def test_lineages_come_only_when_they_are_requested(self, subject: Subject) -> None:
+        line = await self.put_lines(subject, b"root", b"child")
+        start = await subject.store.begin_turn(subject.tenant, TurnRequest(previous_response_id=line[-1].id))
+        assert start.history.lineages == ()
+        assert start.history.items == join_history(line)
+        assert [each.id for each in await subject.store.chain(subject.tenant, line[-1].id)] == [
+            each.id for each in line
+        ]
+
+    async def test_a_history_without_lineages_has_none(self, subject: Subject) -> None:
+        line = await subject.put_line(2)
+        assert await self.lineages_of(subject, line[-1]) == ()
+
+    async def test_a_session_has_the_lineages_of_its_turns(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        first = await subject.commit_in(session_id, lineage=b"first")
+        await subject.commit_in(session_id, first, lineage=b"second")
+        history, _ = await subject.begin_in(session_id, wants_lineage=True)
+        assert history.lineages == (b"first", b"second")
+
+    async def test_the_end_of_a_response_replaces_its_lineage(self, subject: Subject) -> None:
+        running = draft(status=Status.IN_PROGRESS, output_items=b"[]")
+        await subject.put(running)
+        ended = replace(running, status=Status.COMPLETED, output_items=draft().output_items)
+        commit = TurnCommit(ended, precondition=Precondition(version=1), lineage=b"ended")
+        for _ in range(2):  # the second is a retry
+            await subject.store.commit_turn(subject.tenant, commit)
+            assert await self.lineages_of(subject, ended) == (b"ended",)
+
+    async def test_a_replaced_response_loses_its_lineage(self, subject: Subject) -> None:
+        """The ids of a lineage are the text of an output."""
+        (record,) = await self.put_lines(subject, b"secret")
+        await subject.put(replace(record, output_items=b"[]"), precondition=Precondition(version=1))
+        assert await self.lineages_of(subject, record) == ()
+
+    async def test_a_lineage_over_the_limit_is_rejected(self, subject: Subject) -> None:
+        with pytest.raises(TooLarge, match="lineage"):
+            await self.put_lines(subject, b"x" * (LINEAGE_BYTES_MAX + 1))
