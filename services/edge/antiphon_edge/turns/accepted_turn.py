@@ -5,6 +5,7 @@ The payload of a job is an accepted turn as the store keeps it for the process t
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -134,6 +135,7 @@ def payload_of(accepted: AcceptedTurn) -> bytes:
         "accepted_at_ms": accepted.accepted_at_ms,
         "request_id": accepted.made_for.request_id,
         "trace": dict(accepted.made_for.trace.headers()) if accepted.made_for.trace is not None else {},
+        "lineages": [b64encode(each).decode() for each in accepted.turn.lineages],
     }
     payload = dumps(facts)
     for name in _RAW:
@@ -188,4 +190,5 @@ def _made_for(job: Job, facts: Object) -> Correlation:
 def _turn_of(job: Job) -> tuple[Object, Turn]:
     """The facts in a payload, and the turn."""
     facts: Object = loads(job.payload)
-    return facts, Turn(job.id, facts["created_at"], *(dumps(facts[name]) for name in _RAW))
+    lineages = tuple(map(b64decode, facts.get("lineages", ())))  # jobs of older releases have none
+    return facts, Turn(job.id, facts["created_at"], *(dumps(facts[name]) for name in _RAW), lineages=lineages)

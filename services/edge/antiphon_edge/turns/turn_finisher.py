@@ -134,6 +134,7 @@ class TurnFinisher:
                 precondition=replace(accepted.precondition, fence=fence),
                 log_frames=LogFrames(batch.first_sequence, batch.frames) if accepted.has_log else None,
                 ends_job=ends_job,
+                lineage=final.lineage,
             )
             return self._store.commit_turn(accepted.tenant, written)
 

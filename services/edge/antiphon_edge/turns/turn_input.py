@@ -40,6 +40,7 @@ from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import open_items
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.tools.declared_servers import require_callable
+from antiphon_edge.turns.turn_lineages import choose_lineages
 
 
 class ResolvedItems(NamedTuple):
@@ -93,9 +94,11 @@ class TurnBuilder:
         given: ResolvedItems,
         *,
         carried: bytes | None = None,
+        lineages: Sequence[bytes] = (),
         must_fit: bool = False,
     ) -> Turn:
-        """Makes the turn of a request. `stored` is the history from the store. `must_fit`: the input will be stored.
+        """Makes the turn of a request. `stored` is the history from the store, with the `lineages` of its responses.
+        `must_fit`: the input will be stored.
 
         Raises:
             NotFound: the request names a stored prompt that does not exist.
@@ -117,7 +120,10 @@ class TurnBuilder:
                     f"The input is {len(whole_input)} bytes long; at most {RECORD_BYTES_MAX} are stored.", field="input"
                 )
             created_at = self._clock.now_ms() // 1000
-            return Turn(response_id, created_at, compact(parameters), history, whole_input, tenant=tenant)
+            chosen = choose_lineages(lineages)
+            return Turn(
+                response_id, created_at, compact(parameters), history, whole_input, lineages=chosen, tenant=tenant
+            )
 
         size_bytes = request.work_bytes + given.added_bytes + len(carried or b"")
         if prompt is not None and named is not None:

@@ -125,7 +125,14 @@ class TurnStarter:
                 await self._watch.require_room()
             stored = start.history.items
             turn = await self._builder.turn(
-                tenant, response_id, request, stored, given, carried=carried, must_fit=is_stored
+                tenant,
+                response_id,
+                request,
+                stored,
+                given,
+                carried=carried,
+                lineages=start.history.lineages,
+                must_fit=is_stored,
             )
             added_bytes = turn.size_bytes - request.work_bytes
             if added_bytes > 0:  # the history, and what the input refers to
@@ -152,6 +159,7 @@ class TurnStarter:
             idempotency_key=key,
             fingerprint=await turn_input.fingerprint_of(request, session_id) if key is not None else b"",
             response_id=response_id,
+            wants_lineage=True,
         )
 
     def _accept(

@@ -48,7 +48,9 @@ def test_turn_made_a_root_has_its_history_in_its_input() -> None:
 
 
 REQUEST = b'{"model":"m","temperature":0.1}'
-QUEUED = Turn(RESPONSE_ID, 1_700_000_000, REQUEST, b'[{"id":"msg_1"}]', '["ä"]'.encode(), tenant="acme")
+QUEUED = Turn(
+    RESPONSE_ID, 1_700_000_000, REQUEST, b'[{"id":"msg_1"}]', '["ä"]'.encode(), tenant="acme", lineages=(b"\xff", b"")
+)
 
 
 def job_with(payload: bytes) -> Job:
