@@ -241,7 +241,8 @@ def require_consistent(request: CreateRequest, *, session_id: str | None, key: s
         InvalidRequest: they exclude each other, or the request has tools of servers that cannot be called.
         ConversationNotFound: no conversation can have the id that the request names.
     """
-    require_callable(request)
+    if request.tools is not None:
+        require_callable(request)
     if session_id is not None:
         require_one_predecessor(request, session_id)
     if request.store is False:

@@ -178,7 +178,7 @@ class TurnStarter:
             model=request.model,
             made_for=correlation.current(),
             accepted_at_ms=self._clock.now_ms(),
-            credentials=credentials_of(request),
+            credentials=credentials_of(request) if request.tools is not None else {},
             started_s=started_s,
         )
 
