@@ -30,6 +30,7 @@ from antiphon_core.limits import LOOKUP_ITEMS_MAX, PROMPT_VERSIONS_ITEMS_MAX, RE
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import LineageStore
 from antiphon_core.ports.prompts import Prompt, PromptStore
+from antiphon_core.ports.store import History
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.items import REFERENCE, items_given
@@ -90,15 +91,13 @@ class TurnBuilder:
         tenant: str,
         response_id: str,
         request: CreateRequest,
-        stored: bytes,
+        stored: History,
         given: ResolvedItems,
         *,
         carried: bytes | None = None,
-        lineages: Sequence[bytes] = (),
         must_fit: bool = False,
     ) -> Turn:
-        """Makes the turn of a request. `stored` is the history from the store, with the `lineages` of its responses.
-        `must_fit`: the input will be stored.
+        """Makes the turn of a request. `stored` is the history from the store. `must_fit`: the input will be stored.
 
         Raises:
             NotFound: the request names a stored prompt that does not exist.
@@ -109,26 +108,23 @@ class TurnBuilder:
         prompt = await read_prompt(self._store, tenant, named) if named is not None else None
 
         def build() -> Turn:
-            parameters, items, history = request.as_json(), given.items, stored
+            parameters, items, history = request.as_json(), given.items, stored.items
             if prompt is not None and named is not None:
                 parameters, items = fill_in_prompt(parameters, prompt, named, items)
             if carried is not None:
-                history, items = history_and_input(carried, stored, items, is_stored=request.store is not False)
+                history, items = history_and_input(carried, stored.items, items, is_stored=request.store is not False)
             whole_input = compact(normalise_input(items, self._ids, relative=response_id))
             if must_fit and len(whole_input) > RECORD_BYTES_MAX:
                 raise TooLarge(
                     f"The input is {len(whole_input)} bytes long; at most {RECORD_BYTES_MAX} are stored.", field="input"
                 )
-            created_at = self._clock.now_ms() // 1000
-            chosen = choose_lineages(lineages)
-            return Turn(
-                response_id, created_at, compact(parameters), history, whole_input, lineages=chosen, tenant=tenant
-            )
+            texts, now_s = (compact(parameters), history, whole_input), self._clock.now_ms() // 1000
+            return Turn(response_id, now_s, *texts, lineages=choose_lineages(stored.lineages), tenant=tenant)
 
         size_bytes = request.work_bytes + given.added_bytes + len(carried or b"")
         if prompt is not None and named is not None:
             size_bytes += prompt_work_bytes(prompt, named)
-        async with self._long_work.reserve(tenant, size_bytes + len(stored)):
+        async with self._long_work.reserve(tenant, size_bytes + len(stored.items)):
             return await offload.run(build, size_bytes=size_bytes)
 
 

@@ -123,16 +123,8 @@ class TurnStarter:
         try:
             if key is not None:  # only now: a repeated request is answered without room
                 await self._watch.require_room()
-            stored = start.history.items
             turn = await self._builder.turn(
-                tenant,
-                response_id,
-                request,
-                stored,
-                given,
-                carried=carried,
-                lineages=start.history.lineages,
-                must_fit=is_stored,
+                tenant, response_id, request, start.history, given, carried=carried, must_fit=is_stored
             )
             added_bytes = turn.size_bytes - request.work_bytes
             if added_bytes > 0:  # the history, and what the input refers to
@@ -190,7 +182,7 @@ class TurnStarter:
             turn_input.require_one_predecessor(request, session_id)
         given = await self._builder.resolved_input(tenant, request)
         history = await self._history(tenant, request, session_id)
-        return await self._builder.turn(tenant, new_response_id(self._ids), request, history, given)
+        return await self._builder.turn(tenant, new_response_id(self._ids), request, History(history), given)
 
     async def _history(self, tenant: str, request: CreateRequest, session_id: str | None) -> bytes:
         if request.conversation_id is not None:

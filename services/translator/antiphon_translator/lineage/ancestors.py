@@ -9,10 +9,8 @@ from operator import eq
 
 from antiphon_translator.lineage import turn_lineage
 from antiphon_translator.lineage.prompt_digest import prompt_digests
-from antiphon_translator.lineage.turn_lineage import TurnLineage
+from antiphon_translator.lineage.turn_lineage import ID, TurnLineage, Written
 from antiphon_translator.placement import PlacementHint
-from antiphon_translator.prompt.prefix_cache import ID
-from antiphon_translator.prompt.splices import Written
 
 HINTS_MAX = 8
 """The placements of a prompt's beginnings: behind so many moves, the first ones are evicted."""

@@ -16,7 +16,16 @@ from google.protobuf.message import DecodeError
 from antiphon_core.limits import LINEAGE_BYTES_MAX
 from antiphon_core.rpc.message_types import message_type
 from antiphon_core.rpc.methods import TRANSLATOR
-from antiphon_translator.prompt.prefix_cache import ID
+
+ID = "i"  # the type code of ids in arrays: 32 bits, as engines are sent them
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Ids that a model wrote, and the place in a prompt where their text is expected to begin."""
+
+    start: int
+    ids: array[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from antiphon_core.telemetry import metrics
+from antiphon_translator.lineage.turn_lineage import ID
 
 NODE_BYTES = 320  # the overhead of a node besides its ids: two digests, three objects, an entry in a dictionary
 OUTPUT_BYTES = 240  # the overhead of an output besides its ids and its text: three objects
 OUTPUTS_MAX = 4  # the outputs of a node: a prompt that is sent again, for another answer, has several
 ROOT = b""
-ID = "i"  # the type code of ids in arrays: 32 bits, as engines are sent them
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,9 @@ from itertools import pairwise
 from tokenizers import Encoding
 
 from antiphon_core import offload
-from antiphon_translator.prompt.prefix_cache import ID, ROOT, Output, PrefixCache
-from antiphon_translator.prompt.splices import Splice, Splicer, Written
+from antiphon_translator.lineage.turn_lineage import ID, Written
+from antiphon_translator.prompt.prefix_cache import ROOT, Output, PrefixCache
+from antiphon_translator.prompt.splices import Splice, Splicer
 from antiphon_translator.templates.control_tokens import ControlTokens, Span
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 

@@ -22,19 +22,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from antiphon_translator.lineage.turn_lineage import Written
 from antiphon_translator.templates.control_tokens import ControlTokens, Span
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 _WINDOW_BYTES = 256  # of the text before the end of a splice, in which an end of a token is looked for
 _AHEAD_BYTES = 64  # of the text behind it, which decides where the last tokens end
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Ids that a model wrote, and the place in a prompt where their text is expected to begin."""
-
-    start: int
-    ids: array[int]
 
 
 @dataclass(frozen=True, slots=True)

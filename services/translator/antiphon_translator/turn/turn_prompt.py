@@ -82,14 +82,7 @@ class TurnPrompt:
         conversation = items.conversation(model, turn, parameters, media)
         chosen = _switches(model, parameters)
         ancestors = Ancestors.read(turn.lineages, model.prompt.fingerprint)
-        encode = partial(
-            model.prompt.encode,
-            now_s=turn.created_at,
-            switches=chosen,
-            most_tokens=model.context_length,
-            salt=model.cache_salt_of(turn) or "",
-            ancestors=ancestors,
-        )
+        encode = _encoding(model, turn, chosen, ancestors)
         is_exact = level is not Level.CHAT
         path_of = partial(_path_of, turn, parameters, media)
         _require_readable(model.prompt.roles.adapt, conversation, path_of)
@@ -247,6 +240,18 @@ class _TurnItems:
             declared, cost = self.declared_in_history, self.history_cost
             model.histories.keep(replace(read, text=text, declared=declared, schema_cost=cost))
         return conversation
+
+
+def _encoding(model: ServedModel, turn: Turn, chosen: Mapping[str, Any], ancestors: Ancestors) -> Encode:
+    """The function that encodes conversations of a turn."""
+    return partial(
+        model.prompt.encode,
+        now_s=turn.created_at,
+        switches=chosen,
+        most_tokens=model.context_length,
+        salt=model.cache_salt_of(turn) or "",
+        ancestors=ancestors,
+    )
 
 
 def _switches(model: ServedModel, parameters: Parameters) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from antiphon_translator.prompt.splices import Splice, Splicer, Written
+from antiphon_translator.lineage.turn_lineage import Written
+from antiphon_translator.prompt.splices import Splice, Splicer
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.support.segmentations import split_some
