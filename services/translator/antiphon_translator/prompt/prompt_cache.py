@@ -131,11 +131,11 @@ class CachingEncoder:
         most = sys.maxsize if most_tokens is None else most_tokens
         tokens, found = sum(plan.tokens for plan in plans), list[Encoding]()
         for group in _groups(parts):
-            if tokens > most:
-                break
             offload.require_wanted()
             found += self._tokenizer.encode_all(group)
             tokens += sum(map(len, found[-len(group) :]))
+            if tokens > most:
+                break
         if tokens > most:
             return Encoded(tokens, is_floor=len(found) < len(parts))
         ids, encodings = array(ID), iter(found)
