@@ -23,7 +23,7 @@ from aiohttp.http_exceptions import (
     InvalidURLError,
     LineTooLong,
 )
-from aiohttp.web_protocol import ERROR
+from aiohttp.web_protocol import ERROR, MAX_MSG_QUEUE_SIZE
 
 from antiphon_core.byte_budget import ByteBudget
 from antiphon_core.errors import Unavailable
@@ -48,6 +48,9 @@ LINGER_S = 2.0
 DROPPED_BYTES_MAX = 64 * 2**20
 """How many bytes a connection that ends drops. A client that was sending when the connection ended has at most some of
 the largest bodies on the way."""
+PIPELINE_WAIT_S = 1.0
+"""How long a full queue of pipelined requests may wait for the answer before them. A client that is not read for longer
+could disconnect unnoticed: its FIN may wait behind bytes that the kernel has no room for."""
 HEAD_REJECTED = raw_rejection(
     431,
     "header_too_large",
@@ -155,6 +158,7 @@ class _Connection(StreamConnection):
         """Whether the current request is the last one that is read from this connection."""
         self._is_over = False
         self._dropped_bytes = 0
+        self._pipeline_check: asyncio.TimerHandle | None = None
         self._sender = SenderWatch(read_timeout_s, heads, is_answering=self._is_answering, hang_up=self._hang_up)
         self._table = table
         self._framing = FramingBound()
@@ -196,6 +200,8 @@ class _Connection(StreamConnection):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._table.remove(self)
         self._sender.stop()
+        if self._pipeline_check is not None:
+            self._pipeline_check.cancel()
         if exc is not None:  # of a write, whose frames refer to the request, as does what keeps the error
             release_frames(exc)
         super().connection_lost(exc)
@@ -212,6 +218,8 @@ class _Connection(StreamConnection):
         super().data_received(data)
         if self.frames is not None:
             return
+        if len(self._messages) >= MAX_MSG_QUEUE_SIZE and self._pipeline_check is None:
+            self._check_pipeline_later()
         requests: list[Any] = [*islice(self._messages, len(self._messages) + heads - self._request_count, None)]
         is_malformed = bool(requests) and not isinstance(requests[-1][0], RawRequestMessage)
         if not self._sender.note_received(data, requests, self.peer, is_malformed=is_malformed):
@@ -229,6 +237,30 @@ class _Connection(StreamConnection):
         if self._dropped_bytes > DROPPED_BYTES_MAX:
             log.info("%s is disconnected: it goes on sending after the end of its connection", self.peername)
             self.force_close()
+
+    def _check_pipeline_later(self) -> None:
+        self._pipeline_check = self._event_loop.call_later(PIPELINE_WAIT_S, self._check_pipeline, self.current)
+
+    def _check_pipeline(self, request: web.BaseRequest | None) -> None:
+        """Reads on if `request` is still handled, so that a disconnect is noticed. What waits behind it is dropped, and
+        its answer is the last of the connection."""
+        self._pipeline_check = None
+        transport = self.transport
+        if transport is None or transport.is_closing() or transport.is_reading():
+            return
+        if request is not self.current or request is None:
+            self._check_pipeline_later()
+            return
+        log.info("%s pipelines too much behind a request: only this request is answered", self.peername)
+        self._is_over = True
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Resumes reading; also while aiohttp's queue is full, if all that is read is dropped."""
+        if not self._is_over:
+            super().read_on()
+        elif self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def _break_bodies(self) -> None:
         """Makes reading the incomplete bodies fail: the parser has failed, and gives them nothing more."""
@@ -302,7 +334,7 @@ class _Connection(StreamConnection):
         self._is_over = self._is_dropping or self.serves_last or broke_off
         if self._is_over and self.transport is not None:
             _end_sending(self.transport)
-            self.resume_reading(resume_parser=False)
+            self.read_on()
             await asyncio.sleep(LINGER_S)  # cancelled when the client disconnects
         return finished
 
