@@ -23,9 +23,10 @@ def read(part: Object, path: str, downloads: Downloads) -> str:
         raise part_error(path, "a file needs one of 'file_data' and 'file_url'", "invalid_value")
     (member,) = given
     url = text_member(part, member, path)
-    name = _name(part, url if member == "file_url" else "", path)
+    is_data = member == "file_data" or data_url.is_data(url)
+    name = _name(part, "" if is_data else url, path)
     path = f"{path}.{member}"
-    file = _of_data(url, path) if member == "file_data" else _fetch(url, path, downloads)
+    file = _of_data(url, path) if is_data else _fetch(url, path, downloads)
     try:
         text = text_files.read(file.content, media_type=file.media_type, name=name)
     except text_files.NotText as error:

@@ -31,6 +31,7 @@ def read(**members: object) -> str:
         ({"file_data": NOTES, "filename": "notes.md"}, '<file name="notes.md">\n# Notes\n</file>'),
         ({"file_data": NOTES}, '<file name="file">\n# Notes\n</file>'),
         ({"file_data": data_url(b"x = 1", ""), "filename": "a.py"}, '<file name="a.py">\nx = 1\n</file>'),
+        ({"file_url": NOTES}, '<file name="file">\n# Notes\n</file>'),
         ({"file_url": "https://a.example/docs/a%20b.md?x=1"}, '<file name="a b.md">\n# A\n</file>'),
         ({"file_url": "https://a.example/", "filename": "x.md"}, '<file name="x.md">\n# A\n</file>'),
         ({"file_url": "https://a.example/"}, '<file name="file">\n# A\n</file>'),
@@ -67,7 +68,9 @@ def test_file_is_shown_as_text_with_its_name(members: Object, shown: str) -> Non
         ({"file_url": "https://a.example/large.txt"}, ".file_url", "invalid_value", "1 MiB"),
         ({"file_url": "https://a.example/gone.txt"}, ".file_url", "invalid_value", "took too long"),
         ({"file_url": "https://never.example/"}, ".file_url", "invalid_value", "could not be fetched"),
-        ({"file_url": data_url(b"x", "text/plain")}, ".file_url", "invalid_value", "could not be fetched"),
+        ({"file_url": "data:,"}, ".file_url", "invalid_value", "the form data:TYPE;base64,DATA"),
+        ({"file_url": "DATA:text/plain;base64,!!!"}, ".file_url", "invalid_value", "is not base64"),
+        ({"file_url": data_url(b"%PDF-1", "application/pdf")}, ".file_url", "unsupported_value", "PDF"),
     ],
 )
 def test_invalid_file_part_is_rejected_with_code_and_field(members: Object, member: str, code: str, words: str) -> None:
