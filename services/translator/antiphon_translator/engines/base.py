@@ -30,9 +30,10 @@ class Engine(Protocol):
         EngineUnavailable here until `controls` has answered."""
 
     async def controls(self) -> frozenset[str]:
-        """The controls that this model supports: members of Sampling, and of `guide`, `stop`, `ignore_eos`, `logprobs`,
-        `top_logprobs`, `images`, `lora`, `cache_salt`, and at Level.CHAT `switches`. A request must set no others, but
-        may have switches that the engine leaves out. May ask the model's server."""
+        """The controls that this model supports: members of Sampling, and of `guide` (JSON, with or without a
+        schema), `text_guide` (a regular expression or a grammar), `stop`, `ignore_eos`, `logprobs`, `top_logprobs`,
+        `images`, `lora`, `cache_salt`, and at Level.CHAT `switches`. A request must set no others, but may have
+        switches that the engine leaves out. May ask the model's server."""
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         """Runs one generation: calls `deliver` once for each read, with all chunks of that read, never with none.

@@ -55,6 +55,7 @@ class Dialect:
         """As in engines.base.Engine. All servers take images, in messages, and LoRA adapters, as names of models."""
         others = {"ignore_eos"} if self.takes_ignore_eos else set()
         others |= {SWITCHES} if self.takes_switches else set()
+        others |= {"text_guide"} if self.guides is not None else set()
         return frozenset((*self.sampling, *others, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"))
 
 

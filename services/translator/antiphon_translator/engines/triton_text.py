@@ -141,6 +141,7 @@ class TextSignature:
             "stop": True,
             "ignore_eos": _END_ID in self.model.inputs,
             "guide": takes_guides(self.model),
+            "text_guide": takes_guides(self.model),
             "images": self.names.images in self.model.inputs,
             "lora": "lora_task_id" in self.model.inputs,
         }

@@ -91,6 +91,7 @@ class TokensSignature:
     def controls(self) -> frozenset[str]:
         others = {
             "guide": takes_guides(self.model),
+            "text_guide": takes_guides(self.model),
             "top_logprobs": _TOP_IN in self.model.inputs and self.model.outputs >= {*_TOP_OUT},
             "logprobs": _LOGPROBS_IN in self.model.inputs and _LOGPROBS_OUT in self.model.outputs,
             "lora": "lora_task_id" in self.model.inputs,

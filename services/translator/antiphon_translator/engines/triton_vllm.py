@@ -73,7 +73,7 @@ class VllmSignature:
         optional = {"logprobs": _LOGPROBS, "images": _IMAGES}
         has = {control for control, name in optional.items() if name in self.model.inputs}
         has |= {"top_logprobs"} if "logprobs" in has else set()
-        return frozenset((*Sampling.__dataclass_fields__, "guide", "stop", "ignore_eos", "lora", *has))
+        return frozenset((*Sampling.__dataclass_fields__, "guide", "text_guide", "stop", "ignore_eos", "lora", *has))
 
     @property
     def counts_blocks(self) -> bool:

@@ -35,7 +35,7 @@ from antiphon_translator.generation import (
 )
 
 _SAMPLING = tuple(member.name for member in fields(Sampling))
-CONTROLS = frozenset((*_SAMPLING, "guide", "ignore_eos", "logprobs", "top_logprobs", "lora", CACHE_SALT))
+CONTROLS = frozenset((*_SAMPLING, "guide", "text_guide", "ignore_eos", "logprobs", "top_logprobs", "lora", CACHE_SALT))
 LOGPROBS_MAX = 20
 """vLLM's default for `--max-logprobs`."""
 _ID_PREFIX = "token_id:"

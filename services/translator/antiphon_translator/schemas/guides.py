@@ -12,24 +12,30 @@ from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.schemas import normal_form, schemas, structured
 from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline
 
+_TEXT_GUIDES = frozenset({GuideKind.REGEX, GuideKind.EBNF})
 _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 
 
 def of_request(parameters: Parameters, controls: frozenset[str]) -> Guide | None:
     """The guide that a request asks for, if any. `controls` are those of the engine.
 
-    InvalidRequest: the engine takes no guides, or no grammar can be made of a schema."""
+    InvalidRequest: the engine takes no guides of this kind, or no grammar can be made of a schema."""
     format = parameters.text.format if parameters.text is not None else None  # noqa: A001
     guide, field = structured.guide(format), "text.format"
     if guide is None:
         guide, field = of_extensions(parameters.extensions), ".".join(("nvext", *parameters.extensions.guides))
-    if guide is not None and "guide" not in controls:
-        raise InvalidRequest(
-            f"'{field}' is not supported with this model: its engine cannot guide an answer.",
-            field=field,
-            code="unsupported_parameter",
-        )
+    if guide is None:
+        return None
+    if "guide" not in controls:
+        raise _unsupported_error(field, "cannot guide an answer")
+    if guide.kind in _TEXT_GUIDES and "text_guide" not in controls:
+        raise _unsupported_error(field, "takes JSON schemas only")
     return guide
+
+
+def _unsupported_error(field: str, why: str) -> InvalidRequest:
+    message = f"'{field}' is not supported with this model: its engine {why}."
+    return InvalidRequest(message, field=field, code="unsupported_parameter")
 
 
 def of_extensions(given: Extensions) -> Guide | None:

@@ -122,7 +122,8 @@ def test_controls_are_sent_under_the_names_of_the_dialect() -> None:
     with pytest.raises(EngineFault, match="cannot be told repetition_penalty"):
         body(asked, "m", PLAIN)
     assert PLAIN.controls == {*STANDARD, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"}
-    assert VLLM.controls - PLAIN.controls == {"top_k", "min_p", "repetition_penalty", "ignore_eos", "switches"}
+    added = {"top_k", "min_p", "repetition_penalty", "text_guide", "ignore_eos", "switches"}
+    assert VLLM.controls - PLAIN.controls == added
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_ensemble_adds_the_beginning_unless_its_preprocessing_does_not(given: st
 def test_only_declared_inputs_are_controls() -> None:
     assert describe(model_of(ENSEMBLE)).controls == {
         *("temperature", "top_p", "top_k", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed"),
-        *("stop", "guide", "ignore_eos"),
+        *("stop", "guide", "text_guide", "ignore_eos"),
     }
     assert describe(model_of(LLM_API)).controls == {"temperature", "top_p", "top_k", "seed", "stop"}
     assert describe(model_of(LLM_API)).level is Level.TEXT

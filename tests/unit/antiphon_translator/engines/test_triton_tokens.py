@@ -181,7 +181,7 @@ def test_guides_adapters_and_logprobs_are_sent_to_a_model_with_their_inputs() ->
         return_log_probs="BOOL",
         min_p="FP32",
     )
-    assert describe(model).controls - describe(MODEL).controls == {"guide", "lora", "logprobs", "min_p"}
+    assert describe(model).controls - describe(MODEL).controls == {"guide", "text_guide", "lora", "logprobs", "min_p"}
     guide = Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}')
     inputs = sent(replace(REQUEST, guide=guide, lora="7", top_logprobs=0), model)
     assert inputs["guided_decoding_guide_type"] == ([1, 1], ["json_schema"])

@@ -10,7 +10,7 @@ from antiphon_core.request.body import Parameters
 from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.schemas import guides
 
-ABLE = frozenset({"guide"})
+ABLE = frozenset({"guide", "text_guide"})
 
 
 def of(controls: frozenset[str] = ABLE, **request: object) -> Guide | None:
@@ -64,6 +64,13 @@ def test_text_format_for_an_engine_without_guides_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         of(frozenset(), text={"format": {"type": "json_object"}})
     assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_parameter")
+
+
+@pytest.mark.parametrize("member", ["guided_regex", "guided_grammar", "guided_choice"])
+def test_text_guide_for_an_engine_of_schemas_alone_is_rejected_with_its_member(member: str) -> None:
+    with pytest.raises(InvalidRequest, match="takes JSON schemas only") as caught:
+        of(frozenset({"guide"}), nvext={member: ["yes"] if member == "guided_choice" else "a"})
+    assert (caught.value.field, caught.value.code) == (f"nvext.{member}", "unsupported_parameter")
 
 
 def test_guided_json_that_cannot_guide_is_rejected() -> None:
