@@ -47,7 +47,7 @@ class PromptedModel:
         self._closed = False
 
     async def controls(self) -> frozenset[str]:
-        return ALL_CONTROLS | {"guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
+        return ALL_CONTROLS | {"guide", "text_guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         is_text = self.level is Level.TEXT

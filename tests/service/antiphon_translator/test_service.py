@@ -54,7 +54,7 @@ CLOCK = ManualClock(now_ms=1_700_000_123_456)
 
 
 def serving(*script: Step, settings: TranslatorSettings | None = None) -> tuple[TranslatorService, ScriptedEngine]:
-    engine = ScriptedEngine(script, controls=ALL_CONTROLS | {"guide"})
+    engine = ScriptedEngine(script, controls=ALL_CONTROLS | {"guide", "text_guide"})
     service = TranslatorService(settings or TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
     service.add(model(), engine)
     return service, engine
@@ -376,7 +376,7 @@ async def test_concurrent_turns_do_not_mix() -> None:
 
 async def test_listed_models_have_their_readiness_and_its_reason() -> None:
     service, engine = serving(settings=TranslatorSettings(probe_ttl_s=0))
-    service.add(model(name="other"), ScriptedEngine([], controls=ALL_CONTROLS | {"guide"}))
+    service.add(model(name="other"), ScriptedEngine([], controls=ALL_CONTROLS | {"guide", "text_guide"}))
     engine.unavailable = "It sleeps."
     first, second = await service.models()
     assert (first.id, first.root, first.ready, first.reason) == ("m", "m", False, "It sleeps.")
@@ -390,7 +390,7 @@ async def test_service_is_ready_while_one_model_is_ready() -> None:
     engine.unavailable = "It sleeps."
     with pytest.raises(TranslatorUnavailable, match="m: It sleeps"):
         await service.ready()
-    service.add(model(name="other"), ScriptedEngine([], controls=ALL_CONTROLS | {"guide"}))
+    service.add(model(name="other"), ScriptedEngine([], controls=ALL_CONTROLS | {"guide", "text_guide"}))
     await service.ready()
 
 
@@ -444,7 +444,7 @@ class Replaying(ScriptedEngine):
     """An engine that plays one script for each generation."""
 
     def __init__(self, *scripts: Sequence[Step]) -> None:
-        super().__init__((), controls=ALL_CONTROLS | {"guide"})
+        super().__init__((), controls=ALL_CONTROLS | {"guide", "text_guide"})
         self.scripts = list(scripts)
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:

@@ -43,7 +43,7 @@ from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in, images_in, text_in
 from tests.support.served_models import END_ID, message, model, tokenizer, turn, uncached_prompts
 
-ABLE = ALL_CONTROLS | {"ignore_eos", "guide"}
+ABLE = ALL_CONTROLS | {"ignore_eos", "guide", "text_guide"}
 COMPLETED_AT = 1_700_000_009
 
 

@@ -32,7 +32,7 @@ IDS = [*ids_of(TOKENIZER, *SAID), END_ID]
 def pipeline(resume: Resume | None = None, **request: Any) -> TurnPipeline:
     given_turn = turn("Hi", **({"tools": [WEATHER]} | request))
     ids = DerivedIds(RESPONSE_ID)
-    controls = ALL_CONTROLS | {"guide", "logprobs"}
+    controls = ALL_CONTROLS | {"guide", "text_guide", "logprobs"}
     return pipeline_of(reasoning_model(), given_turn, controls=controls, ids=ids, resume=resume, checkpoints=True)
 
 

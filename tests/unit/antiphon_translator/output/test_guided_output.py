@@ -52,7 +52,7 @@ class Play:
         self.tokenizer = model.tokenizer
         self.level = level
         self.requests: list[GenerationRequest] = []
-        controls = ALL_CONTROLS | {"guide", "stop"}
+        controls = ALL_CONTROLS | {"guide", "text_guide", "stop"}
         self.turn = pipeline_of(model, turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
         self.batches, first = self.turn.start()
         self.requests.append(first)
