@@ -36,7 +36,7 @@ from antiphon_translator.models.profiles import ModelProfile
 log = logging.getLogger(__name__)
 
 _NO_HEADERS: Mapping[str, str] = {}
-_CHOICES = b'"choices"'
+_READ_MEMBERS = (b'"choices"', b'"error"')
 END_GRACE_S = 0.25
 """Seconds that a server may take to end a stream after its finish reason, before the connection is closed."""
 USAGE_WAIT_S = 5.0
@@ -164,8 +164,9 @@ class HttpModelServer:
             if is_done := DONE in found:
                 del found[found.index(DONE) :]
             chunks: list[EngineChunk] = []
-            error = self._read(found, reader, chunks)
+            error = self._read(found, events, reader, chunks)
             budget.note(len(received), reader.content_chars - content_chars)
+            self._check_loss(events, reader)
             if chunks:
                 timer.token_came()
             if reader.is_complete and (chunks or ends_at is None):
@@ -182,6 +183,7 @@ class HttpModelServer:
                 await asyncio.sleep(0)
         if is_done or events.plain_body:
             reader.note_done()
+            self._check_loss(events, reader)
         return True
 
     async def _drain(self, content: aiohttp.StreamReader, reader: EventReader, timer: TokenTimer) -> None:
@@ -191,10 +193,12 @@ class HttpModelServer:
         while size <= _END_BYTES_MAX and (received := await _read_some(content, reader)):
             size += len(received)
 
-    def _read(self, events: list[Data], reader: EventReader, chunks: list[EngineChunk]) -> AntiphonError | None:
+    def _read(
+        self, found: list[Data], events: EventData, reader: EventReader, chunks: list[EngineChunk]
+    ) -> AntiphonError | None:
         """Adds the content of events to `chunks`. Stops at an event that is an error, and returns the error."""
         try:
-            for event in self._values(events):
+            for event in self._values(found, events):
                 chunk = reader.read(self._check_event(event))
                 if chunk is not None:
                     chunks.append(chunk)
@@ -202,10 +206,10 @@ class HttpModelServer:
             return error
         return None
 
-    def _values(self, events: list[Data]) -> Iterator[Object]:
+    def _values(self, found: list[Data], events: EventData) -> Iterator[Object]:
         """The objects in the data of events. Raises an error that an event is named for, and EngineFault for data that
-        may hold a part of the answer and cannot be read."""
-        for data in events:
+        may hold a part of the answer or an error, and cannot be read. Notes other data that cannot be read."""
+        for data in found:
             if isinstance(data, ErrorData):
                 raise self._error(chat_errors.parse_error(data.data), status=200)
             try:
@@ -215,9 +219,19 @@ class HttpModelServer:
                     else:
                         self.unread.note("event", value)
             except ValueError as error:
-                if _CHOICES in data:
-                    raise EngineFault(f"{self.name} sent an event that cannot be read.") from error
+                if any(member in data for member in _READ_MEMBERS):
+                    raise self._unreadable_error() from error
+                events.has_unreadable = True
                 self.unread.note("event", data.decode("utf-8", "replace"))
+
+    def _check_loss(self, events: EventData, reader: EventReader) -> None:
+        """EngineFault: the answer is complete without any content, and an event could not be read: it may have been an
+        error, or all of the answer."""
+        if events.has_unreadable and reader.is_complete and not reader.content_chars:
+            raise self._unreadable_error()
+
+    def _unreadable_error(self) -> EngineFault:
+        return EngineFault(f"{self.name} sent an event that cannot be read.")
 
     def _check_event(self, event: Object) -> Object:
         """An event that reports no error. Raises the error that it reports."""

@@ -45,6 +45,8 @@ class EventData:
         """Whether the name behind the data of an event is `error`. None: there is none."""
         self._plain: list[bytes] | None = []  # the lines of no event, until the first event comes
         self._is_first = True
+        self.has_unreadable = False
+        """Whether the data of an event was no JSON, as its reader has found."""
         self._ended_in_return = False
 
     @property

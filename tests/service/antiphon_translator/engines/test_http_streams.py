@@ -116,6 +116,29 @@ async def test_stream_that_ends_before_the_generation_raises_the_given_error(
         await generated(server, cut_off=error)
 
 
+NO_JSON = [b"data: " + b"[" * 100_000 + b"\n\n", b"data: " + b"9" * 5_000 + b"\n\n", b"data: x\n\n"]
+
+
+@pytest.mark.parametrize("event", NO_JSON, ids=["deep", "digits", "word"])
+async def test_answer_without_content_beside_an_event_that_is_no_json_is_an_error(
+    fake: FakeGenerate, server: HttpModelServer, event: bytes
+) -> None:
+    fake.script = [event, ids_event([], "stop"), DONE]
+    with pytest.raises(EngineFault, match="an event that cannot be read"):
+        await generated(server)
+
+
+async def test_error_event_that_is_no_json_ends_the_answer(fake: FakeGenerate, server: HttpModelServer) -> None:
+    fake.script = [
+        ids_event([1]),
+        b'data: {"error": {"code": ' + b"9" * 5_000 + b"}}\n\n",
+        ids_event([2], "stop"),
+        DONE,
+    ]
+    with pytest.raises(EngineFault, match="an event that cannot be read"):
+        await generated(server)
+
+
 async def test_route_exists_with_any_status_but_404(fake: FakeGenerate, server: HttpModelServer) -> None:
     root = server.url.removesuffix("/v1")
     assert await server.has_route(root + PATH)
