@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -53,3 +54,11 @@ def test_stop_text_matching_does_not_depend_on_the_pieces(text: str, stops: list
     places = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
     pieces = [text[start:end] for start, end in pairwise(places)]
     assert shown(pieces, stops) == shown([text], stops)
+
+
+def test_nothing_is_compared_in_text_where_no_stop_text_can_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = StopTexts([f"zz{number}" + "." * 240 for number in range(16)])
+    search = Mock(return_value=0)
+    monkeypatch.setattr(StopTexts, "_held_length", search)
+    assert [texts.feed(piece) for piece in ("some ", "plain ", "words")] == ["some ", "plain ", "words"]
+    search.assert_not_called()
