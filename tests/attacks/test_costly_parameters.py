@@ -14,11 +14,9 @@ from pydantic import ValidationError
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
-from antiphon_core.request import body, prompts
+from antiphon_core.request import models
 from antiphon_core.request.errors import from_validation
-from antiphon_edge import conversation_requests
 from antiphon_edge.callers.authentication import TENANT_HEADER
-from antiphon_edge.chat import body as chat
 from tests.support.edge import RunningEdge, running_edge
 
 ATTACKER, VICTIM = {TENANT_HEADER: "acme"}, {TENANT_HEADER: "globex"}
@@ -61,8 +59,7 @@ def findings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counts.append(error.error_count())
         return from_validation(error, **options)
 
-    for module in (body, chat, conversation_requests, prompts):
-        monkeypatch.setattr(module, "from_validation", counted)
+    monkeypatch.setattr(models, "from_validation", counted)
     return counts
 
 

@@ -11,11 +11,14 @@ import grpc
 import pytest
 
 from antiphon_core.clock import SystemClock
-from antiphon_core.rpc.methods import APIS, STORE, TRANSLATOR
+from antiphon_core.rpc.methods import APIS, STORE, TOOLS, TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
+from antiphon_tools.server import handlers as tool_handlers
+from antiphon_tools.service import ToolService
+from antiphon_tools.settings import ToolsSettings
 from antiphon_translator.server import handlers as translator_handlers
 from tests.support.translators import ScriptedTranslator
 from tests.support.wire_types import tagged, wrong_wire_types
@@ -27,12 +30,13 @@ BROKEN = (b"\xff" * 8, b"\x0a", b"\x0a\x02\xff\xfe", b"\x0b" * 200)
 
 @pytest.fixture
 async def channel() -> AsyncIterator[grpc.aio.Channel]:
-    """A channel to a store and a translator on one server."""
+    """A channel to a store, a translator and the tools service on one server."""
     backend, translator, server = MemoryRows(SystemClock()), ScriptedTranslator(), RpcServer()
     await backend.open()
     store = StoreService(backend)
     server.add(STORE, handlers(store), ready=store.ready)
     server.add(TRANSLATOR, translator_handlers(translator), ready=translator.ready)
+    server.add(TOOLS, tool_handlers(ToolService(ToolsSettings())), ready=translator.ready)
     port = await server.start("127.0.0.1", 0)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as opened:
         yield opened

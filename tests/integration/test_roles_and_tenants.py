@@ -1,4 +1,4 @@
-"""Every method of the store and the translator, called with every role and for every kind of tenant: the roles of the
+"""Every method of the three services, called with every role and for every kind of tenant: the roles of the
 table and the tenants of the credential are served, all others are rejected."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_core.rpc.authentication import ALL_TENANTS, Guard
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.credentials import ClientCredentials
-from antiphon_core.rpc.methods import APIS, STORE, TRANSLATOR
+from antiphon_core.rpc.methods import APIS, STORE, TOOLS, TRANSLATOR
 from antiphon_core.rpc.roles import Role
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
@@ -28,6 +28,9 @@ from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
+from antiphon_tools.server import handlers as tool_handlers
+from antiphon_tools.service import ToolService
+from antiphon_tools.settings import ToolsSettings
 from antiphon_translator.server import handlers as translator_handlers
 from tests.support.grpc_statuses import lean_error
 from tests.support.translators import ScriptedTranslator
@@ -53,12 +56,13 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def endpoint(file: Path) -> AsyncIterator[str]:
-    """A store in memory and a scripted translator."""
+    """A store in memory, a scripted translator and the tools service."""
     backend, server = row_backend("memory://"), RpcServer(ServerSecurity(Guard(file)))
     await backend.open()
     service = StoreService(backend)
     server.add(STORE, handlers(service), ready=service.ready)
     server.add(TRANSLATOR, translator_handlers(ScriptedTranslator()), ready=service.ready)
+    server.add(TOOLS, tool_handlers(ToolService(ToolsSettings())), ready=service.ready)
     yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     await server.drain(0)
     await backend.close()

@@ -1,0 +1,50 @@
+"""Responses that call tools of servers, over HTTP: for a caller that waits, in the background, and continued."""
+
+from __future__ import annotations
+
+from antiphon_core.jsons import Object
+from tests.support.in_process import running
+from tests.support.served_models import model
+from tests.support.server_tools import server
+from tests.support.tool_turns import FakeTools, RoundsEngine, call
+
+BUY = call("shop__buy")
+TYPES = ["mcp_list_tools", "mcp_call", "message"]
+
+
+def types_of(response: Object) -> list[str]:
+    return [item["type"] for item in response["output"]]
+
+
+async def test_a_response_is_continued_by_one_that_reads_its_calls() -> None:
+    tools, engine = FakeTools(), RoundsEngine(BUY, "Bought.")
+    async with running((model(), engine), tools=tools) as system:
+        first = await system.create(tools=[server()])
+        assert types_of(first) == TYPES
+        assert first["tools"] == [server()]
+        again = await system.create(previous_response_id=first["id"], tools=[server()])
+        assert types_of(again) == ["message"]
+    shown = engine.requests[-1].prompt.messages  # type: ignore[union-attr]
+    assert [each["role"] for each in shown] == ["user", "assistant", "tool", "assistant", "user"]
+
+
+async def test_a_background_response_calls_its_tools_once() -> None:
+    tools = FakeTools()
+    async with running((model(), RoundsEngine(BUY, "Bought.")), tools=tools, workers=1) as system:
+        queued = await system.create(tools=[server()], background=True)
+        followed = await system.http.get(f"/v1/responses/{queued['id']}?stream=true")
+        assert b"response.completed" in followed.body
+        ended = (await system.http.get(f"/v1/responses/{queued['id']}")).json
+    assert (types_of(ended), len(tools.calls)) == (TYPES, 1)
+
+
+async def test_requests_that_cannot_be_served_are_rejected_by_name() -> None:
+    async with running((model(), RoundsEngine("Hi.")), tools=FakeTools()) as system:
+        secret = server(authorization="canary")
+        refused = await system.http.create(model="m", input="hi", tools=[secret], background=True)
+        assert (refused.status, refused.error["param"]) == (400, "tools[0].authorization")
+        unasked = await system.http.create(model="m", input="hi", tools=[server(require_approval="always")])
+        assert (unasked.status, unasked.error["param"]) == (400, "tools[0].require_approval")
+    async with running((model(), RoundsEngine("Hi."))) as system:
+        refused = await system.http.create(model="m", input="hi", tools=[server()])
+        assert (refused.status, refused.error["param"]) == (400, "tools[0]")
