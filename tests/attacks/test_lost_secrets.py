@@ -44,8 +44,8 @@ def make_unreadable(path: Path) -> None:
 
 Damage = Callable[[Path], None]
 DAMAGES: list[Damage] = [empty, Path.unlink, fill_with_junk, replace_by_a_folder]
-READ_BY_REQUESTS = "profile.api_key_file"
-OPEN_TO_ALL = {name for name in HOLDERS if "tls_" in name} | {READ_BY_REQUESTS}
+READ_BY_REQUESTS = {"profile.api_key_file", "profile.session_secret_file"}
+OPEN_TO_ALL = {name for name in HOLDERS if "tls_" in name} | READ_BY_REQUESTS
 """Settings whose files may have any mode."""
 
 
@@ -86,7 +86,7 @@ async def test_a_damaged_secret_file_fails_closed(tmp_path: Path, name: str, dam
         with obeying_permissions():
             assert await holder.serves() == (name in KEEP)
             assert not await holder.serves_stranger()
-            with pytest.raises(SettingsError) if name != READ_BY_REQUESTS else nullcontext():
+            with pytest.raises(SettingsError) if name not in READ_BY_REQUESTS else nullcontext():
                 holder.start()
         restore(holder.path, content)
         assert (await holder.serves(), await holder.serves_stranger()) == (True, False)

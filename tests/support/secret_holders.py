@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -27,15 +27,19 @@ from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.settings import RpcServerSettings
 from antiphon_core.sealing_keys import SealingKeys
+from antiphon_edge.cache_salts import CacheSalts
 from antiphon_edge.callers.api_keys import KeyGuard
 from antiphon_edge.sealed.sealing import BadSeal, Sealer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
-from antiphon_edge.turn_settings import TurnSettings
+from antiphon_edge.turn_settings import Peer, TurnSettings
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.encryption import configured_rows
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
+from antiphon_tools.settings import ToolsSettings
+from antiphon_tools.web.web_search import ConfiguredSearch
+from antiphon_translator.engines import request_headers
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.settings import TranslatorSettings
@@ -221,9 +225,7 @@ def _start(settings: RpcServerSettings) -> None:
 
 
 @asynccontextmanager
-async def _client_token(
-    kind: type[TurnSettings], peer: Literal["store", "translator"], folder: Path
-) -> AsyncIterator[Holder]:
+async def _client_token(kind: type[TurnSettings], peer: Peer, folder: Path) -> AsyncIterator[Holder]:
     path, asked = folder / "token", folder / "credentials"
     path.write_text(TOKEN)
     asked.write_text(f"edge {TOKEN} * gateway,reader\n")
@@ -239,9 +241,7 @@ async def _client_token(
 
 
 @asynccontextmanager
-async def _client_tls(
-    kind: type[TurnSettings], peer: Literal["store", "translator"], name: str, folder: Path
-) -> AsyncIterator[Holder]:
+async def _client_tls(kind: type[TurnSettings], peer: Peer, name: str, folder: Path) -> AsyncIterator[Holder]:
     """The holder of an open channel, whose files were read when it was made."""
     made = Certificates.make(folder)
     own_ca = folder / "own_ca.pem"
@@ -280,12 +280,68 @@ async def _engine_key(folder: Path) -> AsyncIterator[Holder]:
         await engine.close()
 
 
+@asynccontextmanager
+async def _session_secret(folder: Path) -> AsyncIterator[Holder]:
+    """An engine that tells a fleet's router which requests belong together, by session keys that nobody can guess."""
+    path = folder / "session"
+    path.write_text(TOKEN)
+    profile = ModelProfile(
+        name=MODEL, endpoint="http://127.0.0.1:1/v1", engine="openai_chat", router="dynamo", session_secret_file=path
+    )
+
+    async def shows(secret: str) -> bool:
+        try:
+            return request_headers.session_secret(profile) == secret.encode()
+        except AntiphonError:
+            return False
+
+    yield Holder(path, partial(shows, TOKEN), partial(shows, TOKEN[::-1]), _read_by_requests)
+
+
+@asynccontextmanager
+async def _search_key(folder: Path) -> AsyncIterator[Holder]:
+    """The tools service as a client of a search provider."""
+    path = folder / "search"
+    path.write_text(TOKEN)
+    settings = ToolsSettings(web_search="brave", web_search_secret_file=path)
+    connections: Any = None  # no tool server searches
+    search: Any = ConfiguredSearch(settings, connections)
+
+    async def shows(key: str) -> bool:
+        return bool(search._key.get() == key)
+
+    start = partial(ConfiguredSearch, settings, connections)
+    yield Holder(path, partial(shows, TOKEN), partial(shows, TOKEN[::-1]), start)
+
+
+@asynccontextmanager
+async def _cache_salt_keys(folder: Path) -> AsyncIterator[Holder]:
+    """The salts of tenants. A stranger is a tenant that gets another one's salt."""
+    path = folder / "salts"
+    path.write_text(f"one {'0' * 64}\n")
+    salts = CacheSalts.of(path, grace_s=0.0, setting="cache_salt_keys_file")
+    known = salts.of_tenant("acme")
+
+    async def has_salt(tenant: str) -> bool:
+        try:
+            return salts.of_tenant(tenant) == known
+        except AntiphonError:
+            return False
+
+    start = partial(CacheSalts.of, path, grace_s=0.0, setting="cache_salt_keys_file")
+    yield Holder(path, partial(has_salt, "acme"), partial(has_salt, "globex"), start)
+
+
 def _read_by_requests() -> None:
     """A holder whose file is read for each request, not at the start."""
 
 
-_SERVERS: Mapping[str, type[RpcServerSettings]] = {"store": StoreSettings, "translator": TranslatorSettings}
-_PEERS: tuple[Literal["store", "translator"], ...] = ("store", "translator")
+_SERVERS: Mapping[str, type[RpcServerSettings]] = {
+    "store": StoreSettings,
+    "translator": TranslatorSettings,
+    "tools": ToolsSettings,
+}
+_PEERS: tuple[Peer, ...] = ("store", "translator", "tools")
 _CLIENTS: Mapping[str, type[TurnSettings]] = {"edge": EdgeSettings, "worker": WorkerSettings}
 _SERVER_TLS = ("tls_cert_file", "tls_key_file", "tls_client_ca_file")
 _CLIENT_TLS = ("tls_ca_file", "tls_cert_file", "tls_key_file")
@@ -294,7 +350,10 @@ HOLDERS: Mapping[str, Opened] = {
     "edge.keys_file": partial(_api_keys, "keys"),
     "edge.keys_pepper_file": partial(_api_keys, "pepper"),
     **{f"{name}.sealing_keys_file": _sealing_keys for name in _CLIENTS},
+    **{f"{name}.cache_salt_keys_file": _cache_salt_keys for name in _CLIENTS},
     "profile.api_key_file": _engine_key,
+    "profile.session_secret_file": _session_secret,
+    "tools.web_search_secret_file": _search_key,
     "store.encryption_keys_file": _encryption_keys,
     **{f"{name}.token_file": partial(_server_tokens, kind) for name, kind in _SERVERS.items()},
     **{f"{name}.{file}": partial(_server_tls, kind, file) for name, kind in _SERVERS.items() for file in _SERVER_TLS},
@@ -315,5 +374,6 @@ HOLDERS: Mapping[str, Opened] = {
 KEEP = frozenset(
     [f"{name}.{peer}_{file}" for name in _CLIENTS for peer in _PEERS for file in ("token_file", *_CLIENT_TLS)]
     + [f"{name}.{file}" for name in _SERVERS for file in _SERVER_TLS[:2]]
+    + ["tools.web_search_secret_file"]
 )
 """Settings whose files do not authenticate callers. Their last content stays in use until a usable file exists."""
