@@ -19,7 +19,14 @@ from tests.support.manifests import K8S
 from tests.support.prometheus_server import Prometheus, prometheus
 from tests.support.served_models import END_ID, tokenizer, write_profile
 from tests.support.system import Processes
+from tests.support.web import Page, web_server
 
+TRITON_METRICS = b"""
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="waiting",version="1"} 1
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="tensorrt_llm",version="1"} 0.25
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per",model="tensorrt_llm",version="1"} 64
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max",model="tensorrt_llm",version="1"} 6240
+"""
 RULES = K8S / "components" / "prometheus" / "rules.yaml"
 
 
@@ -41,14 +48,19 @@ def rules() -> dict[str, Any]:
 @asynccontextmanager
 async def monitored_system(folder: Path, *, requests_per_minute: int) -> AsyncIterator[MonitoredSystem]:
     """Runs a system that is ready to answer. Its rate limit is `requests_per_minute`."""
-    async with fake_triton() as triton, aiohttp.ClientSession() as session:
+    async with fake_triton() as triton, web_server() as shown, aiohttp.ClientSession() as session:
+        shown.pages["/metrics"] = Page([TRITON_METRICS])
         options = {
             "store": ["--store-sweep-s=1", "--store-default-ttl-s=1"],
             "translator": [],
             "worker": ["--worker-slots=2", "--worker-drain-s=1"],
             "edge": ["--edge-drain-s=1", f"--edge-requests-per-minute={requests_per_minute}"],
         }
-        processes = Processes(write_profile(folder, triton.endpoint), options)
+        profiles = write_profile(folder, triton.endpoint)
+        with (profiles / "m.toml").open("a") as profile:  # one server by two names, between which turns are placed
+            profile.write(f'endpoints = ["{triton.endpoint}", "localhost:{triton.endpoint.rpartition(":")[2]}"]\n')
+            profile.write(f"metrics_port = {shown.port}\n")
+        processes = Processes(profiles, options)
         try:
             await asyncio.to_thread(processes.start)
             with prometheus(folder, processes.metrics_ports, rules()) as server:
