@@ -62,6 +62,16 @@ def check_url(url: str, rules: EgressRules) -> URL:
     return parsed
 
 
+def is_same_resource(one: URL, other: URL) -> bool:
+    """Whether two URLs lead to the same path of a host. Queries, a slash at the end, the spelling of the host and a
+    fragment make no other server."""
+    return _resource(one) == _resource(other)
+
+
+def _resource(url: URL) -> tuple[str, int | None, str]:
+    return (url.host or "").lower().rstrip("."), url.port, url.path.rstrip("/")
+
+
 def is_covered(host: str, patterns: Sequence[str]) -> bool:
     """Whether a host is one of these; `*.example.com` stands for all subdomains of one."""
     name = host.lower().rstrip(".")

@@ -1,5 +1,7 @@
 """The MCP clients of a process: one for each tenant, server and credentials, so that no session is ever shared.
 
+The operator's server and one that a request names are two servers, even at one URL: their rules differ.
+
 A client that was idle for IDLE_S is closed, which ends its session. Two pools of HTTP connections have different rules:
 the operator's servers may be on private networks, and those that requests name may be where the settings allow.
 """
@@ -62,7 +64,7 @@ class Connections:
     async def client(self, tenant: str, target: Target) -> AsyncIterator[McpClient]:
         """A client of a server, with the credentials of the target."""
         self._close_idle()
-        key = (tenant, target.url, target.credential_digest)
+        key = (tenant, target.identity, target.credential_digest)
         held = self._held.get(key)
         if held is None:
             held = self._held[key] = _Held(self._make(target))

@@ -33,6 +33,8 @@ from antiphon_core.ports.tools import Approval
 from antiphon_core.rpc.watched import read_secret, read_text
 
 SERVERS_ITEMS_MAX = 1_000
+CLIENT = "client"
+"""The name in identities and metrics of all servers that requests name by URL. No server of the operator has it."""
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOKEN = re.compile(r"[\x21-\x7e]{1,8192}")
 _ANYWHERE = EgressRules(permits=lambda _: True, schemes=("https", "http"))
@@ -89,6 +91,8 @@ def _read_server(name: str, table: Any, path: Path, paths: list[Path]) -> Operat
     where = f"{path}: [servers.{name}]"
     if not _LABEL.fullmatch(name):
         raise SettingsError(f"{where}: a name has 1 to 64 letters, digits, underscores and hyphens.")
+    if name == CLIENT:
+        raise SettingsError(f"{where}: the name '{CLIENT}' stands for servers that requests name. Choose another.")
     if not isinstance(table, dict) or "url" not in table:
         raise SettingsError(f"{where} needs a 'url'.")
     members = {member: _read_member(where, member, given) for member, given in table.items()}

@@ -1,7 +1,8 @@
 """The server of a call: what a request names, looked up and checked. No I/O but for the operator's files.
 
 An operator's secret goes to the operator's URL only, so a request that names a URL is never given one, whatever its
-label. A tenant cannot tell a server that it may not use from one that does not exist.
+label. A request does not name a URL of the operator either: it would leave out the operator's tools, pins and approval.
+A tenant cannot tell a server that it may not use from one that does not exist.
 """
 
 from __future__ import annotations
@@ -12,17 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from yarl import URL
+
 from antiphon_core.config import SettingsError
-from antiphon_core.egress.urls import EgressRules, UrlRejected, check_url, permits_of, schemes_of
+from antiphon_core.egress.urls import EgressRules, UrlRejected, check_url, is_same_resource, permits_of, schemes_of
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.tools import Credentials, ToolServer
 from antiphon_core.rpc.watched import Watched
 from antiphon_tools.mcp.request_headers import credential_headers
-from antiphon_tools.server_file import OperatorServer, ServerFile, read_server_file
+from antiphon_tools.server_file import CLIENT, OperatorServer, ServerFile, read_server_file
 from antiphon_tools.settings import ToolsSettings
-
-CLIENT = "client"
-"""The name in metrics of all servers that requests name by URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Targets:
     def find(self, tenant: str, server: ToolServer, credentials: Credentials) -> Target:
         """InvalidRequest: the server does not exist, or this request may not use it."""
         if server.url:
-            return self._client_target(server, credentials)
+            return self._client_target(tenant, server, credentials)
         operator = self._servers().get(server.label)
         if operator is None or not operator.serves(tenant):
             raise InvalidRequest(
@@ -73,14 +73,17 @@ class Targets:
         """The operator's servers that a tenant may use."""
         return tuple(name for name, server in self._servers().items() if server.serves(tenant))
 
-    def _client_target(self, server: ToolServer, credentials: Credentials) -> Target:
+    def _client_target(self, tenant: str, server: ToolServer, credentials: Credentials) -> Target:
         if self._rules is None:
             raise _rejected("this server does not connect to tool servers that requests name (tools.client_hosts)")
         try:
-            url = str(check_url(server.url, self._rules))
+            url = check_url(server.url, self._rules)
         except UrlRejected as error:
             raise _rejected(f"it {error}") from error
-        return Target(f"{CLIENT} {url}", url, credential_headers(credentials))
+        for operator in self._servers().values():
+            if operator.serves(tenant) and is_same_resource(URL(operator.url), url):
+                raise _rejected(f"it is the URL of the operator's server '{operator.name}', whose label alone names it")
+        return Target(f"{CLIENT} {url}", str(url), credential_headers(credentials))
 
     def _servers(self) -> Mapping[str, OperatorServer]:
         return self._file.servers() if self._file is not None else {}

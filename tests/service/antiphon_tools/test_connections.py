@@ -6,6 +6,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_tools import connections
 from antiphon_tools.connections import IDLE_S, Connections
 from antiphon_tools.mcp.faults import NotSent
+from antiphon_tools.server_file import OperatorServer
 from antiphon_tools.targets import Target
 from tests.support.raw_mcp_server import Asked, handshake, raw_server, stateless
 from tests.support.waiting import until
@@ -53,6 +54,23 @@ async def test_a_stateless_server_is_probed_once_for_all_tenants() -> None:
                 await client.list_tools()
         await made.close()
     assert server.rpcs() == ["server/discover", "tools/list", "tools/list"]
+
+
+@pytest.mark.parametrize("is_operators_first", [True, False])
+async def test_an_operators_server_and_one_that_a_request_names_share_no_client(is_operators_first: bool) -> None:
+    """The operator's may be inside, and the other may not."""
+    made = Connections(lambda _: False, wire_bytes=2**20, clock=ManualClock())
+    async with raw_server(stateless([], nothing)) as server:
+        operator = OperatorServer("calc", server.url)
+        targets = [Target(f"calc {server.url}", server.url, {}, operator), target(server.url)]
+        for each in targets if is_operators_first else reversed(targets):
+            async with made.client("acme", each) as client:
+                if each.operator is not None:
+                    assert (await client.list_tools()).tools == ()
+                else:
+                    with pytest.raises(NotSent, match="cannot be reached from here"):
+                        await client.list_tools()
+        await made.close()
 
 
 async def test_a_name_that_leads_inside_is_not_connected_to() -> None:

@@ -65,6 +65,7 @@ def test_a_server_with_a_url_alone_is_for_all_and_leaves_approval_to_the_request
         ("[server.a]\nurl = 'https://a.example'", r"\[servers.NAME\]"),
         ("[servers.a]", "needs a 'url'"),
         ("[servers.'a b']\nurl = 'https://a.example'", "a name has"),
+        ("[servers.client]\nurl = 'https://a.example'", "the name 'client' stands for"),
         ("[servers.a]\nurl = 'ftp://a.example'", "url must be a URL"),
         ("[servers.a]\nurl = 'https://u:canary@a.example'", "url must be a URL"),
         (f"[servers.a]\n{URL}\naproval = 'always'", "has no 'aproval'"),

@@ -54,10 +54,24 @@ def test_a_server_of_others_looks_like_one_that_does_not_exist(file: Path, tenan
 
 def test_a_url_gets_no_secret_of_the_operator_whatever_its_label(file: Path) -> None:
     known = targets(servers=file, client_hosts=("*",))
-    found = known.find("acme", ToolServer("github", "https://mcp.github.example/mcp"), NO_CREDENTIALS)
+    found = known.find("globex", ToolServer("github", "https://mcp.github.example/mcp"), NO_CREDENTIALS)
     assert found.headers == {}
     assert (found.metric_name, found.operator) == ("client", None)
     assert found.identity == "client https://mcp.github.example/mcp"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://mcp.github.example/mcp",
+        "https://MCP.GitHub.example.:443/x/../mcp/?page=1#end",
+        "https://mcp.github.example/%6dcp",
+    ],
+)
+def test_the_url_of_an_operators_server_is_rejected_for_those_who_have_its_label(file: Path, url: str) -> None:
+    with pytest.raises(InvalidRequest, match="'server_url' cannot be used.*operator's server 'github'") as caught:
+        targets(servers=file, client_hosts=("*",)).find("acme", ToolServer("x", url), NO_CREDENTIALS)
+    assert (caught.value.field, caught.value.code) == ("server_url", "tool_server_not_allowed")
 
 
 def test_credentials_of_a_request_reach_a_server_without_a_secret_only(file: Path) -> None:

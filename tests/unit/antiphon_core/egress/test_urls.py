@@ -3,8 +3,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from yarl import URL
 
-from antiphon_core.egress.urls import EgressRules, UrlRejected, check_url, is_covered, permits_of
+from antiphon_core.egress.urls import EgressRules, UrlRejected, check_url, is_covered, is_same_resource, permits_of
 
 RULES = EgressRules(permits=lambda _: False, schemes=("https", "http"))
 URLS: list[tuple[str, str]] = [
@@ -49,6 +50,22 @@ def test_invalid_url_is_rejected_with_a_reason(url: str, words: str) -> None:
 )
 def test_hosts_are_compared_whole_or_by_their_subdomain(hosts: tuple[str, ...], host: str, covered: bool) -> None:
     assert is_covered(host, hosts) is covered
+
+
+@pytest.mark.parametrize(
+    ("url", "is_same"),
+    [
+        ("https://A.example.:443/mcp/?x#y", True),
+        ("https://a.example/b/../%6Dcp", True),
+        ("https://a.example:8443/mcp", False),
+        ("http://a.example/mcp", False),
+        ("https://b.a.example/mcp", False),
+        ("https://a.example/mcp/b", False),
+        ("https://a.example/MCP", False),
+    ],
+)
+def test_a_resource_is_the_same_however_its_url_is_spelled(url: str, is_same: bool) -> None:
+    assert is_same_resource(URL("https://a.example/mcp"), URL(url)) is is_same
 
 
 def test_http_needs_a_rule_of_its_own() -> None:
