@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from yarl import URL
@@ -120,14 +120,21 @@ def client_rules(settings: ToolsSettings) -> EgressRules | None:
 
 def _operator_target(operator: OperatorServer, credentials: Credentials) -> Target:
     if operator.secret:
-        if credentials.authorization or any(name.lower() == "authorization" for name, _ in credentials.headers):
+        _require_none(credentials, operator)
+        credentials = Credentials(authorization=operator.secret)
+    return Target(f"{operator.name} {operator.url}", operator.url, credential_headers(credentials), operator)
+
+
+def _require_none(credentials: Credentials, operator: OperatorServer) -> None:
+    """InvalidRequest: the request has credentials, or other headers, which the server would believe to be the
+    operator's."""
+    for field_name in ("authorization", "headers"):
+        if getattr(credentials, field_name):
             raise InvalidRequest(
-                f"'authorization' must be left out: the tool server '{operator.name}' has one of the operator's.",
-                field="authorization",
+                f"'{field_name}' must be left out: the tool server '{operator.name}' has a secret of the operator's.",
+                field=field_name,
                 code="invalid_value",
             )
-        credentials = replace(credentials, authorization=operator.secret)
-    return Target(f"{operator.name} {operator.url}", operator.url, credential_headers(credentials), operator)
 
 
 def _rejected(why: str) -> InvalidRequest:

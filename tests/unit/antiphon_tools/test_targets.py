@@ -77,9 +77,15 @@ def test_the_url_of_an_operators_server_is_rejected_for_those_who_have_its_label
 def test_credentials_of_a_request_reach_a_server_without_a_secret_only(file: Path) -> None:
     given = Credentials("tok")
     assert targets(servers=file).find("acme", ToolServer("open"), given).headers == {"authorization": "Bearer tok"}
-    for both in (given, Credentials(headers=(("AUTHORIZATION", "x"),))):
-        with pytest.raises(InvalidRequest, match="must be left out"):
-            targets(servers=file).find("acme", ToolServer("github"), both)
+    for name, refused in (
+        ("authorization", given),
+        ("headers", Credentials(headers=(("AUTHORIZATION", "canary"),))),
+        ("headers", Credentials(headers=(("X-Forwarded-User", "canary"),))),
+    ):
+        with pytest.raises(InvalidRequest, match=f"'{name}' must be left out.*'github'") as caught:
+            targets(servers=file).find("acme", ToolServer("github"), refused)
+        assert caught.value.field == name
+        assert "canary" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
