@@ -7,8 +7,8 @@ its era, and a request that a server rejected because its session has expired (4
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ from antiphon_core.tracebacks import release_frames
 from antiphon_tools.mcp import protocol
 from antiphon_tools.mcp.answers import AnswerReader
 from antiphon_tools.mcp.definitions import ToolReader
-from antiphon_tools.mcp.faults import AnswerLost, Code, HttpFault, NotSent, ProtocolFault, unusable
+from antiphon_tools.mcp.faults import AnswerLost, Code, HttpFault, McpFault, NotSent, ProtocolFault, unusable
 from antiphon_tools.mcp.protocol import HandshakeSession, Message, Peer, Stateless
 
 PAGES_ITEMS_MAX = 32
@@ -248,60 +248,57 @@ class McpClient:
     ) -> Object:
         """Sends a request and reads its answer. `heads` gets the headers of the answer."""
         sending = sending or Sending()
-        try:
-            async with self._open(message, sending) as response:
-                if heads is not None:
-                    heads.append(response.headers)
-                reader.begin(
-                    response.status,
-                    response.headers.get("Content-Type", ""),
-                    length=response.content_length,
-                    compression=compression_of(response),
-                )
-                async for chunk in response.content.iter_any():
-                    if reader.feed(chunk):
-                        break
-                else:
-                    reader.finish()
-        except (aiohttp.ClientError, OSError) as error:
-            fault = _network_fault(error, is_connected=sending.is_connected)
-            release_frames(error)
-            raise fault from None
+        async with self._open(message, sending) as response:
+            if heads is not None:
+                heads.append(response.headers)
+            reader.begin(
+                response.status,
+                response.headers.get("Content-Type", ""),
+                length=response.content_length,
+                compression=compression_of(response),
+            )
+            async for chunk in response.content.iter_any():
+                if reader.feed(chunk):
+                    break
+            else:
+                reader.finish()
         if reader.result is None:
             raise AnswerLost(Code.UNKNOWN_OUTCOME, "The tool server ended its stream without an answer.")
         return reader.result
 
-    def _open(self, message: Message, sending: Sending) -> Any:
+    @asynccontextmanager
+    async def _open(
+        self, message: Message, sending: Sending, method: str = "POST"
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The answer to a request. McpFault: the exchange broke, here or while its answer was read. It has nothing of
+        the error of aiohttp, which quotes the URL and the headers."""
         trace = correlation.current().trace
         traced = dict(trace.headers()[:1]) if trace is not None else {}  # without the state of other tracing systems
-        return self._http.post(
-            self._url,
-            data=message.body,
-            headers={**self._headers, **traced, **message.headers},
-            allow_redirects=False,
-            trace_request_ctx=sending,
-        )
+        try:
+            async with self._http.request(
+                method,
+                self._url,
+                data=message.body or None,
+                headers={**self._headers, **traced, **message.headers},
+                allow_redirects=False,
+                trace_request_ctx=sending,
+            ) as response:
+                yield response
+        except (aiohttp.ClientError, OSError) as error:
+            fault = _network_fault(error, is_connected=sending.is_connected)
+            release_frames(error)
+            raise fault from None
 
-    async def _post(self, message: Message) -> None:
-        """Sends a notification or an answer. Its own answer is not read."""
-        async with self._open(message, Sending()):
+    async def _post(self, message: Message, method: str = "POST") -> None:
+        """Sends a notification or an answer, or ends a session. Its own answer is not read."""
+        async with self._open(message, Sending(), method):
             pass
 
     def _notify(self, message: Message) -> None:
         self._in_background(partial(self._post, message))
 
     async def _end_session(self, peer: HandshakeSession) -> None:
-        async def end() -> None:
-            headers = {**self._headers, **protocol.delete_headers(peer)}
-            async with self._http.delete(
-                self._url,
-                headers=headers,
-                allow_redirects=False,
-                trace_request_ctx=Sending(),
-            ):
-                pass
-
-        await _briefly(end)
+        await _briefly(partial(self._post, Message(protocol.delete_headers(peer), b""), "DELETE"))
 
     def _in_background(self, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.create_task(_briefly(work))
@@ -311,7 +308,7 @@ class McpClient:
 
 async def _briefly(work: Callable[[], Awaitable[None]]) -> None:
     """Does what a server may be told, but need not be."""
-    with suppress(aiohttp.ClientError, OSError):  # TimeoutError is an OSError
+    with suppress(McpFault, TimeoutError):
         async with asyncio.timeout(NOTICE_S):
             await work()
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import traceback
+from functools import partial
 from typing import Any
 
 import pytest
@@ -167,6 +169,27 @@ async def test_a_negotiation_that_breaks_means_that_the_call_was_not_sent() -> N
             await call(client, sending=sending)
         assert not sending.is_connected
     assert server.rpcs() == ["server/discover"]
+
+
+@pytest.mark.parametrize("rpc", ["initialize", "notifications/initialized"])
+@pytest.mark.parametrize("answer", [b"", b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n"])
+async def test_a_handshake_that_breaks_is_a_fault_without_the_url_and_its_credentials(rpc: str, answer: bytes) -> None:
+    async def cut(asked: Asked) -> None:
+        if asked.rpc == rpc:
+            await asked.write(answer)
+            asked.writer.close()
+        else:
+            await handshake([ADD], finish)(asked)
+
+    async with (
+        raw_server(cut) as server,
+        mcp_client(f"{server.url}?key=canary", headers={"x-key": "canary"}) as client,
+    ):
+        for ask in (client.list_tools, partial(call, client)):
+            with pytest.raises(NotSent) as caught:
+                await ask()
+            assert "canary" not in "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    assert not {"tools/list", "tools/call"} & set(server.rpcs())
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
