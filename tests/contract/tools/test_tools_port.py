@@ -6,8 +6,8 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,48 +24,25 @@ from antiphon_core.ports.tools import (
     Tools,
     ToolServer,
 )
-from antiphon_core.rpc.methods import TOOLS
-from antiphon_core.rpc.server import RpcServer
 from antiphon_core.telemetry import metrics
-from antiphon_tools.client import ToolsClient
-from antiphon_tools.server import handlers
-from antiphon_tools.service import ToolService
-from antiphon_tools.settings import ToolsSettings
 from tests.support.raw_mcp_server import Asked, RawServer, Script, handshake, raw_server, stateless
+from tests.support.tool_services import REACHES, Reach, tool_service
 from tests.support.waiting import until
 
 ADD = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object"}}
 SEND = {"name": "send", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
 CALL = ToolCall("resp_1/call_1", ToolServer("calc"), "add", b'{"a":1}')
 SECRET = "canary-secret"
-Reach = Callable[[ToolService], AbstractAsyncContextManager[Tools]]
 
 
 async def finish(asked: Asked) -> None:
     await asked.result({"content": [{"type": "text", "text": "done"}]})
 
 
-@pytest.fixture(params=["local", "remote"])
+@pytest.fixture(params=REACHES)
 def reach(request: pytest.FixtureRequest) -> Reach:
     """How a test reaches a service."""
-    return {"local": _here, "remote": _over_grpc}[request.param]
-
-
-@asynccontextmanager
-async def _here(service: ToolService) -> AsyncIterator[Tools]:
-    yield service
-
-
-@asynccontextmanager
-async def _over_grpc(service: ToolService) -> AsyncIterator[Tools]:
-    server = RpcServer()
-    server.add(TOOLS, handlers(service), ready=service.ready)
-    client = ToolsClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}")
-    try:
-        yield client
-    finally:
-        await client.close()
-        await server.drain(0)
+    return REACHES[request.param]
 
 
 @asynccontextmanager
@@ -77,18 +54,8 @@ async def served(
     (folder / "token").chmod(0o600)
     async with raw_server(script) as server:
         (folder / "mcp.toml").write_text(f'[servers.calc]\nurl = "{server.url}"\nsecret_file = "token"\n{members}\n')
-        async with _service(reach, servers=folder / "mcp.toml", **settings) as tools:
+        async with tool_service(reach, servers=folder / "mcp.toml", **settings) as tools:
             yield tools, server
-
-
-@asynccontextmanager
-async def _service(reach: Reach, **settings: Any) -> AsyncIterator[Tools]:
-    service = ToolService(replace(ToolsSettings(), **settings))
-    try:
-        async with reach(service) as tools:
-            yield tools
-    finally:
-        await service.close()
 
 
 async def test_tools_are_listed_once_and_called_with_the_secret(reach: Reach, tmp_path: Path) -> None:
@@ -205,7 +172,7 @@ async def test_a_server_that_cannot_be_reached_was_sent_nothing_and_may_be_calle
             text = (tmp_path / "mcp.toml").read_text()
             away = text.replace(server.url, f"http://127.0.0.1:{bound.getsockname()[1]}/mcp")
             (tmp_path / "away.toml").write_text(away)
-            async with _service(reach, servers=tmp_path / "away.toml") as other:
+            async with tool_service(reach, servers=tmp_path / "away.toml") as other:
                 assert await outcome_of(other) is Outcome.NOT_SENT
                 assert await outcome_of(other) is Outcome.NOT_SENT
                 with pytest.raises(ToolServerFault, match="cannot be reached from here"):
@@ -273,7 +240,7 @@ async def test_calls_of_one_tenant_wait_for_each_other_and_for_no_other_tenant(r
 
 async def test_sessions_are_not_shared_between_tenants_or_credentials(reach: Reach, tmp_path: Path) -> None:
     anywhere: dict[str, Any] = {"client_hosts": ("127.0.0.1",), "client_http": True, "client_private_addresses": True}
-    async with raw_server(handshake([ADD], finish)) as server, _service(reach, **anywhere) as tools:
+    async with raw_server(handshake([ADD], finish)) as server, tool_service(reach, **anywhere) as tools:
         named = ToolServer("calc", server.url)
         for number, (tenant, token) in enumerate([("acme", "a"), ("acme", "b"), ("globex", "a"), ("acme", "a")]):
             call = replace(CALL, id=f"c{number}", server=named, credentials=Credentials(token))
