@@ -3,7 +3,6 @@ system."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -17,7 +16,6 @@ from tests.support.in_process import running
 from tests.support.prompts import ids_in
 from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, reasoning_model
 from tests.support.small_vocabulary import ids_of
-from tests.support.waiting import PAUSE_S, WAIT_MAX_S
 
 SECOND_CALL = ("<tool_call>", '{"name": "get_weather", "arguments": {"city": "O')
 
@@ -52,16 +50,6 @@ class Talk:
         """The last prompt that the model read."""
         return TOKENIZER.decode(ids_in(self.engine.requests[-1]))
 
-    async def ended(self, response_id: str) -> Object:
-        """Waits until a response has ended."""
-        async with asyncio.timeout(WAIT_MAX_S):
-            while (shown := await self.http.get(f"/v1/responses/{response_id}")).status != 200 or (
-                shown.json["status"] in ("queued", "in_progress")
-            ):
-                await asyncio.sleep(PAUSE_S)
-        response: Object = shown.json
-        return response
-
 
 @pytest.fixture
 async def talk() -> AsyncIterator[Talk]:
@@ -79,11 +67,11 @@ async def fail(talk: Talk, **request: Any) -> Object:
 
 
 async def disconnect(talk: Talk, **request: Any) -> Object:
-    return await talk.ended(await _after_the_call(talk, None, request))
+    return await talk.http.ended(await _after_the_call(talk, None, request))
 
 
 async def cancel(talk: Talk, **request: Any) -> Object:
-    return await talk.ended(await _after_the_call(talk, "cancel", request | {"background": True}))
+    return await talk.http.ended(await _after_the_call(talk, "cancel", request | {"background": True}))
 
 
 async def cut_off(talk: Talk, **request: Any) -> Object:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from antiphon_core.jsons import Object
+from antiphon_core.ports.tools import ToolCall
 from tests.support.in_process import running
 from tests.support.served_models import model
 from tests.support.server_tools import server
@@ -36,6 +39,26 @@ async def test_a_background_response_calls_its_tools_once() -> None:
         assert b"response.completed" in followed.body
         ended = (await system.http.get(f"/v1/responses/{queued['id']}")).json
     assert (types_of(ended), len(tools.calls)) == (TYPES, 1)
+
+
+async def test_calls_are_recorded_after_their_client_has_hung_up() -> None:
+    tools, engine = FakeTools(), RoundsEngine(BUY)
+    engine.waits_at = 1  # if the answer comes before the edge knows that its client has left
+    answer = asyncio.Event()
+
+    async def wait(_call: ToolCall) -> None:
+        await answer.wait()
+
+    tools.before_call = wait
+    async with running((model(), engine), tools=tools) as system:
+        async with system.http.stream(model="m", input="hi", tools=[server()]) as log:
+            response_id = (await anext(log))["response"]["id"]
+            async for event in log:
+                if event["type"] == "response.mcp_call_arguments.done":
+                    break
+        answer.set()
+        record = await system.http.ended(response_id)
+    assert (record["status"], record["output"][1]["output"]) == ("cancelled", "Done.")
 
 
 async def test_requests_that_cannot_be_served_are_rejected_by_name() -> None:

@@ -12,7 +12,7 @@ import aiohttp
 
 from antiphon_core import events
 from antiphon_core.jsons import Object, dumps, loads
-from tests.support.waiting import WAIT_MAX_S
+from tests.support.waiting import PAUSE_S, WAIT_MAX_S
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,16 @@ class Http:
 
     async def create(self, **members: Any) -> Answer:
         return await self.post("/v1/responses", members)
+
+    async def ended(self, response_id: str) -> Object:
+        """Waits until a response has ended, and returns it."""
+        async with asyncio.timeout(WAIT_MAX_S):
+            while (shown := await self.get(f"/v1/responses/{response_id}")).status != 200 or (
+                shown.json["status"] in ("queued", "in_progress")
+            ):
+                await asyncio.sleep(PAUSE_S)
+        response: Object = shown.json
+        return response
 
     @asynccontextmanager
     async def stream(self, **members: Any) -> AsyncIterator[AsyncIterator[Object]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from aiohttp import web
@@ -124,6 +125,7 @@ class EdgeServer:
             wait_ms=settings.conversation_wait_ms,
             long_work=self._long_work,
             tools=tools,
+            tool_limits=replace(settings.tool_limits, finish_s=settings.tool_finish_s),
         )
 
     def _socket_routes(self) -> SocketRoutes:

@@ -11,6 +11,7 @@ from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX
 from antiphon_core.rpc.watched import GRACE_S
 from antiphon_edge import turn_settings
 from antiphon_edge.access_settings import AccessSettings
+from antiphon_edge.tools.limits import DEFAULT_LIMITS
 from antiphon_edge.turn_settings import TurnSettings
 
 
@@ -62,6 +63,13 @@ class EdgeSettings(TurnSettings, AccessSettings):
             "before they are appended to its event log together."
         },
     )
+    tool_finish_s: float = field(
+        default=DEFAULT_LIMITS.finish_s,
+        metadata={
+            "doc": "Seconds for which calls of tools that were sent are awaited after their client has left, so that "
+            "the record of the cancelled response has their results. Then they are broken off."
+        },
+    )
     console: bool = field(
         default=True,
         metadata={
@@ -86,6 +94,8 @@ class EdgeSettings(TurnSettings, AccessSettings):
             raise SettingsError("keep_alive_s must be more than 0.")
         if self.websocket_lanes < 1:
             raise SettingsError("A WebSocket needs at least one lane.")
+        if self.tool_finish_s < 0:
+            raise SettingsError("tool_finish_s must be 0 or more.")
         _require_linger(self.event_log_linger_ms)
         _require_trace_url(self.console_trace_url)
 
@@ -111,6 +121,13 @@ class WorkerSettings(TurnSettings):
         metadata={
             "doc": "Memory of the process: at 80 % of it no more background responses are started. 0 for the limit of "
             "the container, or the machine's memory."
+        },
+    )
+    tool_time_s: float = field(
+        default=3_600.0,
+        metadata={
+            "doc": "Seconds for which a background response may call tools of servers, from each time that a worker "
+            "takes it up. Then it ends as `incomplete`, with the reason `tool_time`."
         },
     )
     slots: int = field(

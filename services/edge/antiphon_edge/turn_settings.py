@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from antiphon_core.config import ENV_PREFIX, SettingsError
 from antiphon_core.limits import RESTART_WAIT_S, SILENCE_MS_MAX, SILENCE_MS_MIN
 from antiphon_core.rpc.credentials import ClientCredentials
+from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
 
 Peer = Literal["store", "translator", "tools"]
 SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
@@ -98,6 +99,27 @@ class TurnSettings:
         metadata={"doc": "Client certificate (PEM) for the tools service (mTLS). Read again when it changes."},
     )
     tools_tls_key_file: Path | None = field(default=None, metadata={"doc": "Private key (PEM) of tools_tls_cert_file."})
+    tool_rounds: int = field(
+        default=DEFAULT_LIMITS.rounds,
+        metadata={"doc": "Times that a response may call tools of servers and let the model go on; then it ends."},
+    )
+    tool_calls: int = field(
+        default=DEFAULT_LIMITS.calls,
+        metadata={"doc": "Calls of tools of servers in one response, also where a request has no `max_tool_calls`."},
+    )
+    tool_calls_at_once: int = field(
+        default=DEFAULT_LIMITS.parallel,
+        metadata={
+            "doc": "Calls of one response that run at once; others wait. With `parallel_tool_calls` false it is one."
+        },
+    )
+    tool_time_s: float = field(
+        default=DEFAULT_LIMITS.time_s,
+        metadata={
+            "doc": "Seconds for which a response may call tools of servers. Then it ends as `incomplete`, with the "
+            "reason `tool_time`. A call that runs at this moment is broken off, and its outcome is unknown."
+        },
+    )
     restart_wait_s: float = field(
         default=RESTART_WAIT_S,
         metadata={
@@ -131,9 +153,19 @@ class TurnSettings:
         least_s, most_s = SILENCE_MS_MIN / 1000, SILENCE_MS_MAX / 1000
         if self.translator_silence_s and not least_s <= self.translator_silence_s <= most_s:
             raise SettingsError(f"translator_silence_s must be 0, or {least_s:g} to {most_s:g}.")
+        for name in ("tool_rounds", "tool_calls", "tool_calls_at_once"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{self.variable(name)} must be 1 or more, but is {getattr(self, name)}.")
+        if self.tool_time_s <= 0:
+            raise SettingsError(f"{self.variable('tool_time_s')} must be more than 0.")
         self.credentials_for("store")
         self.credentials_for("translator")
         self.credentials_for("tools")
+
+    @property
+    def tool_limits(self) -> ToolLimits:
+        """The limits of responses that call tools of servers."""
+        return ToolLimits(self.tool_rounds, self.tool_calls, self.tool_calls_at_once, self.tool_time_s)
 
     def credentials_for(self, peer: Peer) -> ClientCredentials:
         """The client credentials for a peer. SettingsError: some are set without others that they need."""

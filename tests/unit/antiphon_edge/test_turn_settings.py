@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
 from antiphon_edge.turn_settings import TurnSettings, of_peer
 
 
@@ -44,7 +46,20 @@ def test_settings_of_a_peer_are_all_that_begin_with_its_name() -> None:
     assert {"tools", "tools_tls_key_file"} <= set(of_peer("tools"))
     peers = {*of_peer("store"), *of_peer("translator"), *of_peer("tools")}
     others = {each.name for each in fields(TurnSettings)} - peers
+    others = {name for name in others if not name.startswith("tool_")}
     assert others == {"restart_wait_s", "sealing_keys_file", "sealed_ttl_s", "cache_salt_keys_file"}
+
+
+def test_limits_of_tools_are_settings_with_bounds() -> None:
+    settings = EdgeSettings(tool_rounds=2, tool_calls=3, tool_calls_at_once=1, tool_time_s=5)
+    assert settings.tool_limits == ToolLimits(rounds=2, calls=3, parallel=1, time_s=5)
+    assert (EdgeSettings().tool_limits, WorkerSettings().tool_limits.time_s) == (DEFAULT_LIMITS, 3_600)
+    for name in ("tool_rounds", "tool_calls", "tool_calls_at_once", "tool_time_s"):
+        nothing: dict[str, Any] = {name: 0}
+        with pytest.raises(SettingsError, match=f"ANTIPHON_WORKER_{name.upper()} must be"):
+            WorkerSettings(**nothing)
+    with pytest.raises(SettingsError, match="tool_finish_s"):
+        EdgeSettings(tool_finish_s=-1)
 
 
 def test_translator_silence_too_short_for_heartbeats_is_rejected() -> None:

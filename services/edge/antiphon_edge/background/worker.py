@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 
 from antiphon_core.clock import Clock
 from antiphon_core.drain_time import DrainTime
@@ -86,7 +87,8 @@ class Worker:
         self._timing = timing = timing or TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._store = store = retrying(store, restart_wait_s=settings.restart_wait_s)
         self._translator = translator = CompactingTranslator(translator, clock=clock)
-        self._parts = TurnParts.of(store, translator, clock=clock, ids=ids, sealer=sealer, timing=timing, tools=tools)
+        parts = partial(TurnParts.of, tools=tools, tool_limits=settings.tool_limits)
+        self._parts = parts(store, translator, clock=clock, ids=ids, sealer=sealer, timing=timing)
         self._background = Background(self._parts, store)
         self._charges = StoreCharges(store)
         self._meter = Meter(self._charges.charge)

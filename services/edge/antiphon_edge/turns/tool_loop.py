@@ -31,28 +31,14 @@ from antiphon_core.ports.translator import NO_USAGE, Batch, Pause, Usage
 from antiphon_core.telemetry import metrics
 from antiphon_edge.tools import call_ends, server_lists
 from antiphon_edge.tools.declared_servers import DeclaredServer, declared_servers
+from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
 from antiphon_edge.tools.server_lists import LISTING, ServerList
 from antiphon_edge.turns import turn_finisher
-from antiphon_edge.turns.turn_runner import Generate, TurnRun
+from antiphon_edge.turns.turn_runner import Generate, TurnRun, discard
 
 CALL = "mcp_call"
 _CLIENTS_TYPES_END = "_call"
 _IN_PROGRESS = "in_progress"
-
-
-@dataclass(frozen=True, slots=True)
-class ToolLimits:
-    """The limits of one response. Times are in seconds."""
-
-    rounds: int = 32
-    calls: int = 128
-    parallel: int = 4
-    call_s: float = 60.0
-    response_s: float = 600.0
-    background_s: float = 3_600.0
-
-
-DEFAULT_LIMITS = ToolLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +96,8 @@ class ToolLoop:
         parameters: Object = loads(self._turn.request)
         self._most_calls: int = min(parameters.get("max_tool_calls") or limits.calls, limits.calls)
         self._is_serial = parameters.get("parallel_tool_calls") is False
-        limit_s = limits.background_s if parameters.get("background") else limits.response_s
-        self._ends_at_ms = clock.now_ms() + round(1000 * limit_s)
+        self._ends_at_ms = clock.now_ms() + round(1000 * limits.time_s)
+        self._is_left = False
 
     async def run(self, servers: Sequence[DeclaredServer]) -> Batch:
         """Runs all rounds, and returns the terminal batch.
@@ -190,13 +176,26 @@ class ToolLoop:
         output = list(ended.output)
         try:
             for index, call in running.items():
-                output[index] = await call
+                output[index] = await asyncio.shield(call)
                 await self._note_result(ended.number, output[index], index)
+        except asyncio.CancelledError:
+            if self._run.is_left_by_client:
+                await self._finish(ended.number, running)
+            raise
         finally:
             for call in running.values():
                 call.cancel()
             await asyncio.gather(*running.values(), return_exceptions=True)
         return output
+
+    async def _finish(self, number: int, running: Mapping[int, asyncio.Task[Object]]) -> None:
+        """Records how the calls end that were sent before the client left. No further one is sent."""
+        self._is_left, self._run.receive = True, discard
+        await asyncio.wait(running.values(), timeout=self._limits.finish_s)
+        for index, call in running.items():
+            is_told = self._run.state.output[index]["status"] != _IN_PROGRESS
+            if call.done() and not is_told:
+                await self._note_result(number, call.result(), index)
 
     async def _call(self, item: Object, cut_off: str, is_within: bool, places: asyncio.Semaphore) -> Object:
         """The item of a call with its result."""
@@ -205,10 +204,12 @@ class ToolLoop:
         if not is_within:
             return call_ends.call_not_run(item, "the response reached 'max_tool_calls'")
         async with places:
+            if self._is_left:
+                return call_ends.call_not_run(item, "the client has left")
             left_s = (self._ends_at_ms - self._clock.now_ms()) / 1000
             if left_s <= 0:
                 return call_ends.call_not_run(item, "the time for tools is over")
-            result = await self._send(item, min(left_s, self._limits.call_s))
+            result = await self._send(item, left_s)
         return call_ends.ended_call(item, result)
 
     async def _send(self, item: Object, timeout_s: float) -> ToolResult:

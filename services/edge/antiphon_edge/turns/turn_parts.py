@@ -35,11 +35,12 @@ from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.store_calls import StoreWatch, fail_fast
+from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_turns import KeyedTurns
 from antiphon_edge.turns.lost_turns import LostTurns
-from antiphon_edge.turns.tool_loop import DEFAULT_LIMITS, ToolLimits, run_rounds
+from antiphon_edge.turns.tool_loop import run_rounds
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_input import TurnBuilder
 from antiphon_edge.turns.turn_jobs import TurnJobs

@@ -94,6 +94,12 @@ class TurnRun:
         self.watch.note_end(final_of(batch))
         self.receive(batch)
 
+    @property
+    def is_left_by_client(self) -> bool:
+        """Whether a turn whose runner is cancelled ends with a record of its own, and no other runner continues it."""
+        ends_with_caller = self.delivery is Delivery.CALLER and self.accepted.is_stored
+        return ends_with_caller and self.interrupt.error is None
+
     def break_off(self, error: Exception) -> None:
         """Stops the model, and passes `error` to the policy's `failed`."""
         self.interrupt.break_off(error)

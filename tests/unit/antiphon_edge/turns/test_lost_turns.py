@@ -10,6 +10,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ResponseNotFound
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import StepKind
+from antiphon_edge.tools.limits import ToolLimits
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.service import StoreService
@@ -17,6 +18,7 @@ from tests.support.stores import ReachableRows
 from tests.support.tool_turns import FakeTools, RoundsEngine, ToolTurns, call
 
 BUY = call("shop__buy")
+NO_WAIT = ToolLimits(finish_s=0)
 
 
 @pytest.fixture
@@ -53,7 +55,8 @@ async def test_turn_of_a_dead_edge_ends_as_failed_with_its_call_unknown(
     store: StoreService, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = FakeTools()
-    response_id = await die(ToolTurns(store, RoundsEngine(BUY), tools, clock=clock), tools, monkeypatch)
+    first = ToolTurns(store, RoundsEngine(BUY), tools, clock=clock, tool_limits=NO_WAIT)
+    response_id = await die(first, tools, monkeypatch)
     other = ToolTurns(store, RoundsEngine("Hi."), tools, clock=clock).service
     assert not await other.end_if_lost("default", response_id)  # its lease is still live
     with pytest.raises(ResponseNotFound):

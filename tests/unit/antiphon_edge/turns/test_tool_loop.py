@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import AntiphonError, InvalidRequest, ToolServerFault, ToolsUnavailable
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import AntiphonError, InvalidRequest, ToolServerFault, ToolsUnavailable, Unavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import Step, StepKind
 from antiphon_core.ports.tools import Outcome, ToolCall, ToolResult
-from antiphon_edge.turns.tool_loop import ToolLimits
+from antiphon_edge.tools.limits import ToolLimits
 from antiphon_store.rows.model import Kind
 from antiphon_store.service import StoreService
 from tests.support.server_tools import server
@@ -155,9 +156,21 @@ async def test_model_that_calls_without_end_is_stopped(store: StoreService, limi
 
 async def test_time_for_tools_ends_the_response(store: StoreService) -> None:
     tools = FakeTools()
-    made = ToolTurns(store, RoundsEngine(BUY), tools, tool_limits=ToolLimits(response_s=0))
+    made = ToolTurns(store, RoundsEngine(BUY), tools, tool_limits=ToolLimits(time_s=0))
     response = await made.send()
     assert (response["incomplete_details"], tools.calls) == ({"reason": "tool_time"}, [])
+
+
+async def test_call_may_take_the_time_that_the_response_has_left(store: StoreService) -> None:
+    tools, clock = FakeTools(), ManualClock()
+
+    async def take_a_minute(_call: ToolCall) -> None:
+        clock.advance(60)
+
+    tools.before_call = take_a_minute
+    made = ToolTurns(store, RoundsEngine(BUY, BUY, "So."), tools, clock=clock, tool_limits=ToolLimits(time_s=600))
+    await made.send()
+    assert [sent.timeout_s for sent in tools.calls] == [600, 540]
 
 
 async def test_functions_of_the_client_end_the_response_after_the_calls_of_servers(store: StoreService) -> None:
@@ -288,18 +301,64 @@ async def test_edge_lost_in_the_second_round_leaves_the_call_done_once(store: St
     assert fold(second.log) == response
 
 
-async def test_client_that_leaves_during_a_call_has_a_record_of_its_unknown_outcome(store: StoreService) -> None:
-    tools = FakeTools()
-    tools.hangs = True
-    made = turns(store, tools, BUY)
-    running = asyncio.ensure_future(made.send())
-    await tools.called.wait()
-    running.cancel()
-    await asyncio.wait([running])
-    await made.service.settle()
-    record = await store.get("default", made.log[0]["response"]["id"])
-    (item,) = [each for each in loads(record.output_items) if each["type"] == "mcp_call"]
-    assert (record.status.value, item["status"], item["error"]["code"]) == ("cancelled", "incomplete", -32001)
+class LeavingClient:
+    """A turn whose client leaves while the first of its two calls runs. `tools` answer when `answer` is set."""
+
+    def __init__(self, store: StoreService, *, finish_s: float = 3_600) -> None:
+        self._store = store
+        self.tools, self.answer = FakeTools(), asyncio.Event()
+        self.tools.before_call = self._wait
+        self._is_called = asyncio.Event()
+        limits = ToolLimits(parallel=1, finish_s=finish_s)
+        self._made = ToolTurns(store, RoundsEngine([*BUY, *SEARCH]), self.tools, tool_limits=limits)
+
+    async def _wait(self, _call: ToolCall) -> None:
+        self._is_called.set()
+        await self.answer.wait()
+
+    async def leave(self) -> asyncio.Task[Object]:
+        running = asyncio.ensure_future(self._made.send())
+        await self._is_called.wait()
+        running.cancel()
+        return running
+
+    async def stop(self) -> None:
+        """Stops the edge, some turns of the event loop later: the turn waits for its call then."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await self._made.service.break_off(Unavailable("The edge is stopped."))
+
+    async def end(self, running: asyncio.Task[Object]) -> tuple[str, list[Object]]:
+        """Waits for the turn's end. Returns the status of its record, and its calls."""
+        await asyncio.wait([running])
+        await self._made.service.settle()
+        record = await self._store.get("default", self._made.log[0]["response"]["id"])
+        return record.status.value, calls_of({"output": loads(record.output_items)})
+
+
+async def test_call_is_awaited_after_its_client_has_left_and_no_further_one_is_sent(store: StoreService) -> None:
+    client = LeavingClient(store)
+    running = await client.leave()
+    client.answer.set()
+    status, (bought, searched) = await client.end(running)
+    assert (status, len(client.tools.calls)) == ("cancelled", 1)
+    assert (bought["status"], bought["output"]) == ("completed", "Done.")
+    assert (searched["status"], searched["error"]["code"]) == ("incomplete", -32000)
+    assert "the client has left" in searched["error"]["message"]
+
+
+async def test_call_without_an_answer_in_time_after_its_client_has_left_is_unknown(store: StoreService) -> None:
+    client = LeavingClient(store, finish_s=0)
+    status, (bought, _) = await client.end(await client.leave())
+    assert (status, bought["status"], bought["error"]["code"]) == ("cancelled", "incomplete", -32001)
+
+
+async def test_edge_that_is_stopped_does_not_wait_for_calls_whose_client_has_left(store: StoreService) -> None:
+    client = LeavingClient(store)
+    running = await client.leave()
+    await client.stop()
+    status, (bought, _) = await client.end(running)
+    assert (status, bought["status"], bought["error"]["code"]) == ("cancelled", "incomplete", -32001)
 
 
 async def test_credentials_reach_the_server_and_nothing_that_is_stored(
