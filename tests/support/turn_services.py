@@ -29,4 +29,4 @@ def turn_service(
     store: FullStore, translator: Translator, *, clock: Clock, meter: Meter | None = None, **options: Any
 ) -> TurnService:
     parts = turn_parts(store, translator, clock=clock, **options)
-    return build(parts, ids=RandomIds(), meter=meter or Meter())
+    return build(parts, meter=meter or Meter())

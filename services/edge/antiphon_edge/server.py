@@ -104,7 +104,7 @@ class EdgeServer:
         self._readers = ResponseReaders(settings.readers_per_response)
         translator = CompactingTranslator(translator, clock=clock)
         self._parts = self._turn_parts(store, translator, sealer or _sealer(settings, clock), tools)
-        self._turns = turn_service(self._parts, ids=ids, meter=meter, readers=self._readers)
+        self._turns = turn_service(self._parts, meter=meter, readers=self._readers)
         self._service = _service_routes(settings, store, translator, exposition or Exposition([self.name]), clock)
         self._hosted = _hosted_tools(settings, tools)
         self._sockets = self._socket_routes()

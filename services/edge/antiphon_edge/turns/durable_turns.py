@@ -29,7 +29,7 @@ States, by the rows that a process finds:
             | with its terminal event     | that of a cancelled response: its holder does   | holder settles it
 
 A turn without a key that calls tools of servers is a keyed turn whose key nobody can repeat: when its holder is gone,
-the next reader of its response ends it as failed (lost_turns.py).
+the next request that reads or continues its response ends it as failed (lost_turns.py).
 
 A takeover reads the log, leases the session of the turn again, and continues the generation behind the token ids of the
 log. A turn that has no output in its log begins anew.

@@ -1,8 +1,8 @@
 """Ends turns whose edge was lost, and that nobody will continue.
 
 A turn without an idempotency key that calls tools of servers has a job and an event log, because its calls may have had
-effects. When its edge dies, no request can continue it. The next reader of the response ends it as failed, with the
-calls that were open as unknown, so that they are on record.
+effects. When its edge dies, no request can take it over. The next request that reads or continues the response ends it
+as failed, with the calls that were open as unknown, so that they are on record.
 """
 
 from __future__ import annotations

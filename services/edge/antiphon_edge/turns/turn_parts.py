@@ -5,14 +5,14 @@
     both    | StoreWatch          | the store
             | the fail-fast store | the store, StoreWatch: for calls that somebody waits for
             | TurnBuilder         | the fail-fast store, Sealer
-            | TurnStarter         | the fail-fast store, StoreWatch, Cleanup, TurnBuilder
+            | TurnJobs            | the store
+            | TurnFinisher        | the store
+            | LostTurns           | the store, TurnJobs, TurnFinisher
+            | TurnStarter         | the fail-fast store, StoreWatch, Cleanup, TurnBuilder, LostTurns
             | TurnRunner          | the store, the translator, Cleanup, Sealer, Tools if there are any
             | Background          | a store, the translator, TurnStarter, Cleanup
-    edge    | TurnJobs            | the store
-            | TurnFinisher        | the store
-            | CallerPolicy          | TurnStarter, TurnFinisher, TurnJobs, Meter, Cleanup
+    edge    | CallerPolicy        | TurnStarter, TurnFinisher, TurnJobs, Meter, Cleanup
             | KeyedTurns          | the store, TurnRunner, TurnJobs, CallerPolicy, Cleanup
-            | LostTurns           | the store, TurnJobs, TurnFinisher
             | TurnService         | the translator, TurnStarter, TurnRunner, TurnJobs, KeyedTurns, LostTurns,
             |                     | CallerPolicy
     worker  | BackgroundPolicy, per job | the store, TurnStarter, a TurnFinisher and the Meter of the worker
@@ -44,7 +44,7 @@ from antiphon_edge.turns.tool_loop import run_rounds
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_input import TurnBuilder
 from antiphon_edge.turns.turn_jobs import TurnJobs
-from antiphon_edge.turns.turn_runner import TurnRunner, without_tools
+from antiphon_edge.turns.turn_runner import RunRounds, TurnRunner, without_tools
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
@@ -63,6 +63,9 @@ class TurnParts:
     cleanup: Cleanup
     sealer: Sealer
     timing: TurnTiming
+    jobs: TurnJobs
+    finisher: TurnFinisher
+    lost_turns: LostTurns
     starter: TurnStarter
     runner: TurnRunner
 
@@ -86,11 +89,10 @@ class TurnParts:
         watch, cleanup, long_work = StoreWatch(store), Cleanup(), long_work or LongWork()
         answering = fail_fast(store, watch)
         builder = TurnBuilder(answering, clock=clock, ids=ids, sealer=sealer, long_work=long_work)
+        jobs, finisher = TurnJobs(store, ids=ids, timing=timing), TurnFinisher(store)
+        lost_turns = LostTurns(store, jobs, finisher)
         starter = TurnStarter(
-            answering, watch, cleanup, builder, clock=clock, ids=ids, wait_ms=wait_ms, long_work=long_work
-        )
-        rounds = (
-            partial(run_rounds, tools=tools, clock=clock, limits=tool_limits) if tools is not None else without_tools
+            answering, watch, cleanup, builder, lost_turns, clock=clock, ids=ids, wait_ms=wait_ms, long_work=long_work
         )
         runner = TurnRunner(
             store,
@@ -99,26 +101,36 @@ class TurnParts:
             cleanup=cleanup,
             timing=timing,
             long_work=long_work,
-            run_rounds=rounds,
+            run_rounds=_rounds(tools, clock, tool_limits),
         )
-        return cls(store, answering, translator, watch, cleanup, sealer, timing, starter, runner)
+        return cls(
+            store, answering, translator, watch, cleanup, sealer, timing, jobs, finisher, lost_turns, starter, runner
+        )
 
 
-def turn_service(parts: TurnParts, *, ids: Ids, meter: Meter, readers: ResponseReaders | None = None) -> TurnService:
+def _rounds(tools: Tools | None, clock: Clock, limits: ToolLimits) -> RunRounds:
+    return partial(run_rounds, tools=tools, clock=clock, limits=limits) if tools is not None else without_tools
+
+
+def turn_service(parts: TurnParts, *, meter: Meter, readers: ResponseReaders | None = None) -> TurnService:
     """Builds the service that runs the turns of an edge."""
-    jobs = TurnJobs(parts.store, ids=ids, timing=parts.timing)
-    finisher = TurnFinisher(parts.store)
-    policy = CallerPolicy(parts.starter, finisher, jobs, meter, cleanup=parts.cleanup)
+    policy = CallerPolicy(parts.starter, parts.finisher, parts.jobs, meter, cleanup=parts.cleanup)
     keyed_turns = KeyedTurns(
-        parts.store, parts.runner, jobs, policy=policy, cleanup=parts.cleanup, timing=parts.timing, readers=readers
+        parts.store,
+        parts.runner,
+        parts.jobs,
+        policy=policy,
+        cleanup=parts.cleanup,
+        timing=parts.timing,
+        readers=readers,
     )
     return TurnService(
         parts.translator,
         parts.starter,
         parts.runner,
-        jobs,
+        parts.jobs,
         keyed_turns,
-        LostTurns(parts.store, jobs, finisher),
+        parts.lost_turns,
         policy=policy,
         cleanup=parts.cleanup,
     )

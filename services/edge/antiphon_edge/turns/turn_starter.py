@@ -35,6 +35,7 @@ from antiphon_edge.tools.declared_servers import credentials_of
 from antiphon_edge.turns import turn_input
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.lost_turns import LostTurns
 from antiphon_edge.turns.turn_input import TurnBuilder
 
 _TURN_START = metrics.TURN_START.of()
@@ -51,6 +52,7 @@ class TurnStarter:
         watch: StoreWatch,
         cleanup: Cleanup,
         builder: TurnBuilder,
+        lost_turns: LostTurns,
         *,
         clock: Clock,
         ids: Ids,
@@ -58,6 +60,7 @@ class TurnStarter:
         long_work: LongWork,
     ) -> None:
         """`store` fails fast. `wait_ms`: how long a turn waits for another turn that runs in its session."""
+        self._lost_turns = lost_turns
         self._builder = builder
         self._long_work = long_work
         self._wait_ms = wait_ms
@@ -294,7 +297,7 @@ class TurnStarter:
         looked up under its lease, because a leased conversation cannot be deleted. Raises ConversationNotFound."""
         if store_request.idempotency_key is None:
             store_request = replace(store_request, response_id=None)
-        start = await self._store.begin_turn(tenant, store_request)
+        start = await self._begin_turn(tenant, store_request)
         if conversation_id is not None and start.lease is not None:
             try:
                 await self._store.get_conversation(tenant, conversation_id)
@@ -302,6 +305,16 @@ class TurnStarter:
                 await self._abort(tenant, store_request, start)
                 raise
         return start
+
+    async def _begin_turn(self, tenant: str, store_request: TurnRequest) -> TurnStart:
+        """Begins a turn at the store. A response that it continues may have lost its edge, and is ended first then."""
+        try:
+            return await self._store.begin_turn(tenant, store_request)
+        except PreviousResponseNotFound:
+            previous_id = store_request.previous_response_id
+            if previous_id is None or not await self._lost_turns.end_if_lost(tenant, previous_id):
+                raise
+        return await self._store.begin_turn(tenant, store_request)
 
 
 def _repeated_request(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import ResponseNotFound
+from antiphon_core.errors import PreviousResponseNotFound, ResponseNotFound
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import StepKind
 from antiphon_edge.tools.limits import ToolLimits
@@ -70,6 +70,22 @@ async def test_turn_of_a_dead_edge_ends_as_failed_with_its_call_unknown(
     assert not await other.end_if_lost("default", response_id)
     steps = [step.kind async for batch in store.read_events("default", response_id) for step in batch.steps]
     assert steps == [StepKind.INTENT]
+
+
+async def test_turn_of_a_dead_edge_can_be_continued(
+    store: StoreService, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = FakeTools()
+    first = ToolTurns(store, RoundsEngine(BUY), tools, clock=clock, tool_limits=NO_WAIT)
+    lost_id = await die(first, tools, monkeypatch)
+    engine = RoundsEngine("Hi.")
+    other = ToolTurns(store, engine, tools, clock=clock)
+    with pytest.raises(PreviousResponseNotFound):
+        await other.send(previous_response_id=lost_id)  # its lease is still live
+    clock.advance(JOB_LEASE_MS / 1000)
+    assert (await other.send(previous_response_id=lost_id))["status"] == "completed"
+    assert (await store.get("default", lost_id)).status.value == "failed"
+    assert "unknown" in repr(engine.requests[-1].prompt)
 
 
 async def test_turn_with_a_key_is_left_to_the_request_that_repeats_the_key(
