@@ -26,9 +26,10 @@ class RealServer:
 
     url: str
     effects: Path
+    release: Path | None = None
 
     def calls(self) -> list[str]:
-        """The ids of the calls of `bump` that ran."""
+        """The calls that had an effect: of `bump`, their ids."""
         return self.effects.read_text("utf-8").splitlines() if self.effects.exists() else []
 
 
@@ -51,6 +52,18 @@ async def python_server(name: str, folder: Path) -> AsyncIterator[RealServer]:
     command = [str(python), str(HERE / f"programs/{program}.py"), str(port), mode, str(effects), *rest]
     async with _running(command, port, folder):
         yield RealServer(f"http://127.0.0.1:{port}/mcp", effects)
+
+
+@asynccontextmanager
+async def holding_server(folder: Path) -> AsyncIterator[RealServer]:
+    """Runs a server whose tools `buy` and `look` add a line to the effects, and answer when `release` exists."""
+    python = environment("mcp-current", HERE / "current" / "requirements.txt") / "bin/python"
+    (port,) = free_ports(1)
+    server = RealServer(f"http://127.0.0.1:{port}/mcp", folder / "effects", folder / "release")
+    program = HERE / "programs/holding.py"
+    command = [str(python), str(program), str(port), str(server.effects), str(server.release)]
+    async with _running(command, port, folder):
+        yield server
 
 
 @asynccontextmanager
