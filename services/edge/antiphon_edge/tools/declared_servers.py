@@ -36,21 +36,23 @@ class DeclaredServer:
 
 
 def has_servers(request: bytes) -> bool:
-    """Whether the JSON of a request may declare tool servers."""
-    return _MARK in request
+    """Whether the JSON of a request declares tool servers."""
+    return bool(_declarations(request))
 
 
 def declared_servers(request: bytes, credentials: Mapping[str, Credentials]) -> Sequence[DeclaredServer]:
     """The servers in the JSON of a request, with their credentials by label."""
-    if not has_servers(request):
+    tools = [(path, McpTool.model_validate(tool)) for path, tool in _declarations(request)]
+    return [DeclaredServer(path, tool, credentials.get(tool.server_label, NO_CREDENTIALS)) for path, tool in tools]
+
+
+def _declarations(request: bytes) -> Sequence[tuple[str, Object]]:
+    """The declarations of servers, with their paths. The mark spares most requests the parsing, and decides nothing:
+    any text of a request may have it."""
+    if _MARK not in request:
         return ()
     tools: list[Object] = loads(request).get("tools") or []
-    declared = [
-        (f"tools[{index}]", McpTool.model_validate(tool))
-        for index, tool in enumerate(tools)
-        if tool.get("type") == "mcp"
-    ]
-    return [DeclaredServer(path, tool, credentials.get(tool.server_label, NO_CREDENTIALS)) for path, tool in declared]
+    return [(f"tools[{index}]", tool) for index, tool in enumerate(tools) if tool.get("type") == "mcp"]
 
 
 def credentials_of(request: CreateRequest) -> Mapping[str, Credentials]:

@@ -282,8 +282,6 @@ async def run_rounds(
 ) -> Batch:
     """Runs all rounds of a turn, and returns its terminal batch. Raises as `ToolLoop.run`."""
     servers = declared_servers(run.accepted.turn.request, run.accepted.credentials)
-    if not servers:
-        return await generate(run.accepted.turn)
     return await ToolLoop(tools, run, generate, clock=clock, limits=limits).run(servers)
 
 

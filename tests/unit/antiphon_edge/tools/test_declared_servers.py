@@ -28,10 +28,23 @@ def test_servers_have_their_paths_and_the_credentials_of_the_request() -> None:
     assert [each.credentials for each in found] == [Credentials("t"), NO_CREDENTIALS]
 
 
-def test_request_that_only_spells_the_type_has_no_servers() -> None:
-    given = dumps({"model": "m", "instructions": 'say "mcp"', "metadata": {"kind": "mcp"}})
-    assert has_servers(given)
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"instructions": 'say "mcp"'},
+        {"metadata": {"kind": "mcp"}},
+        {"prompt_cache_key": "mcp"},
+        {"tools": [{"type": "function", "name": "mcp"}]},
+    ],
+)
+def test_request_that_only_spells_the_type_has_no_servers(members: Object) -> None:
+    given = dumps({"model": "m", **members})
+    assert not has_servers(given)
     assert declared_servers(given, {}) == []
+
+
+def test_request_with_a_server_has_servers() -> None:
+    assert has_servers(dumps(request(FUNCTION, server()).as_json()))
 
 
 @pytest.mark.parametrize(
