@@ -21,6 +21,7 @@ from antiphon_core.ports.jobs import DISPATCH_QUEUE, Job, JobOutcome
 from antiphon_core.ports.store import UNFINISHED, Record, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.hosted_tools import HostedTools
 from antiphon_core.retrying import RetryPolicy
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.background import worker
@@ -333,7 +334,8 @@ async def bench(
 
 
 def background_request(**members: Any) -> CreateRequest:
-    return CreateRequest.parse(dumps({"model": "m", "input": "hi", "background": True} | members))
+    body = {"model": "m", "input": "hi", "background": True} | members
+    return CreateRequest.of(body, work_bytes=len(dumps(body)), hosted=HostedTools(frozenset({"mcp"})))
 
 
 def whole(record: Record) -> Object:

@@ -81,10 +81,11 @@ class LogState:
         return self.token_ids[self.ids_before :] if self.ids_before else self.token_ids
 
     def note_step(self, step: Step) -> None:
-        """Adds a step. An intent ends a round: the next token ids are those of the next one."""
+        """Adds a step. An intent ends a round: the next token ids and items are those of the next one."""
         self.steps.append(step)
         if step.kind is StepKind.INTENT:
-            self.ids_before = loads(step.data)["ids"]
+            facts: Object = loads(step.data)
+            self.ids_before, self.items_before = facts["ids"], facts["items"]
 
     def can_be_continued(self) -> bool:
         """Whether a translator can continue the response: the token ids of the round are known, or it has no output."""

@@ -45,6 +45,7 @@ from tests.support.background import (
     without_room_for_output,
 )
 from tests.support.pushed import generated
+from tests.support.server_tools import server
 from tests.support.translators import ScriptedTranslator
 
 
@@ -238,6 +239,21 @@ async def test_unavailable_engine_uses_up_no_attempt_of_the_job(system: Bench) -
     await system.store.settle_job(TENANT, job.fence, JobOutcome.POSTPONED)
     again = await system.claimed()
     assert again.max_attempts - again.attempt == job.max_attempts - job.attempt
+
+
+async def test_worker_without_tools_leaves_the_turn_to_another_and_uses_up_no_attempt(system: Bench) -> None:
+    await system.create(tools=[server()])
+    with pytest.raises(Postponed) as caught:
+        await system.run_of(await system.claimed()).go()
+    found = caught.value
+    assert (found.counts, found.is_model_fault, found.pause_s > 0) == (False, False, True)
+
+
+async def test_turn_that_no_worker_has_tools_for_fails_and_says_so(system: Bench) -> None:
+    record = await system.create(tools=[server()])
+    await system.run_next()
+    ended = whole(await system.edge.current(TENANT, record.id))
+    assert (ended["status"], ended["error"]["message"]) == ("failed", "This process calls no tools of servers.")
 
 
 async def test_attempts_that_only_waited_do_not_lengthen_the_backoff(system: Bench) -> None:

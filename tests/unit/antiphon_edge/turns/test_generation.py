@@ -11,7 +11,8 @@ from antiphon_core import events
 from antiphon_core.errors import EngineFault, ModelNotFound, ServiceFault, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.fold import fold
-from antiphon_core.jsons import Object
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.ports.event_logs import Step, StepKind
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Resume, Translator, Turn
 from antiphon_core.retrying import TAKEOVER
@@ -68,6 +69,15 @@ async def test_every_middle_batch_has_token_ids_and_the_last_closes_open_items()
     ]
     assert last.final is not None
     assert last.count == 4
+
+
+async def test_state_behind_the_calls_of_a_round_can_be_continued() -> None:
+    state = LogState()
+    for batch in await Collected(losable(Sayer(*SAID)), turn("Hi")).run():
+        state.feed(batch)
+    facts = {"ids": len(state.token_ids), "items": len(state.output)}
+    state.note_step(Step(1, StepKind.INTENT, data=dumps(facts)))
+    assert (list(state.round_ids), state.can_be_continued()) == ([], True)
 
 
 async def test_generation_resumes_from_the_log_state_of_another_process() -> None:
