@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon_core.ids import SequentialIds
+from antiphon_core.ids import DerivedIds, SequentialIds
+from antiphon_core.jsons import dumps, loads
 from antiphon_core.limits import LINEAGE_BYTES_MAX
+from antiphon_core.ports.translator import Batch, Turn
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import ChatChunk, FinishReason, Level
+from antiphon_translator.generation import ChatChunk, FinishReason, Level, TokenChunk
 from antiphon_translator.lineage import turn_lineage
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing.segments import Text
@@ -22,7 +24,9 @@ from antiphon_translator.placement import PlacementHint
 from tests.support.lineages import MODELS, Chat
 from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in
-from tests.support.served_models import model, turn
+from tests.support.segmentations import split_some
+from tests.support.served_models import message, model, turn
+from tests.support.server_tools import SEARCH, listed, server
 
 WORDS = (
     "the",
@@ -102,12 +106,44 @@ def test_every_prompt_extends_what_engines_have_computed(name: str) -> None:
         prompt = chat.say(kind.load(), f"Question {number}?", form.format(TALK[number % 3]))
         assert prompt[: len(engine)] == engine
         assert chat.request is not None
-        lineage = turn_lineage.decode(chat.lineages[-1])
-        assert lineage is not None
+        (lineage,) = turn_lineage.decode_rounds(chat.lineages[-1])
         assert lineage.expected_tokens == len(engine)
         hints = [PlacementHint("here", len(engine), 9_000)] if engine else []
         assert list(chat.request.placement) == hints
         engine = chat.engine
+
+
+def run_round(given: Turn, text: str) -> tuple[list[int], list[int], Batch]:
+    """Runs a round on a translator of its own, whose model splits nearly all tokens of this text. Returns the ids of
+    the prompt, those with the text, and the last batch."""
+    served = MODELS["qwen3"].load()
+    ids = DerivedIds(f"{given.response_id}/{len(loads(given.output))}")
+    made = pipeline_of(served, given, controls=ALL_CONTROLS, ids=ids)
+    _, request = made.start()
+    prompt = list(ids_in(request))
+    written = split_some(served.tokenizer, served.tokenizer.encode(text), Random(len(prompt)), 0.9)
+    made.receive([TokenChunk(written), TokenChunk(finish=FinishReason.STOP)])
+    return prompt, [*prompt, *written], made.finish(completed_at=9)[-1]
+
+
+def test_rounds_and_the_turn_behind_them_extend_what_engines_have_computed() -> None:
+    calls = [f'<tool_call>\n{{"name": "shop__search", "arguments": {{"q": "{word}"}}}}\n</tool_call>' for word in TALK]
+    given = replace(turn("Search.", tools=[server()]), output=dumps([listed(SEARCH)]))
+    engine = list[int]()
+    for text in calls:
+        prompt, computed, last = run_round(given, text)
+        assert prompt[: len(engine)] == engine
+        assert last.pause is not None
+        *before, opened = loads(last.pause.output_items)
+        output = dumps([*before, opened | {"status": "completed", "output": "Found."}])
+        given, engine = replace(given, output=output, round_lineage=last.pause.lineage), computed
+    prompt, computed, last = run_round(given, TALK[0])
+    assert prompt[: len(engine)] == engine
+    assert last.final is not None
+    history = [message("user", "Search."), *loads(last.final.output_items)]
+    following = replace(turn("And then?", history=history, tools=[server()]), lineages=(last.final.lineage,))
+    prompt, *_ = run_round(following, TALK[1])
+    assert prompt[: len(computed)] == computed
 
 
 def test_lineages_count_more_than_ids_that_are_cached_of_the_text() -> None:
@@ -140,8 +176,7 @@ def test_a_control_token_of_an_output_is_not_the_text_that_spells_it() -> None:
     kind = MODELS["smollm2"]
     served, chat = kind.load(), Chat(kind, Random(1))
     chat.say(served, "Hello", "One")
-    lineage = turn_lineage.decode(chat.lineages[0])
-    assert lineage is not None
+    (lineage,) = turn_lineage.decode_rounds(chat.lineages[0])
     end = served.tokenizer.token_id("<|im_end|>")
     assert end is not None
     for spelt in ([end], served.tokenizer.encode("<|im")):
@@ -158,21 +193,18 @@ def test_lineage_of_444_tokens_has_at_most_1100_bytes() -> None:
     Random(4).shuffle(words)
     answer = kind.load().tokenizer.encode(" ".join(words))[:440]
     chat.say(kind.load(), "Hello", kind.load().tokenizer.decode(answer))
-    lineage = turn_lineage.decode(chat.lineages[0])
-    assert lineage is not None
+    (lineage,) = turn_lineage.decode_rounds(chat.lineages[0])
     assert len(lineage.written_ids) >= 440
     assert len(chat.lineages[0]) <= 1_100
 
 
 def test_of_a_very_long_output_the_first_ids_are_kept() -> None:
     chat = chat_of(answers=("Hello",))
-    lineage = turn_lineage.decode(chat.lineages[0])
-    assert lineage is not None
+    (lineage,) = turn_lineage.decode_rounds(chat.lineages[0])
     ids = MODELS["smollm2"].load().tokenizer.known_ids([40_000] * LINEAGE_BYTES_MAX)
     stored = turn_lineage.encode(replace(lineage, written_ids=ids))
-    kept = turn_lineage.decode(stored)
+    (kept,) = turn_lineage.decode_rounds(stored)
     assert len(stored) <= LINEAGE_BYTES_MAX
-    assert kept is not None
     assert 0 < len(kept.written_ids) < len(ids)
 
 

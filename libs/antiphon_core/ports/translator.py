@@ -60,7 +60,7 @@ class Turn:
     `lineages` are those of the ancestors' `Final`, root first, empty for an ancestor without one.
 
     A turn that calls tools of servers is generated in rounds. `output` is a JSON array: the items of its response
-    before this round. `used` are the tokens of the earlier rounds.
+    before this round. `used` are the tokens of the earlier rounds, `round_lineage` is that of the `Pause` before.
 
     Turns with different values of `cache_salt` share no cached prompt, where the model's profile isolates tenants; it
     is empty where the edge has no secret for it."""
@@ -73,13 +73,14 @@ class Turn:
     lineages: Sequence[bytes] = field(default=(), kw_only=True)
     output: bytes = field(default=NO_ITEMS, kw_only=True)
     used: Usage = field(default=NO_USAGE, kw_only=True)
+    round_lineage: bytes = field(default=b"", kw_only=True)
     tenant: str = field(default="default", kw_only=True)
     cache_salt: str = field(default="", kw_only=True, repr=False)
 
     @property
     def size_bytes(self) -> int:
         """The size of the turn's JSON and lineages, which determines how long work on it takes (offload.py)."""
-        texts = self.request, self.history, self.input, self.output
+        texts = self.request, self.history, self.input, self.output, self.round_lineage
         return sum(map(len, texts)) + sum(map(len, self.lineages))
 
 
@@ -113,11 +114,12 @@ class Pause:
 
     `output_items` is a JSON array: the output so far, in which these calls have the status `in_progress`. `used` are
     the tokens so far. `cut_off` is the reason if the model was cut off, as in `incomplete_details`: no further round
-    may follow."""
+    may follow. `lineage` is that of `Final` if none follows, and covers all rounds so far."""
 
     output_items: bytes
     used: Usage
     cut_off: str = ""
+    lineage: bytes = b""
 
 
 @value

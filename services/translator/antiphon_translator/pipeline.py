@@ -193,7 +193,7 @@ class TurnPipeline:
             self._assembly.add_empty_message("incomplete" if cut_off else "completed")
         total, lineage = self._count(), self._lineage(at_ms=1000 * completed_at)
         if self._machine.left:
-            self._machine.send(Pause(total, reason or ""))
+            self._machine.send(Pause(total, reason or "", lineage))
         elif reason is not None:
             self._machine.send(Incomplete(total, reason, lineage))
         else:

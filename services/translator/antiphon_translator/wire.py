@@ -37,6 +37,7 @@ def turn_message(turn: Turn) -> Any:
         used=v1.Usage(**_usage_fields(turn.used)) if turn.used is not NO_USAGE else None,
         cache_salt=turn.cache_salt,
         lineages=list(turn.lineages),
+        round_lineage=turn.round_lineage,
     )
 
 
@@ -53,6 +54,7 @@ def turn_value(message: Any, tenant: str) -> Turn:
         output=message.output or _EMPTY,
         used=_usage_value(message.used) if message.used is not None else NO_USAGE,
         lineages=tuple(message.lineages),
+        round_lineage=message.round_lineage,
         tenant=tenant,
         cache_salt=message.cache_salt,
     )
@@ -114,7 +116,8 @@ def model_value(message: Any) -> Model:
 
 
 def _pause_fields(pause: Pause) -> dict[str, Any]:
-    return {"output_items": pause.output_items, "used": _usage_fields(pause.used), "cut_off": pause.cut_off}
+    used = _usage_fields(pause.used)
+    return {"output_items": pause.output_items, "used": used, "cut_off": pause.cut_off, "lineage": pause.lineage}
 
 
 def _pause_value(message: Any) -> Pause:
@@ -122,7 +125,8 @@ def _pause_value(message: Any) -> Pause:
     items = message.output_items
     if (items[:1], items[-1:]) != _FINAL_ENDS[2:]:
         raise ServiceFault("A translator paused a response with something that is no output.")
-    return Pause(output_items=items, used=_usage_value(message.used), cut_off=message.cut_off)
+    used = _usage_value(message.used)
+    return Pause(output_items=items, used=used, cut_off=message.cut_off, lineage=message.lineage)
 
 
 def _usage_fields(usage: Usage) -> dict[str, Any]:

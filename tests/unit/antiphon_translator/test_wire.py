@@ -19,12 +19,12 @@ def test_turn_survives_the_wire() -> None:
 
 
 def test_round_of_a_turn_survives_the_wire() -> None:
-    later = replace(TURN, output=b"[3]", used=Usage(9, 5, 2, 1))
+    later = replace(TURN, output=b"[3]", used=Usage(9, 5, 2, 1), round_lineage=b"lineage")
     assert wire.turn_value(sent(wire.turn_message(later)), "default") == later
 
 
 def test_pause_survives_the_wire() -> None:
-    batch = Batch(0, 1, b"event", pause=Pause(b"[{}]", Usage(9, 5), "max_output_tokens"))
+    batch = Batch(0, 1, b"event", pause=Pause(b"[{}]", Usage(9, 5), "max_output_tokens", b"lineage"))
     assert wire.batch_value(sent(wire.batch_message(batch))) == batch
 
 

@@ -50,6 +50,8 @@ class _Round:
     output: list[Object]
     used: Usage
     cut_off: str
+    lineage: bytes = b""
+    """Empty behind a crash: nothing depends on it, and it would be a large part of the journal."""
 
     @property
     def open_calls(self) -> list[int]:
@@ -108,11 +110,12 @@ class ToolLoop:
         """
         self._lists = await self._run.interrupt.run(server_lists.read_lists(self._tools, self._turn.tenant, servers))
         last_round = _last_round(self._run)
-        number, output, used = 1, self._first_output(), NO_USAGE
+        number, output, used, lineage = 1, self._first_output(), NO_USAGE, b""
         while True:
             if last_round is None:
                 self._run.state.items_before = len(output)
-                last = await self._generate(replace(self._turn, output=dumps(output), used=used))
+                turn = replace(self._turn, output=dumps(output), used=used, round_lineage=lineage)
+                last = await self._generate(turn)
                 if last.pause is None:
                     return last
                 last_round = await self._note_intent(last, last.pause, number, begin=len(output))
@@ -122,7 +125,8 @@ class ToolLoop:
             end = await self._end_behind(replace(last_round, output=output))
             if end is not None:
                 return end
-            number, used, last_round = last_round.number + 1, last_round.used, None
+            number, used, lineage = last_round.number + 1, last_round.used, last_round.lineage
+            last_round = None
 
     def _first_output(self) -> list[Object]:
         """The items before the first round: the lists of tools that the conversation does not have. Those that were
@@ -139,7 +143,7 @@ class ToolLoop:
 
     async def _note_intent(self, last: Batch, pause: Pause, number: int, *, begin: int) -> _Round:
         """Sends the last events of a round, after the intent to run its calls is durable together with them."""
-        ended = _Round(number, begin, loads(pause.output_items), pause.used, pause.cut_off)
+        ended = _Round(number, begin, loads(pause.output_items), pause.used, pause.cut_off, pause.lineage)
         state = self._run.state
         facts = {
             "begin": begin,
@@ -259,11 +263,11 @@ class ToolLoop:
         """The terminal batch, if no round may follow this one."""
         if ended.waits_for_client and not ended.cut_off:
             members: Object = {"completed_at": self._clock.now_ms() // 1000}
-            return await self._end(Status.COMPLETED, ended.used, members)
+            return await self._end(Status.COMPLETED, ended, members)
         reason = ended.cut_off or self._limit_reached(ended)
         if not reason:
             return None
-        return await self._end(Status.INCOMPLETE, ended.used, {"incomplete_details": {"reason": reason}})
+        return await self._end(Status.INCOMPLETE, ended, {"incomplete_details": {"reason": reason}})
 
     def _limit_reached(self, ended: _Round) -> str:
         if self._clock.now_ms() >= self._ends_at_ms:
@@ -272,9 +276,10 @@ class ToolLoop:
         is_over = ended.number >= self._limits.rounds or calls >= self._limits.calls
         return "max_tool_calls" if is_over else ""
 
-    async def _end(self, status: Status, used: Usage, members: Object) -> Batch:
-        counts = response.usage(**_counts(used))
-        return await turn_finisher.ending(self._run.state.fold, status, {"usage": counts, **members})
+    async def _end(self, status: Status, ended: _Round, members: Object) -> Batch:
+        counts = response.usage(**_counts(ended.used))
+        fold = self._run.state.fold
+        return await turn_finisher.ending(fold, status, {"usage": counts, **members}, ended.lineage)
 
 
 async def run_rounds(

@@ -221,17 +221,17 @@ def _cancellation(fold: Fold) -> Batch:
     return Batch(first, 1, events.encode(event), _final(Status.CANCELLED, ended))
 
 
-async def ending(fold: Fold, status: Status, members: Object) -> Batch:
-    """The terminal batch of a turn that ends between two rounds, with these members besides its output. `fold` must not
-    be fed meanwhile."""
-    return await offload.run(partial(_ending, fold, status, members), size_bytes=fold.size_bytes)
+async def ending(fold: Fold, status: Status, members: Object, lineage: bytes = b"") -> Batch:
+    """The terminal batch of a turn that ends between two rounds, with these members besides its output, and the lineage
+    of the rounds. `fold` must not be fed meanwhile."""
+    return await offload.run(partial(_ending, fold, status, members, lineage), size_bytes=fold.size_bytes)
 
 
-def _ending(fold: Fold, status: Status, members: Object) -> Batch:
+def _ending(fold: Fold, status: Status, members: Object, lineage: bytes) -> Batch:
     last = fold.response() | {"status": status.value, **members}
     first = fold.next_sequence
     event: Object = {"type": f"response.{status.value}", "sequence_number": first, "response": last}
-    return Batch(first, 1, events.encode(event), _final(status, last))
+    return Batch(first, 1, events.encode(event), replace(_final(status, last), lineage=lineage))
 
 
 def failed_before_output(final: Final) -> bool:

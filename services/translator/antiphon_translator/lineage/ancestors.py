@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import eq
 
 from antiphon_translator.lineage import turn_lineage
@@ -18,15 +19,15 @@ HINTS_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Ancestors:
-    """The lineages of ancestors with the fingerprint of a model, root first."""
+    """The lineages of ancestors, and of all of their rounds, with the fingerprint of a model, root first."""
 
     lineages: Sequence[TurnLineage] = ()
 
     @classmethod
     def read(cls, stored: Sequence[bytes], fingerprint: int) -> Ancestors:
         """Reads the lineages of a turn. Those that are damaged, or of another model, are left out."""
-        found = (turn_lineage.decode(each) for each in stored)
-        return cls([each for each in found if each is not None and each.fingerprint == fingerprint])
+        rounds = chain.from_iterable(map(turn_lineage.decode_rounds, stored))
+        return cls([each for each in rounds if each.fingerprint == fingerprint])
 
     def of_prompt(self, pieces: Sequence[str]) -> Ancestors:
         """The lineages whose prompt is the beginning of this one."""

@@ -8,8 +8,10 @@ it is the message `antiphon.translator.v1.Lineage`, as bytes that only translato
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -30,8 +32,9 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class TurnLineage:
-    """The lineage of one turn; `protos/antiphon/translator/v1/translator.proto` explains each member. `prompt_chars` is
-    0 where the server rendered the prompt, and `cached_tokens` None where it does not report them."""
+    """The lineage of one round, which most turns have one of; `protos/antiphon/translator/v1/translator.proto` explains
+    each member. `prompt_chars` is 0 where the server rendered the prompt, and `cached_tokens` None where it does not
+    report them."""
 
     fingerprint: int
     prompt_chars: int = 0
@@ -51,25 +54,38 @@ _MEMBERS = tuple(member.name for member in fields(TurnLineage))
 _ID_BYTES = 3  # of an id below 2^21, of which every vocabulary is
 
 
-def encode(lineage: TurnLineage) -> bytes:
-    """The bytes of a lineage. Of an output that is too long for LINEAGE_BYTES_MAX only the first ids are kept."""
-    message = _Message(**{name: getattr(lineage, name) for name in _MEMBERS})
+def encode(lineage: TurnLineage, earlier: bytes = b"") -> bytes:
+    """The bytes of a lineage and of the rounds before it; `earlier` are those of the last of these. What does not fit
+    into LINEAGE_BYTES_MAX is left out: the last ids that this round wrote, then the last ones of the earlier rounds."""
+    message = _message_of(lineage)
+    message.rounds.extend(_message_of(each).SerializeToString() for each in decode_rounds(earlier))
     if message.ByteSize() > LINEAGE_BYTES_MAX:
         del message.written_ids[:]
+        while message.rounds and message.ByteSize() > LINEAGE_BYTES_MAX:
+            del message.rounds[-1]
         kept = (LINEAGE_BYTES_MAX - message.ByteSize()) // _ID_BYTES - 1
         message.written_ids.extend(lineage.written_ids[: max(kept, 0)])
     return bytes(message.SerializeToString())
 
 
-def decode(stored: bytes) -> TurnLineage | None:
-    """The lineage in these bytes; None if there is none, or if they are damaged."""
+def decode_rounds(stored: bytes) -> Sequence[TurnLineage]:
+    """The lineages in these bytes, of the rounds of one turn; none if there are none, or if they are damaged."""
     if not stored:
-        return None
+        return ()
     try:
         message = _Message.FromString(stored)
-        found = {name: getattr(message, name) for name in _MEMBERS}
-        found["written_ids"] = array(ID, message.written_ids)
+        return [*map(_lineage_of, map(_Message.FromString, message.rounds)), _lineage_of(message)]
     except (DecodeError, OverflowError):
-        return None
+        return ()
+
+
+def _message_of(lineage: TurnLineage) -> Any:
+    return _Message(**{name: getattr(lineage, name) for name in _MEMBERS})
+
+
+def _lineage_of(message: Any) -> TurnLineage:
+    """OverflowError: an id of the message has more than 32 bits."""
+    found = {name: getattr(message, name) for name in _MEMBERS}
+    found["written_ids"] = array(ID, message.written_ids)
     found["cached_tokens"] = message.cached_tokens if message.HasField("cached_tokens") else None
     return TurnLineage(**found)

@@ -108,10 +108,12 @@ class Announce:
 
 @value
 class Pause:
-    """Ends the round: the calls that were left open are to be run. `cut_off` is the reason if the model was cut off."""
+    """Ends the round: the calls that were left open are to be run. `cut_off` is the reason if the model was cut off,
+    `lineage` that of `Pause` in the port."""
 
     usage: Usage
     cut_off: str = ""
+    lineage: bytes = b""
 
 
 @value
@@ -294,7 +296,7 @@ class ResponseMachine:
 
     def _pause(self, given: Pause) -> None:
         items = dumps(self._response["output"])
-        self.pause = RoundEnd(items, given.usage, given.cut_off)
+        self.pause = RoundEnd(items, given.usage, given.cut_off, given.lineage)
 
     def _complete(self, given: Complete) -> None:
         self._end(Status.COMPLETED, given.usage, {"completed_at": given.completed_at}, given.lineage)

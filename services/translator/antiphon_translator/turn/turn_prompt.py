@@ -63,6 +63,8 @@ class TurnPrompt:
     """The tokens of the rounds before."""
     ancestors: Ancestors = NO_ANCESTORS
     """The earlier turns whose prompts are beginnings of this one; all of them if it is not encoded."""
+    round_lineage: bytes = b""
+    """The lineage of the round before."""
 
     @classmethod
     def of(
@@ -81,7 +83,7 @@ class TurnPrompt:
         items = _TurnItems.read(model, turn, parameters)
         conversation = items.conversation(model, turn, parameters, media)
         chosen = _switches(model, parameters)
-        ancestors = Ancestors.read(turn.lineages, model.prompt.fingerprint)
+        ancestors = Ancestors.read([*turn.lineages, turn.round_lineage], model.prompt.fingerprint)
         encode = _encoding(model, turn, chosen, ancestors)
         is_exact = level is not Level.CHAT
         path_of = partial(_path_of, turn, parameters, media)
@@ -90,11 +92,10 @@ class TurnPrompt:
             conversation, tokens, encoded = _measure(model, conversation, encode, parameters, is_exact=is_exact)
         except InvalidRequest as error:
             raise rejected_item.name_item(error, conversation, encode, path_of) from error
-        tools = items.tools
-        forced = _force_call(model, tools, encoded, guides=guides) if tools.requires_call else NOT_FORCED
+        forced = _force_call(model, items.tools, encoded, guides=guides) if items.tools.requires_call else NOT_FORCED
         return cls(
             conversation,
-            tools,
+            items.tools,
             chosen,
             tokens,
             encode,
@@ -104,6 +105,7 @@ class TurnPrompt:
             items.output,
             turn.used,
             encoded.ancestors if encoded is not None else ancestors,
+            turn.round_lineage,
         )
 
     @property
@@ -159,7 +161,7 @@ class TurnPrompt:
             placement=(placement or "").encode(),
             at_ms=at_ms,
         )
-        return turn_lineage.encode(lineage)
+        return turn_lineage.encode(lineage, self.round_lineage)
 
     def answers_at_once(self, model: ServedModel) -> bool:
         """Whether the output begins with the answer: the model can neither reason nor call a tool before it."""

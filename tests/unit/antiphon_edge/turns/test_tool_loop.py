@@ -11,10 +11,12 @@ from antiphon_core.errors import AntiphonError, InvalidRequest, ToolServerFault,
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import Step, StepKind
+from antiphon_core.ports.store import TurnRequest
 from antiphon_core.ports.tools import Outcome, ToolCall, ToolResult
 from antiphon_edge.tools.limits import ToolLimits
 from antiphon_store.rows.model import Kind
 from antiphon_store.service import StoreService
+from antiphon_translator.lineage import turn_lineage
 from tests.support.server_tools import server
 from tests.support.stores import ReachableRows
 from tests.support.tool_turns import OK, READ, WRITE, FakeTools, RoundsEngine, ToolTurns, call
@@ -152,6 +154,19 @@ async def test_model_that_calls_without_end_is_stopped(store: StoreService, limi
     assert len(tools.calls) == 3
     assert fold(made.log) == response
     assert loads((await store.get("default", response["id"])).output_items) == response["output"]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "limits"), [([BUY, SEARCH, "So."], ToolLimits()), ([BUY, SEARCH, BUY], ToolLimits(rounds=3))]
+)
+async def test_record_has_the_lineages_of_all_rounds(
+    store: StoreService, rounds: list[Any], limits: ToolLimits
+) -> None:
+    made = ToolTurns(store, RoundsEngine(*rounds), FakeTools(), tool_limits=limits)
+    response = await made.send()
+    start = await store.begin_turn("default", TurnRequest(response["id"], wants_lineage=True))
+    (lineage,) = start.history.lineages
+    assert len(turn_lineage.decode_rounds(lineage)) == len(rounds)
 
 
 async def test_time_for_tools_ends_the_response(store: StoreService) -> None:
