@@ -300,6 +300,27 @@ UNREAD_OUTPUT = counter(
     targets=[TRANSLATOR],
     labels=("family", "cause"),
 )
+CACHE_TOKENS = counter(
+    "antiphon_cache_tokens_total",
+    "Tokens of prompts whose engine reports what it had cached: those (cached), those that it had computed for an "
+    "earlier turn of the chain and computed again (lost), and all others (new). An engine that caches blocks loses up "
+    "to one block in each turn.",
+    targets=[TRANSLATOR],
+    labels=("model", "kind"),
+)
+LINEAGES = counter(
+    "antiphon_lineage_total",
+    "Lineages of earlier turns and rounds that prompts were made with, by outcome: the prompt begins with that of the "
+    "earlier turn (held) or does not (differs), the lineage is of another model or damaged (foreign), or there is none "
+    "(missing).",
+    targets=[TRANSLATOR],
+    labels=("outcome",),
+)
+SPLICED_TOKENS = counter(
+    "antiphon_spliced_tokens_total",
+    "Token ids that a model wrote and that a later prompt got without encoding their text.",
+    targets=[TRANSLATOR],
+)
 PLACEMENTS = counter(
     "antiphon_placement_total",
     "Generations of models with several endpoints, by where they went: to the endpoint whose KV cache holds most of "

@@ -11,6 +11,7 @@ from time import perf_counter
 from antiphon_core.ports.translator import Usage
 from antiphon_core.telemetry import correlation, metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
+from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,20 @@ class GenerationWatch:
         ):
             if duration_ns is not None:
                 instrument.of(self._model).observe(duration_ns / 1e9)
+
+    def note_prompt(self, prompt: TurnPrompt) -> None:
+        """Counts what the prompt got from earlier turns, and what of it was in the engine's cache. `note_usage` comes
+        first."""
+        if prompt.encoded is not None:
+            for outcome, count in prompt.ancestors.outcomes.items():
+                metrics.LINEAGES.of(outcome.value).add(count)
+            metrics.SPLICED_TOKENS.of().add(prompt.encoded.spliced)
+        if self._usage is None or self._usage.cached_tokens is None:
+            return
+        read, cached = self._usage.input_tokens, self._usage.cached_tokens
+        lost = max(min(prompt.expected_tokens, read) - cached, 0)
+        for kind, count in (("cached", cached), ("lost", lost), ("new", read - cached - lost)):
+            metrics.CACHE_TOKENS.of(self._model, kind).add(count)
 
     def note_check(self, mismatch: str | None, *, is_unchecked: bool) -> None:
         """Counts and logs an answer that does not match its format, and counts one that was not checked. `mismatch` is

@@ -48,6 +48,7 @@ from antiphon_translator.placement import PlacementHint
 from antiphon_translator.schemas.answer_check import Unchecked
 from antiphon_translator.turn import response_rounds
 from antiphon_translator.turn.turn_plan import TurnPlan
+from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 _ENCODING = 32  # encoding a byte of text takes as long as parsing this many bytes of JSON
 _REREADING = 32  # a text is parsed again id by id, or character by character
@@ -96,6 +97,11 @@ class TurnPipeline:
         self.is_unchecked = False
         """Whether the answer was not checked, because that would take too long."""
         self._may_check = may_check
+
+    @property
+    def prompt(self) -> TurnPrompt:
+        """The prompt of the turn."""
+        return self._plan.prompt
 
     @property
     def is_done(self) -> bool:

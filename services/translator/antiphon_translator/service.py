@@ -175,6 +175,7 @@ class TranslatorService:
             if len(batch.frames) > BATCH_BYTES_MAX:
                 await asyncio.sleep(0)  # each of the last events repeats the output: 8 MB take 15 ms to write
         watch.note_usage(pipeline.usage)
+        watch.note_prompt(pipeline.prompt)
         watch.note_check(pipeline.mismatch, is_unchecked=pipeline.is_unchecked)
 
     async def count_tokens(self, turn: Turn) -> int:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from array import array
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +12,10 @@ from antiphon_core.ports.translator import EngineTimes, Usage
 from antiphon_core.telemetry import correlation, metrics
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_translator.generation_watch import GenerationWatch
+from antiphon_translator.lineage.ancestors import Ancestors, Outcome
+from antiphon_translator.lineage.turn_lineage import TurnLineage
 from tests.support.recorded_spans import recorded
+from tests.support.served_models import prompt_of
 
 
 def test_turn_is_recorded_as_a_span_with_its_usage() -> None:
@@ -51,6 +56,39 @@ def test_only_what_the_engine_reports_is_counted() -> None:
         with watch.running():
             watch.note_usage(Usage(5, 7))
     assert "gen_ai.usage.cache_read.input_tokens" not in tracer.spans[0].facts
+
+
+@pytest.mark.parametrize(
+    ("cached", "counts"),
+    [
+        (0, {"cached": 0, "lost": 4, "new": 3}),
+        (3, {"cached": 3, "lost": 1, "new": 3}),
+        (6, {"cached": 6, "lost": 0, "new": 1}),  # another chain has the same beginning
+        (None, {}),
+    ],
+)
+def test_tokens_of_a_prompt_are_cached_lost_or_new(cached: int | None, counts: dict[str, int]) -> None:
+    name = f"g6 {cached}"
+    ancestor = TurnLineage(7, prompt_tokens=2, written_ids=array("i", (3, 4)))
+    prompt = replace(prompt_of([1, 2, 3, 4, 5, 6, 7]), ancestors=Ancestors([ancestor]))
+    watch = GenerationWatch(name, "resp_1")
+    watch.note_usage(Usage(7, 1, cached_tokens=cached))
+    watch.note_prompt(prompt)
+    found = {labels[1]: child.value for labels, child in metrics.CACHE_TOKENS.children().items() if labels[0] == name}
+    assert found == counts
+
+
+def test_lineages_and_spliced_tokens_of_a_prompt_are_counted() -> None:
+    prompt = prompt_of([1, 2, 3])
+    assert prompt.encoded is not None
+    ancestors = Ancestors([TurnLineage(7)], {Outcome.MISSING: 2, Outcome.FOREIGN: 0, Outcome.DIFFERS: 3})
+    outcomes = ("held", "missing", "foreign", "differs")
+    before = [metrics.LINEAGES.of(each).value for each in outcomes], metrics.SPLICED_TOKENS.of().value
+    given = replace(prompt, encoded=replace(prompt.encoded, spliced=5), ancestors=ancestors)
+    GenerationWatch("g7", "resp_1").note_prompt(given)
+    after = [metrics.LINEAGES.of(each).value for each in outcomes], metrics.SPLICED_TOKENS.of().value
+    assert [now - then for now, then in zip(after[0], before[0], strict=True)] == [1, 2, 0, 3]
+    assert after[1] - before[1] == 5
 
 
 def test_first_output_of_a_generation_is_measured_once() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import chain
 from operator import eq
 
@@ -17,23 +18,44 @@ HINTS_MAX = 8
 """The placements of a prompt's beginnings: behind so many moves, the first ones are evicted."""
 
 
+class Outcome(StrEnum):
+    """The worth of a lineage to a prompt; `antiphon_lineage_total` explains each outcome."""
+
+    HELD = "held"
+    MISSING = "missing"
+    FOREIGN = "foreign"
+    DIFFERS = "differs"
+
+
 @dataclass(frozen=True, slots=True)
 class Ancestors:
     """The lineages of ancestors, and of all of their rounds, with the fingerprint of a model, root first."""
 
     lineages: Sequence[TurnLineage] = ()
+    left_out: Mapping[Outcome, int] = field(default_factory=dict)
+    """How many others there are, by their outcomes."""
 
     @classmethod
     def read(cls, stored: Sequence[bytes], fingerprint: int) -> Ancestors:
         """Reads the lineages of a turn. Those that are damaged, or of another model, are left out."""
-        rounds = chain.from_iterable(map(turn_lineage.decode_rounds, stored))
-        return cls([each for each in rounds if each.fingerprint == fingerprint])
+        turns = [turn_lineage.decode_rounds(each) for each in stored]
+        rounds = list(chain.from_iterable(turns))
+        kept = [each for each in rounds if each.fingerprint == fingerprint]
+        missing = sum(not each for each in stored)
+        damaged = sum(not each for each in turns) - missing
+        return cls(kept, {Outcome.MISSING: missing, Outcome.FOREIGN: damaged + len(rounds) - len(kept)})
 
     def of_prompt(self, pieces: Sequence[str]) -> Ancestors:
         """The lineages whose prompt is the beginning of this one."""
         lengths = [each.prompt_chars for each in self.lineages if each.prompt_chars]
         digests = prompt_digests(pieces, lengths) if lengths else {}
-        return Ancestors([each for each in self.lineages if digests.get(each.prompt_chars) == each.prompt_digest])
+        kept = [each for each in self.lineages if digests.get(each.prompt_chars) == each.prompt_digest]
+        return Ancestors(kept, {**self.left_out, Outcome.DIFFERS: len(self.lineages) - len(kept)})
+
+    @property
+    def outcomes(self) -> Mapping[Outcome, int]:
+        """How many lineages there are, by their outcomes."""
+        return {Outcome.HELD: len(self.lineages), **self.left_out}
 
     @property
     def outputs(self) -> Sequence[Written]:

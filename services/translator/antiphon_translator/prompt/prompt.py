@@ -46,7 +46,7 @@ class EncodedPrompt:
     `pieces` is the text, cut inside names of control tokens that the conversation spells as plain text. `ids` is empty
     if the prompt has more `tokens` than the limit. If that was found before all of the prompt was encoded, `is_floor`
     is true, `tokens` is a lower bound, and `pieces` may be empty. `end` is that of `Encoded`.
-    `ancestors` are the earlier turns whose prompts are beginnings of this one."""
+    `ancestors` are the earlier turns whose prompts are beginnings of this one. `spliced` is that of `Encoded`."""
 
     pieces: Sequence[str]
     tokens: int
@@ -54,6 +54,7 @@ class EncodedPrompt:
     is_floor: bool = False
     end: PromptEnd | None = None
     ancestors: Ancestors = NO_ANCESTORS
+    spliced: int = 0
 
 
 class PromptEncoder:
@@ -146,7 +147,8 @@ class PromptEncoder:
             return EncodedPrompt((), error.tokens, (), is_floor=True)
         except UnspeltControlToken as error:
             raise _spells_a_control_token() from error
-        return EncodedPrompt(pieces, encoded.tokens, encoded.ids, encoded.is_floor, encoded.end, holding)
+        tokens, spliced = encoded.tokens, encoded.spliced
+        return EncodedPrompt(pieces, tokens, encoded.ids, encoded.is_floor, encoded.end, holding, spliced)
 
     def remember(self, prompt: EncodedPrompt, written: Sequence[int]) -> None:
         """Keeps the ids that the model wrote behind a prompt, for later prompts that have their text."""

@@ -61,12 +61,13 @@ class PromptEnd:
 class Encoded:
     """The number of tokens in some texts, and their ids. `ids` is empty if there are more than the limit. `is_floor`:
     `tokens` is a lower bound, because encoding stopped at the limit. `end` is None where the cache has no node to
-    remember an output by."""
+    remember an output by. `spliced` is the number of ids that were taken from outputs."""
 
     tokens: int
     ids: Sequence[int] = ()
     is_floor: bool = False
     end: PromptEnd | None = None
+    spliced: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,9 @@ class _Plan:
         return [part for part in self.parts if isinstance(part, str)]
 
     @property
-    def tokens(self) -> int:
-        """The number of ids that are known before anything is encoded."""
-        return len(self.known) + sum(len(part) for part in self.parts if not isinstance(part, str))
+    def splice_tokens(self) -> int:
+        """The number of ids of splices."""
+        return sum(len(part) for part in self.parts if not isinstance(part, str))
 
     def ids(self, encodings: Iterator[Encoding]) -> list[array[int]]:
         """The ids of each part, of which the encodings are those of `texts`."""
@@ -129,7 +130,7 @@ class CachingEncoder:
         plans = [self._plan(text, key, written) for text, written in _assign(self._split(texts, apart), outputs)]
         parts = [text for plan in plans for text in plan.texts]
         most = sys.maxsize if most_tokens is None else most_tokens
-        tokens, found = sum(plan.tokens for plan in plans), list[Encoding]()
+        tokens, found = sum(len(plan.known) + plan.splice_tokens for plan in plans), list[Encoding]()
         for group in _groups(parts):
             offload.require_wanted()
             found += self._tokenizer.encode_all(group)
@@ -146,7 +147,8 @@ class CachingEncoder:
             for more in (plan.known, *added):
                 ids.extend(more)
         end = plans[-1].end
-        return Encoded(tokens, ids, end=end if end.node != ROOT else None)
+        spliced = sum(plan.splice_tokens for plan in plans)
+        return Encoded(tokens, ids, end=end if end.node != ROOT else None, spliced=spliced)
 
     def remember(self, end: PromptEnd, ids: Sequence[int]) -> None:
         """Keeps the ids that a model wrote behind a prompt. A later prompt that has their text gets these ids, so that

@@ -83,7 +83,7 @@ class TurnPrompt:
         items = _TurnItems.read(model, turn, parameters)
         conversation = items.conversation(model, turn, parameters, media)
         chosen = _switches(model, parameters)
-        ancestors = Ancestors.read([*turn.lineages, turn.round_lineage], model.prompt.fingerprint)
+        ancestors = Ancestors.read(_lineages_of(turn), model.prompt.fingerprint)
         encode = _encoding(model, turn, chosen, ancestors)
         is_exact = level is not Level.CHAT
         path_of = partial(_path_of, turn, parameters, media)
@@ -117,6 +117,11 @@ class TurnPrompt:
     def ids(self) -> Sequence[int]:
         """The ids of the prompt; empty if it was not encoded, or is longer than the context."""
         return self.encoded.ids if self.encoded is not None else ()
+
+    @property
+    def expected_tokens(self) -> int:
+        """The number of ids at the beginning of the prompt that an engine should have in its cache."""
+        return self.ancestors.expected_tokens(self.ids)
 
     def root(self) -> RootPrefix | None:
         """The beginning that the prompt shares with other conversations: its system message. The number of its tokens
@@ -157,7 +162,7 @@ class TurnPrompt:
             prompt_tokens=usage.input_tokens,
             written_ids=model.tokenizer.known_ids(written),
             cached_tokens=usage.cached_tokens,
-            expected_tokens=self.ancestors.expected_tokens(self.ids),
+            expected_tokens=self.expected_tokens,
             placement=(placement or "").encode(),
             at_ms=at_ms,
         )
@@ -242,6 +247,11 @@ class _TurnItems:
             declared, cost = self.declared_in_history, self.history_cost
             model.histories.keep(replace(read, text=text, declared=declared, schema_cost=cost))
         return conversation
+
+
+def _lineages_of(turn: Turn) -> Sequence[bytes]:
+    """The lineages of what the prompt of a turn begins with: its ancestors, and its earlier rounds."""
+    return (*turn.lineages, turn.round_lineage) if turn.round_lineage else turn.lineages
 
 
 def _encoding(model: ServedModel, turn: Turn, chosen: Mapping[str, Any], ancestors: Ancestors) -> Encode:

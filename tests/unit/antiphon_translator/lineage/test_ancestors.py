@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from antiphon_translator.lineage import turn_lineage
-from antiphon_translator.lineage.ancestors import HINTS_MAX, Ancestors
+from antiphon_translator.lineage.ancestors import HINTS_MAX, Ancestors, Outcome
 from antiphon_translator.lineage.prompt_digest import prompt_digests
 from antiphon_translator.lineage.turn_lineage import TurnLineage
 from antiphon_translator.placement import PlacementHint
@@ -32,7 +32,10 @@ def lineage(
 def test_lineages_of_another_model_and_damaged_ones_are_left_out() -> None:
     other = TurnLineage(8)
     stored = [turn_lineage.encode(each) for each in (lineage(3), other, lineage(5))]
-    assert Ancestors.read([*stored, b"\xff", b""], 7).lineages == [lineage(3), lineage(5)]
+    found = Ancestors.read([*stored, b"\xff", b"", turn_lineage.encode(lineage(7), stored[1])], 7)
+    assert found.lineages == [lineage(3), lineage(5), lineage(7)]
+    assert found.left_out == {Outcome.MISSING: 1, Outcome.FOREIGN: 3}
+    assert found.of_prompt([TEXT[:4]]).left_out == {Outcome.MISSING: 1, Outcome.FOREIGN: 3, Outcome.DIFFERS: 2}
 
 
 def test_lineages_hold_for_prompts_that_begin_with_theirs() -> None:

@@ -293,9 +293,10 @@ def test_remembered_answer_is_not_encoded_again(counting: Counting) -> None:
     prompt = chat("user", "Hello") + "<|im_start|>assistant\n"
     end = encoder.encode([prompt]).end
     assert end is not None
-    encoder.remember(end, tokenizer().encode("A long answer."))
+    ids = tokenizer().encode("A long answer.")
+    encoder.remember(end, ids)
     counting.encoded.clear()
-    encoder.encode([next_prompt(prompt, "A long answer.")])
+    assert encoder.encode([next_prompt(prompt, "A long answer.")]).spliced == len(ids)
     assert "answer" not in "".join(counting.encoded)
 
 
