@@ -85,7 +85,7 @@ class Play:
         self._tokenizer = served.tokenizer
         self._level = level
         given_turn = turn("Hi", include=INCLUDE, **ASKED, **request)
-        controls = CONTROLS | {"guide", "stop"}
+        controls = CONTROLS | {"guide", "text_guide", "stop"}
         self._turn = pipeline_of(served, given_turn, controls=controls, ids=SequentialIds(), level=level)
         self._batches, first = self._turn.start()
         self.requests = [first]

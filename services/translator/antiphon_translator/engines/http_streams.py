@@ -155,8 +155,7 @@ class HttpModelServer:
     ) -> bool:
         """Delivers the content of each read up to `[DONE]`. Returns False as soon as `deliver` does. A read is one
         slice of work: where more bytes wait, other turns come first."""
-        is_open, is_done, ends_at = True, False, None
-        budget = StreamBudget(self.name)
+        is_open, is_done, ends_at, budget = True, False, None, StreamBudget(self.name)
         while is_open and not is_done:
             received = await _read_some(content, reader, ends_at)
             is_open, content_chars = bool(received), reader.content_chars
