@@ -180,7 +180,7 @@ class Tools(Protocol):
         """Calls a tool, at most once. Cancelling tells the server, and the outcome is unknown then.
 
         ToolsUnavailable is raised only if the call was not begun; a service that is lost later makes the outcome
-        UNKNOWN. AlreadyExists: a call with this id was made with other content."""
+        UNKNOWN, and so does an earlier call with this id and other content, which may have run."""
 
     async def ready(self) -> None:
         """Returns if calls can be made. ToolsUnavailable."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AlreadyExists
-from antiphon_core.ports.tools import OnProgress, Outcome, Progress, ToolCall, ToolResult
+from antiphon_core.ports.tools import CallError, OnProgress, Outcome, Progress, ToolCall, ToolResult
+from antiphon_tools.mcp.faults import Code
 
 KEPT_S = 600.0
 ENDED_ITEMS_MAX = 10_000
@@ -32,7 +32,7 @@ class Entry:
     """One call, and those that listen to its progress."""
 
     digest: bytes
-    task: asyncio.Task[ToolResult]
+    task: asyncio.Future[ToolResult]
     listeners: list[OnProgress] = field(default_factory=list)
 
     async def result(self, on_progress: OnProgress) -> ToolResult:
@@ -54,14 +54,15 @@ class Ledger:
         self._ended_bytes = 0
 
     def begin(self, tenant: str, call: ToolCall, run: Run) -> Entry:
-        """The entry of a call, which begins now unless it has begun. AlreadyExists: the id is another call's."""
+        """The entry of a call, which begins now unless it has begun. If the id is that of another call, which may have
+        run, the outcome is unknown."""
         self._forget_old()
         digest = _digest(call)
         entry = self._entries.get((tenant, call.id))
         if entry is None:
             return self._start((tenant, call.id), digest, run)
         if entry.digest != digest:
-            raise AlreadyExists.of(call.id)
+            return _taken(digest)
         return entry
 
     def find(self, tenant: str, call_id: str) -> Entry | None:
@@ -86,9 +87,9 @@ class Ledger:
             for listener in tuple(listeners):
                 listener(progress)
 
-        entry = Entry(digest, asyncio.create_task(run(tell), name="tool call"), listeners)
-        self._entries[key] = entry
-        entry.task.add_done_callback(lambda task: self._end(key, task))
+        task = asyncio.create_task(run(tell), name="tool call")
+        entry = self._entries[key] = Entry(digest, task, listeners)
+        task.add_done_callback(lambda task: self._end(key, task))
         return entry
 
     def _end(self, key: _Key, task: asyncio.Task[ToolResult]) -> None:
@@ -115,6 +116,14 @@ def _digest(call: ToolCall) -> bytes:
     """The content of a call, without its credentials, which may be refreshed, and without its time."""
     parts = (call.server.label, call.server.url, call.tool, call.digest)
     return hashlib.sha256(repr(parts).encode() + call.arguments).digest()
+
+
+def _taken(digest: bytes) -> Entry:
+    """The entry of a call that does not begin because its id is another one's."""
+    result: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
+    error = CallError(Code.UNKNOWN_OUTCOME, "A call with this id was made with other content.")
+    result.set_result(ToolResult(Outcome.UNKNOWN, error=error))
+    return Entry(digest, result)
 
 
 def _size(result: ToolResult) -> int:

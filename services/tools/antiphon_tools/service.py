@@ -138,7 +138,7 @@ class ToolService:
             raise
 
     def begin_call(self, tenant: str, call: ToolCall) -> Entry:
-        """Begins a call, or finds it running or ended. InvalidRequest, AlreadyExists."""
+        """Begins a call, or finds it running or ended. InvalidRequest."""
         planned = self._plan(tenant, call)
         return self._ledger.begin(tenant, call, lambda on_progress: self._run(planned, on_progress))
 

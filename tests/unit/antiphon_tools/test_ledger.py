@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import AlreadyExists
 from antiphon_core.ports.tools import (
     Credentials,
     OnProgress,
@@ -77,12 +76,15 @@ async def test_a_waiter_that_leaves_does_not_end_the_call() -> None:
         replace(CALL, digest="d"),
     ],
 )
-async def test_an_id_with_other_content_is_rejected(other: ToolCall) -> None:
+async def test_an_id_with_other_content_does_not_run_and_its_outcome_is_unknown(other: ToolCall) -> None:
     ledger, runs = Ledger(ManualClock()), Counter()
     runs.may_end.set()
     await ledger.begin("acme", CALL, runs.run).result(ignore_progress)
-    with pytest.raises(AlreadyExists):
-        ledger.begin("acme", other, runs.run)
+    result = await ledger.begin("acme", other, runs.run).result(ignore_progress)
+    assert (result.outcome, result.error and result.error.message) == (
+        Outcome.UNKNOWN,
+        "A call with this id was made with other content.",
+    )
     await ledger.begin("globex", other, runs.run).result(ignore_progress)  # another tenant's ids are its own
     assert runs.count == 2
 
