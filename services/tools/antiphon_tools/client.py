@@ -1,16 +1,18 @@
 """A client of the tools service over gRPC.
 
 A call is begun once. If its stream breaks after the request may have been read, the client only attaches to the call,
-which begins nothing (docs/adr/0200-calls-of-tools-are-not-repeated.md).
+which begins nothing (docs/adr/0200-calls-of-tools-are-not-repeated.md). A cancelled call is looked for at one replica
+after the other, over the connections that calls have, until one knows it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from antiphon_core.errors import AntiphonError, NotFound, ToolsUnavailable, Unavailable
+from antiphon_core.errors import AntiphonError, NotFound, Timeout, ToolsUnavailable, Unavailable
 from antiphon_core.ports.tools import (
     NO_CREDENTIALS,
     CallError,
@@ -34,6 +36,10 @@ from antiphon_tools import wire
 
 GRACE_S = 5.0
 """The time after a call's timeout in which the service has to say how it ended."""
+CANCEL_S = 12.0
+"""The time for the requests to cancel one call, of which a replica that is frozen takes 5 s."""
+CANCELS_ITEMS_MAX = 32
+"""The requests to cancel one call, each to the next replica. Requests of other calls come in between."""
 _LOST = ToolResult(
     Outcome.UNKNOWN,
     error=CallError(-32_001, "The service that runs tools was lost while the call ran."),
@@ -113,10 +119,17 @@ class ToolsClient:
 
     def _cancel(self, tenant: str, call_id: str) -> None:
         """Cancels a call whose caller is cancelled, and cannot wait for it."""
-        request = v1.CancelCallRequest(id=call_id)
-        task = asyncio.ensure_future(self._rpc.call("CancelCall", request, tenant=tenant))
+        task = asyncio.create_task(self._cancel_where_known(tenant, call_id), name="cancel a tool call")
         self._cancelling.add(task)
         task.add_done_callback(self._forget)
+
+    async def _cancel_where_known(self, tenant: str, call_id: str) -> None:
+        request = v1.CancelCallRequest(id=call_id)
+        async with asyncio.timeout(CANCEL_S):
+            for _ in range(CANCELS_ITEMS_MAX):
+                with suppress(NotFound, ToolsUnavailable, Timeout):
+                    await self._streams.run("CancelCall", request, lambda _: None, tenant=tenant)
+                    return
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._cancelling.discard(task)

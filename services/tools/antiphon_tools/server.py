@@ -41,9 +41,7 @@ def handlers(service: ToolService) -> Mapping[str, Handler]:
                 yield answer
 
     async def cancel_call(request: Any, call: Call) -> Any:
-        entry = service.find_call(call.tenant, request.id)
-        if entry is not None:
-            entry.task.cancel()
+        _require_known(service.find_call(call.tenant, request.id), request.id).task.cancel()
         return v1.CancelCallResponse()
 
     async def search(request: Any, call: Call) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,12 +18,17 @@ from antiphon_core.rpc.server import RpcServer
 from antiphon_protos.antiphon.tools import v1
 from antiphon_tools import wire
 from antiphon_tools.client import ToolsClient
+from antiphon_tools.server import handlers
+from antiphon_tools.service import ToolService
+from antiphon_tools.settings import ToolsSettings
 from tests.support.manual_pacing import ManualPacing
 from tests.support.ports import free_ports
+from tests.support.raw_mcp_server import Asked, raw_server, stateless
 from tests.support.waiting import until
 
 CALL = ToolCall("resp_1/call_1", ToolServer("calc"), "add", b"{}")
 DONE = wire.result_message(ToolResult(Outcome.OK, "done"))
+HERE = ToolsSettings(client_hosts=("*",), client_http=True, client_private_addresses=True)
 Play = Callable[[Any], AsyncIterator[Any]]
 
 
@@ -72,6 +79,18 @@ async def start(manual: ManualPacing) -> AsyncIterator[Callable[..., Any]]:
         await client.close()
     for server in servers:
         await server.drain(0)
+
+
+@asynccontextmanager
+async def listening(service: ToolService) -> AsyncIterator[int]:
+    """Serves a service. Gives its port."""
+    server = RpcServer()
+    server.add(TOOLS, handlers(service), ready=service.ready)
+    try:
+        yield await server.start("127.0.0.1", 0)
+    finally:
+        await server.drain(0)
+        await service.close()
 
 
 async def breaks(_request: Any) -> AsyncIterator[Any]:
@@ -134,6 +153,33 @@ async def test_a_service_that_cannot_be_reached_has_not_begun_the_call(manual: M
         await client.list_tools("acme", ToolServer("calc"))
     assert manual.pauses_s  # a listing has no effect, and is asked for again
     await client.close()
+
+
+async def test_a_cancelled_call_is_cancelled_at_the_replica_that_runs_it() -> None:
+    async def hang(asked: Asked) -> None:
+        await asked.is_closed.wait()
+
+    def is_sent(count: int) -> bool:
+        return len(tool_server.named("tools/call")) == count
+
+    tools = [{"name": "add", "inputSchema": {"type": "object"}}]
+    async with raw_server(stateless(tools, hang)) as tool_server, AsyncExitStack() as stack:
+        here = ToolServer("calc", tool_server.url)
+        services = [ToolService(HERE), ToolService(HERE)]
+        ports = [await stack.enter_async_context(listening(service)) for service in services]
+        endpoint = "ipv4:" + ",".join(f"127.0.0.1:{port}" for port in ports)
+        client = ToolsClient(endpoint)
+        stack.push_async_callback(client.close)
+        for number in range(4):
+            for _ in range(number):  # other calls come in between
+                await client.list_tools("acme", here)
+            call = replace(CALL, id=f"c{number}", server=here)
+            running = asyncio.create_task(client.call_tool("acme", call))
+            await until(partial(is_sent, number + 1), "the call is sent")
+            running.cancel()
+            await asyncio.wait([running])
+            await until(tool_server.named("tools/call")[-1].is_closed.is_set, "the call is cancelled")
+        await until(lambda: not any(service.running for service in services), "no call runs")
 
 
 async def test_a_caller_that_is_cancelled_cancels_the_call(start: Any) -> None:
