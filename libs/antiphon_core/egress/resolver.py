@@ -24,9 +24,12 @@ class Resolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """The addresses of a name. OSError: it has none, or the lookup failed."""
-        found = await asyncio.get_running_loop().run_in_executor(
-            self._threads, socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
-        )
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(
+                self._threads, socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
+            )
+        except UnicodeError as error:  # a label that is empty, or longer than 63 characters
+            raise OSError(socket.EAI_NONAME, "this can be no name of a host") from error
         return [
             ResolveResult(
                 hostname=host,

@@ -17,6 +17,14 @@ async def test_resolver_answers_like_the_system_resolver() -> None:
     assert [(one["host"], one["port"], one["family"]) for one in found] == [("127.0.0.1", 80, socket.AF_INET)]
 
 
+@pytest.mark.parametrize("host", ["a..b", "...", f"{'a' * 64}.example"])
+async def test_a_text_that_can_be_no_name_has_no_addresses(host: str) -> None:
+    resolver = Resolver(2)
+    with pytest.raises(OSError, match="no name of a host"):
+        await resolver.resolve(host)
+    await resolver.close()
+
+
 async def test_dns_lookup_runs_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[str] = []
 
