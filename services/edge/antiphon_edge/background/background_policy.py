@@ -2,8 +2,9 @@
 
 An attempt reads the event log first. For the first attempt the log has no output; for a later one it has the events so
 far, and the token ids after which the generation continues. If the engine is unavailable, the turn is postponed, so
-that it holds no slot of the worker. An engine that fails in the middle of the response uses up one of the job's
-attempts, because the request itself may crash it. A worker that stops leaves the turn to the next worker.
+that it holds no slot of the worker; so is a turn with tools of servers that this worker cannot call. An engine that
+fails in the middle of the response uses up one of the job's attempts, because the request itself may crash it. A worker
+that stops leaves the turn to the next worker.
 
 One `CommitTurn` writes the job (`job_of`), the record and the beginning of the event log (`opening`), all under the
 tenant of the response. Workers do not know the tenants: they claim jobs in DISPATCH_TENANT, and the store serves the

@@ -152,15 +152,12 @@ class ToolLoop:
             "used": _counts(pause.used),
             "cut_off": pause.cut_off,
         }
-        batch = replace(last, pause=None)
-        state.feed(batch)
-        await self._run.record(batch, [Step(number, StepKind.INTENT, data=dumps(facts))])
+        await self._run.record(replace(last, pause=None), [Step(number, StepKind.INTENT, data=dumps(facts))])
         return ended
 
     async def _note_result(self, number: int, item: Object, index: int) -> None:
         """Sends the end of a call, after it is durable."""
         batch = call_ends.end_batch(item, index, self._run.state.next_sequence)
-        self._run.state.feed(batch)
         await self._run.record(batch, [Step(number, StepKind.RESULT, item["id"])])
 
     # ---- The calls ----

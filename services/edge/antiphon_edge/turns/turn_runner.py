@@ -67,6 +67,8 @@ class TurnRun:
     on_pulse: Callable[[JobPulse], None] = lambda _pulse: None
     """Called after each renewal of the job's lease."""
     watch: TurnWatch = field(init=False)
+    _unsent: Batch | None = field(default=None, init=False)
+    """A batch whose append is not known to have succeeded."""
 
     def __post_init__(self) -> None:
         self.watch = TurnWatch(self.accepted, self.delivery)
@@ -80,17 +82,25 @@ class TurnRun:
 
     async def record(self, batch: Batch, steps: Sequence[Step]) -> None:
         """Sends a batch after it is durable together with `steps`, if the turn has an event log. Raises the error of an
-        append that failed."""
-        for step in steps:
-            self.state.note_step(step)
+        append that failed; the batch is sent with the end of the turn then, because a later flush may append it."""
+        self.state.feed(batch)
+        self._unsent = batch
         if self.event_log is not None:
             self.event_log.put(batch, steps)
             await self.event_log.flush()
-        self.watch.note_batch(batch.frames)
-        self.receive(batch)
+        for step in steps:
+            self.state.note_step(step)
+        self._send_unsent()
+
+    def _send_unsent(self) -> None:
+        batch, self._unsent = self._unsent, None
+        if batch is not None:
+            self.watch.note_batch(batch.frames)
+            self.receive(batch)
 
     def end(self, batch: Batch) -> None:
         """Sends the terminal batch, whose record is safe, to the receiver."""
+        self._send_unsent()
         self.watch.note_end(final_of(batch))
         self.receive(batch)
 

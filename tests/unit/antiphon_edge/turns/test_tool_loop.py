@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import AntiphonError, InvalidRequest, ToolServerFault, ToolsUnavailable, Unavailable
+from antiphon_core.errors import (
+    AntiphonError,
+    InvalidRequest,
+    StoreUnavailable,
+    ToolServerFault,
+    ToolsUnavailable,
+    Unavailable,
+)
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
-from antiphon_core.ports.event_logs import Step, StepKind
+from antiphon_core.ports.event_logs import EventAppend, Step, StepKind
 from antiphon_core.ports.store import TurnRequest
 from antiphon_core.ports.tools import Outcome, ToolCall, ToolResult
 from antiphon_edge.tools.limits import ToolLimits
@@ -269,6 +276,28 @@ async def lost_in_a_call(store: StoreService, tools: FakeTools) -> None:
     await asyncio.wait([running])
     await first.service.settle()
     tools.hangs = False
+
+
+@pytest.mark.parametrize("kind", StepKind)
+async def test_append_that_fails_leaves_no_gap_in_the_events(
+    store: StoreService, kind: StepKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = store.append_events
+
+    async def fail_once(tenant: str, given: EventAppend, **options: Any) -> int:
+        if any(step.kind is kind for step in given.steps):
+            monkeypatch.setattr(store, "append_events", append)
+            raise StoreUnavailable("Away.")
+        return await append(tenant, given, **options)
+
+    monkeypatch.setattr(store, "append_events", fail_once)
+    tools = FakeTools()
+    made = turns(store, tools, BUY, "So.")
+    response = await made.send()
+    assert response["status"] == "failed"
+    assert len(tools.calls) == (kind is StepKind.RESULT)
+    assert [event["sequence_number"] for event in made.log] == list(range(len(made.log)))
+    assert fold(made.log) == response
 
 
 async def test_call_of_a_lost_edge_is_unknown_and_not_repeated(store: StoreService) -> None:
