@@ -43,15 +43,21 @@ _IN_PROGRESS = "in_progress"
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """A round that has ended: the output behind it, the index of its first item, and the tokens so far."""
+    """A round that has ended: the output behind it, the index of its first item, the tokens so far, and when the time
+    for tools is over."""
 
     number: int
     begin: int
     output: list[Object]
     used: Usage
     cut_off: str
+    ends_at_ms: int
     lineage: bytes = b""
     """Empty behind a crash: nothing depends on it, and it would be a large part of the journal."""
+
+    def calls_before(self, index: int) -> int:
+        """The number of calls before an item of the output."""
+        return sum(item.get("type") == CALL for item in self.output[:index])
 
     @property
     def open_calls(self) -> list[int]:
@@ -110,6 +116,8 @@ class ToolLoop:
         """
         self._lists = await self._run.interrupt.run(server_lists.read_lists(self._tools, self._turn.tenant, servers))
         last_round = _last_round(self._run)
+        if last_round is not None:
+            self._ends_at_ms = last_round.ends_at_ms
         number, output, used, lineage = 1, self._first_output(), NO_USAGE, b""
         while True:
             if last_round is None:
@@ -143,7 +151,8 @@ class ToolLoop:
 
     async def _note_intent(self, last: Batch, pause: Pause, number: int, *, begin: int) -> _Round:
         """Sends the last events of a round, after the intent to run its calls is durable together with them."""
-        ended = _Round(number, begin, loads(pause.output_items), pause.used, pause.cut_off, pause.lineage)
+        items, ends_at_ms = loads(pause.output_items), self._ends_at_ms
+        ended = _Round(number, begin, items, pause.used, pause.cut_off, ends_at_ms, pause.lineage)
         state = self._run.state
         facts = {
             "begin": begin,
@@ -151,6 +160,7 @@ class ToolLoop:
             "ids": len(state.token_ids),
             "used": _counts(pause.used),
             "cut_off": pause.cut_off,
+            "ends_at_ms": self._ends_at_ms,
         }
         await self._run.record(replace(last, pause=None), [Step(number, StepKind.INTENT, data=dumps(facts))])
         return ended
@@ -166,13 +176,12 @@ class ToolLoop:
         """Runs the calls of a round, and returns the output with their results. Calls run at once where that is
         allowed; their ends are told in the order of the output."""
         indexes = ended.open_calls
-        before = sum(item.get("type") == CALL for item in ended.output) - len(indexes)
         places = asyncio.Semaphore(1 if self._is_serial else self._limits.parallel)
         running = {
             index: asyncio.create_task(
-                self._call(ended.output[index], ended.cut_off, before + nth < self._most_calls, places)
+                self._call(ended.output[index], ended.cut_off, self._is_within(ended, index), places)
             )
-            for nth, index in enumerate(indexes)
+            for index in indexes
         }
         output = list(ended.output)
         try:
@@ -240,8 +249,9 @@ class ToolLoop:
         output = list(ended.output)
         for index in ended.open_calls:
             item = output[index]
-            if self._is_repeatable(item):
-                output[index] = await self._call(item, ended.cut_off, True, asyncio.Semaphore(1))
+            is_within = self._is_within(ended, index)
+            if ended.cut_off or not is_within or self._may_repeat(item):
+                output[index] = await self._call(item, ended.cut_off, is_within, asyncio.Semaphore(1))
             else:
                 metrics.LOST_TOOL_CALLS.of().add()
                 reason = CallError(0, "the process that sent it was lost")
@@ -249,10 +259,14 @@ class ToolLoop:
             await self._note_result(ended.number, output[index], index)
         return output
 
-    def _is_repeatable(self, item: Object) -> bool:
+    def _is_within(self, ended: _Round, index: int) -> bool:
+        """Whether the request and the operator allow so many calls."""
+        return ended.calls_before(index) < self._most_calls
+
+    def _may_repeat(self, item: Object) -> bool:
         found = self._lists.get(item["server_label"])
         tool = found.tools.get(item["name"]) if found is not None else None
-        return tool is not None and tool.is_repeatable
+        return tool is not None and tool.is_repeatable and self._clock.now_ms() < self._ends_at_ms
 
     # ---- The end ----
 
@@ -293,8 +307,8 @@ def _last_round(run: TurnRun) -> _Round | None:
     if not intents:
         return None
     facts: Object = loads(intents[-1].data)
-    output = [*run.state.output[: facts["items"]]]
-    return _Round(intents[-1].round, facts["begin"], output, Usage(**facts["used"]), facts["cut_off"])
+    output, used = [*run.state.output[: facts["items"]]], Usage(**facts["used"])
+    return _Round(intents[-1].round, facts["begin"], output, used, facts["cut_off"], facts["ends_at_ms"])
 
 
 def _counts(used: Usage) -> dict[str, int]:

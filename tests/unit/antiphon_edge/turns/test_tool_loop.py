@@ -266,15 +266,14 @@ async def test_intent_is_durable_before_the_call_and_the_result_before_its_event
     assert [step.call_id for step in steps[1:]] == [item["id"] for item in calls_of(response)]
 
 
-async def lost_in_a_call(store: StoreService, tools: FakeTools) -> None:
+async def lose(made: ToolTurns, tools: FakeTools, **members: Any) -> None:
     """Runs a keyed turn on an edge that goes away while its call runs."""
     tools.hangs = True
-    first = turns(store, tools, BUY)
-    running = asyncio.ensure_future(first.send(key="k"))
+    running = asyncio.ensure_future(made.send(key="k", **members))
     await tools.called.wait()
     running.cancel()
     await asyncio.wait([running])
-    await first.service.settle()
+    await made.service.settle()
     tools.hangs = False
 
 
@@ -302,7 +301,7 @@ async def test_append_that_fails_leaves_no_gap_in_the_events(
 
 async def test_call_of_a_lost_edge_is_unknown_and_not_repeated(store: StoreService) -> None:
     tools = FakeTools()
-    await lost_in_a_call(store, tools)
+    await lose(turns(store, tools, BUY), tools)
     second = turns(store, tools, "So.")
     response = await second.send(key="k")
     (item,) = calls_of(response)
@@ -315,16 +314,29 @@ async def test_call_of_a_lost_edge_is_unknown_and_not_repeated(store: StoreServi
 
 async def test_repeatable_call_of_a_lost_edge_is_made_again(store: StoreService) -> None:
     tools = FakeTools()
-    tools.hangs = True
-    first = turns(store, tools, SEARCH)
-    running = asyncio.ensure_future(first.send(key="k"))
-    await tools.called.wait()
-    running.cancel()
-    await asyncio.wait([running])
-    await first.service.settle()
-    tools.hangs = False
+    await lose(turns(store, tools, SEARCH), tools)
     (item,) = calls_of(await turns(store, tools, "So.").send(key="k"))
     assert (len(tools.calls), item["status"], item["output"]) == (2, "completed", "Done.")
+
+
+@pytest.mark.parametrize(("said", "sent", "status"), [(SEARCH, 2, "completed"), (BUY, 1, "incomplete")])
+async def test_surplus_calls_are_not_sent_by_the_next_edge_either(
+    store: StoreService, said: Any, sent: int, status: str
+) -> None:
+    tools = FakeTools()
+    await lose(turns(store, tools, [*said, *said, *said]), tools, max_tool_calls=1)
+    first, *others = calls_of(await turns(store, tools, "So.").send(key="k", max_tool_calls=1))
+    assert (first["status"], len(tools.calls)) == (status, sent)
+    assert ["max_tool_calls" in item["error"]["message"] for item in others] == [True, True]
+
+
+async def test_time_for_tools_does_not_begin_anew_on_the_next_edge(store: StoreService) -> None:
+    tools, clock = FakeTools(), ManualClock()
+    await lose(ToolTurns(store, RoundsEngine(SEARCH), tools, clock=clock), tools)
+    clock.advance(ToolLimits().time_s)
+    response = await ToolTurns(store, RoundsEngine("So."), tools, clock=clock).send(key="k")
+    assert (response["incomplete_details"], len(tools.calls)) == ({"reason": "tool_time"}, 1)
+    assert "not repeated" in calls_of(response)[0]["error"]["message"]
 
 
 async def test_edge_lost_in_the_second_round_leaves_the_call_done_once(store: StoreService) -> None:
