@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from antiphon_core import response
@@ -106,6 +107,7 @@ class ToolLoop:
         self._is_serial = parameters.get("parallel_tool_calls") is False
         self._ends_at_ms = clock.now_ms() + round(1000 * limits.time_s)
         self._is_left = False
+        self._serial_servers = dict[str, asyncio.Lock]()
 
     async def run(self, servers: Sequence[DeclaredServer]) -> Batch:
         """Runs all rounds, and returns the terminal batch.
@@ -213,7 +215,7 @@ class ToolLoop:
             return call_ends.call_not_run(item, f"the response reached '{cut_off}'")
         if not is_within:
             return call_ends.call_not_run(item, "the response reached 'max_tool_calls'")
-        async with places:
+        async with self._turn_at(item["server_label"]), places:
             if self._is_left:
                 return call_ends.call_not_run(item, "the client has left")
             left_s = (self._ends_at_ms - self._clock.now_ms()) / 1000
@@ -221,6 +223,13 @@ class ToolLoop:
                 return call_ends.call_not_run(item, "the time for tools is over")
             result = await self._send(item, left_s)
         return call_ends.ended_call(item, result)
+
+    def _turn_at(self, label: str) -> AbstractAsyncContextManager[None]:
+        """The turn of a call at its server, if the operator wants that the server gets one call after the other."""
+        found = self._lists.get(label)
+        if found is None or found.listing.is_parallel:
+            return nullcontext()
+        return self._serial_servers.setdefault(label, asyncio.Lock())
 
     async def _send(self, item: Object, timeout_s: float) -> ToolResult:
         found = self._lists.get(item["server_label"])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -150,6 +151,28 @@ async def test_surplus_calls_of_a_round_are_not_sent(store: StoreService) -> Non
     assert (first["status"], second["status"], len(tools.calls)) == ("completed", "incomplete", 1)
     assert "max_tool_calls" in second["error"]["message"]
     assert made.response["status"] == "completed"
+
+
+@pytest.mark.parametrize(("is_parallel", "most"), [(True, 3), (False, 1)])
+async def test_calls_run_at_once_only_if_the_operator_allows_it(
+    store: StoreService, is_parallel: bool, most: int
+) -> None:
+    tools = FakeTools()
+    tools.listing = replace(tools.listing, is_parallel=is_parallel)
+    running: list[int] = []
+    now = 0
+
+    async def count(_call: ToolCall) -> None:
+        nonlocal now
+        now += 1
+        running.append(now)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        now -= 1
+
+    tools.before_call = count
+    await turns(store, tools, [*SEARCH, *BUY, *SEARCH], "So.").send()
+    assert (max(running), len(tools.calls)) == (most, 3)
 
 
 @pytest.mark.parametrize("limits", [ToolLimits(rounds=3), ToolLimits(calls=3)])
