@@ -195,7 +195,8 @@ class ItemPage:
 @dataclass(frozen=True, slots=True)
 class History:
     """Everything before a turn: the items of `depth` responses, root first, as one JSON array. `lineages` are those of
-    the same responses, empty for one without; none if no response has one, or if they were not requested."""
+    the same responses, empty for one without; none if no response has one, or if they were not requested. Those behind
+    the first LINEAGE_BYTES_MAX bytes of them, root first, may be empty but for the last one."""
 
     items: bytes = b"[]"
     depth: int = 0

@@ -205,7 +205,8 @@ class Payload(StrEnum):
     ITEMS = "i"
     ALL = "ib"
     LINEAGE = "il"
-    """For a `Chain`: items, and in place of each body the items of the row LINEAGE with the node's id."""
+    """For a `Chain`: items, and in place of each body the items of the row LINEAGE with the node's id. Those behind the
+    first LINEAGE_BYTES_MAX bytes of the chain, root first, may be empty but for the last one."""
 
 
 class Get(NamedTuple):

@@ -38,6 +38,16 @@ class KeptLineageSuite:
         await subject.store.commit_turn(subject.tenant, TurnCommit(branch, lineage=b"branch"))
         assert await self.lineages_of(subject, branch) == (b"root", b"branch")
 
+    async def test_a_long_history_has_its_first_lineages_and_the_last_one(self, subject: Subject) -> None:
+        """A turn takes no others along, so a backend may leave them out."""
+        lineages = [bytes([number]) * 1_000 for number in range(140)]
+        line = await self.put_lines(subject, *lineages)
+        found = await self.lineages_of(subject, line[-1])
+        first = LINEAGE_BYTES_MAX // 1_000 + 1
+        assert list(found[:first]) == lineages[:first]
+        assert found[-1] == lineages[-1]
+        assert all(each in (b"", whole) for each, whole in zip(found, lineages, strict=True))
+
     async def test_lineages_come_only_when_they_are_requested(self, subject: Subject) -> None:
         line = await self.put_lines(subject, b"root", b"child")
         start = await subject.store.begin_turn(subject.tenant, TurnRequest(previous_response_id=line[-1].id))

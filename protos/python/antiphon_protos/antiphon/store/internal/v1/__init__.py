@@ -841,6 +841,7 @@ class History(betterproto2.Message):
     lineages: "list[bytes]" = betterproto2.field(4, betterproto2.TYPE_BYTES, repeated=True)
     """
     The lineages of these responses, empty for one without; none if no response has one, or if they were not requested.
+    Those behind the first 64 KiB of them, root first, may be empty but for the last one.
     """
 
 

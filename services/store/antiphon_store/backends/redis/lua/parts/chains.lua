@@ -49,6 +49,30 @@ local function read_items(ids, max_bytes)
   return parts
 end
 
+local LINEAGES_PER_CALL = 32 -- at most 2 MiB
+local LINEAGE_BYTES_MAX = 65536 -- all that a turn takes along (libs/antiphon_core/limits.py)
+
+-- The lineages of nodes, from the node up, in one part. Those behind the first bytes of the chain, root first, are left
+-- out but for the node's own: no turn takes them along, and of a long chain they would be most of the bytes.
+local function read_lineages(ids)
+  local key, found, used, last = root .. ':lineage:items', {}, 0, #ids
+  for at = 1, last do
+    found[at] = false
+  end
+  while last > 0 and used <= LINEAGE_BYTES_MAX do
+    local first = math.max(last - LINEAGES_PER_CALL + 1, 1)
+    for at, each in ipairs(redis.call('HMGET', key, unpack(ids, first, last))) do
+      found[first + at - 1] = each
+      used = used + (each and #each or 0)
+    end
+    last = first - 1
+  end
+  if last > 0 then
+    found[1] = redis.call('HGET', key, ids[1])
+  end
+  return {found}
+end
+
 -- {the node's id, fields, items, bodies or lineages}, from the node up: the fields name the parents; or nil and which
 -- bound is exceeded. Items, bodies and lineages come in parts.
 local function read_chain(start, is_head, payload, max_depth, max_bytes)
@@ -67,6 +91,6 @@ local function read_chain(start, is_head, payload, max_depth, max_bytes)
   if not items then
     return nil, 'bytes'
   end
-  local beside = {ib = ':node:body', il = ':lineage:items'}
-  return {ids[1] or '', texts, items, beside[payload] and read_many(root .. beside[payload], ids) or {}}
+  local beside = payload == 'il' and read_lineages(ids) or with_bodies and read_many(root .. ':node:body', ids)
+  return {ids[1] or '', texts, items, beside or {}}
 end
