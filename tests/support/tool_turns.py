@@ -124,7 +124,7 @@ class ToolTurns:
         options.setdefault("timing", TIMING)
         self.log: list[Object] = []
         self.final: Final | None = None
-        translator = translator_of((model(), engine), clock=clock)
+        translator = translator_of((model(context_length=2**20), engine), clock=clock)
         self.service: TurnService = turn_service(store, translator, clock=clock, tools=tools, **options)
 
     async def send(self, *, key: str | None = None, **members: Any) -> Object:

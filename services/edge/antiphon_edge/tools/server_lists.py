@@ -34,6 +34,11 @@ class ServerList:
         allows = self.declared.tool.allows
         return {tool.name: tool for tool in self.listing.tools if allows(tool.name, is_read_only=tool.is_read_only)}
 
+    @property
+    def size_bytes(self) -> int:
+        """About the size of the item that lists the tools."""
+        return sum(len(tool.description) + len(tool.input_schema) for tool in self.listing.tools)
+
     def content(self) -> Object:
         """The members of the item that lists the tools, except its id."""
         tools = [_tool_form(tool) for tool in self.tools.values()]

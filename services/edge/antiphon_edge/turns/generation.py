@@ -66,6 +66,10 @@ class LogState:
         items: Sequence[Object] = self.fold.response().get("output", ()) if self.fold.next_sequence else ()
         return items
 
+    async def parse(self) -> None:
+        """Parses the events so far, off the event loop if they are large. After this, `output` takes no time."""
+        await offload.run(self.fold.response, size_bytes=self.fold.size_bytes)
+
     def feed(self, batch: Batch) -> None:
         """Adds the next events, and the token ids that the model generated for them."""
         self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
@@ -203,6 +207,7 @@ class Generation:
             EngineFault: `state` has output without token ids, so no translator can continue it.
             Exception: the error of the last translator, of `receive` or `change`, or of the interrupt.
         """
+        await self.state.parse()
         if not self.state.can_be_continued():
             raise EngineFault("The response was interrupted, and its engine cannot continue output that is unfinished.")
         attempts = 1

@@ -19,8 +19,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
-from antiphon_core import response
+from antiphon_core import offload, response
 from antiphon_core.clock import Clock
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import DerivedIds
@@ -120,11 +121,12 @@ class ToolLoop:
         last_round = _last_round(self._run)
         if last_round is not None:
             self._ends_at_ms = last_round.ends_at_ms
-        number, output, used, lineage = 1, self._first_output(), NO_USAGE, b""
+        number, output, used, lineage = 1, await self._first_output(), NO_USAGE, b""
         while True:
             if last_round is None:
                 self._run.state.items_before = len(output)
-                turn = replace(self._turn, output=dumps(output), used=used, round_lineage=lineage)
+                encoded = await offload.run(partial(dumps, output), size_bytes=self._output_bytes)
+                turn = replace(self._turn, output=encoded, used=used, round_lineage=lineage)
                 last = await self._generate(turn)
                 if last.pause is None:
                     return last
@@ -138,13 +140,21 @@ class ToolLoop:
             number, used, lineage = last_round.number + 1, last_round.used, last_round.lineage
             last_round = None
 
-    def _first_output(self) -> list[Object]:
+    @property
+    def _output_bytes(self) -> int:
+        """About the size of the output so far, with lists of tools that were not sent yet."""
+        return self._run.state.fold.size_bytes + sum(each.size_bytes for each in self._lists.values())
+
+    async def _first_output(self) -> list[Object]:
         """The items before the first round: the lists of tools that the conversation does not have. Those that were
         sent are in the output."""
         state = self._run.state
         sent = [item for item in state.output if item.get("type") == LISTING]
         if sent or state.round_ids:
             return sent
+        return await offload.run(self._new_lists, size_bytes=self._turn.size_bytes + self._output_bytes)
+
+    def _new_lists(self) -> list[Object]:
         context = [item for part in (self._turn.history, self._turn.input) for item in _lists_in(part)]
         ids = DerivedIds(f"{self._turn.response_id}/lists")
         return server_lists.new_items(self._lists, context, ids, relative=self._turn.response_id)
@@ -153,7 +163,8 @@ class ToolLoop:
 
     async def _note_intent(self, last: Batch, pause: Pause, number: int, *, begin: int) -> _Round:
         """Sends the last events of a round, after the intent to run its calls is durable together with them."""
-        items, ends_at_ms = loads(pause.output_items), self._ends_at_ms
+        items = await offload.run(partial(loads, pause.output_items), size_bytes=len(pause.output_items))
+        ends_at_ms = self._ends_at_ms
         ended = _Round(number, begin, items, pause.used, pause.cut_off, ends_at_ms, pause.lineage)
         state = self._run.state
         facts = {

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,11 +19,13 @@ from antiphon_core.errors import (
     Unavailable,
 )
 from antiphon_core.fold import fold
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.event_logs import EventAppend, Step, StepKind
 from antiphon_core.ports.store import TurnRequest
 from antiphon_core.ports.tools import Outcome, ToolCall, ToolResult
 from antiphon_edge.tools.limits import ToolLimits
+from antiphon_edge.turns import tool_loop
 from antiphon_store.rows.model import Kind
 from antiphon_store.service import StoreService
 from antiphon_translator.lineage import turn_lineage
@@ -139,6 +143,27 @@ async def test_tool_that_the_request_does_not_allow_is_neither_shown_nor_called(
     response = await turns(store, tools, BUY, "So.").send(tools=[server(allowed_tools=["search"])])
     assert [tool["name"] for tool in response["output"][0]["tools"]] == ["search"]
     assert tools.calls == []
+
+
+async def test_large_conversation_and_output_are_read_outside_the_event_loop(
+    store: StoreService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[threading.Thread] = []
+
+    def note(work: Callable[[Any], Any], given: Any) -> Any:
+        if len(given if isinstance(given, bytes) else dumps(given)) > INLINE_BYTES_MAX:
+            read.append(threading.current_thread())
+        return work(given)
+
+    monkeypatch.setattr(tool_loop, "loads", partial(note, loads))
+    monkeypatch.setattr(tool_loop, "dumps", partial(note, dumps))
+    listed = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "other", "tools": []}
+    said = {"role": "user", "content": "x" * INLINE_BYTES_MAX}
+    answer = ToolResult(Outcome.OK, "x" * INLINE_BYTES_MAX)
+    response = await turns(store, FakeTools(answer=answer), BUY, BUY, "So.").send(input=[listed, said])
+    assert response["status"] == "completed"
+    assert len(read) == 4
+    assert threading.current_thread() not in read
 
 
 # ---- Limits ----
