@@ -49,9 +49,8 @@ class World:
 async def tools(request: pytest.FixtureRequest, tmp_path: Path, mcp: RealServer) -> AsyncIterator[Tools]:
     (tmp_path / "token").write_text(OPERATORS_SECRET)
     (tmp_path / "token").chmod(0o600)
-    (tmp_path / "mcp.toml").write_text(
-        f'[servers.calc]\nurl = "{mcp.url}"\nsecret_file = "token"\napproval = "client"\n'
-    )
+    url = mcp.url.replace("127.0.0.1", "localhost")  # requests cannot name the operator's own URL
+    (tmp_path / "mcp.toml").write_text(f'[servers.calc]\nurl = "{url}"\nsecret_file = "token"\napproval = "client"\n')
     async with tool_service(
         REACHES[request.param],
         servers=tmp_path / "mcp.toml",
