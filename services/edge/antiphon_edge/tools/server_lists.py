@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from antiphon_core.errors import AntiphonError, InvalidRequest, ToolServerFault, ToolsUnavailable
 from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import TOOLS_ITEMS_MAX
 from antiphon_core.ports.tools import Approval, Listing, Tool, Tools
 from antiphon_edge.tools.declared_servers import DeclaredServer
 
@@ -30,9 +32,10 @@ class ServerList:
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """The tools by name."""
+        """The tools by name: the first ones, if there are more than a list may have."""
         allows = self.declared.tool.allows
-        return {tool.name: tool for tool in self.listing.tools if allows(tool.name, is_read_only=tool.is_read_only)}
+        allowed = (tool for tool in self.listing.tools if allows(tool.name, is_read_only=tool.is_read_only))
+        return {tool.name: tool for tool in islice(allowed, TOOLS_ITEMS_MAX)}
 
     @property
     def size_bytes(self) -> int:

@@ -6,12 +6,14 @@ the tools that a search has found; and `mcp_list_tools`, which lists the tools o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request.client_items import SEARCH_OUTPUT
 from antiphon_core.request.errors import from_validation
@@ -20,6 +22,8 @@ from antiphon_core.request.tools import FunctionTool, Tool
 from antiphon_translator.prompt.tool_names import server_tool_name
 from antiphon_translator.schemas import tool_schemas
 from antiphon_translator.schemas.schema_budget import SchemaBudget
+
+log = logging.getLogger(__name__)
 
 LISTING = "mcp_list_tools"
 _TOOLS: TypeAdapter[list[Any]] = TypeAdapter(list[Tool])
@@ -78,15 +82,32 @@ def in_items(items: Sequence[Any], where: str, budget: SchemaBudget, first: int 
 
 
 def _server_tools(item: Object, path: str, budget: SchemaBudget) -> Declaration:
-    """The declaration of the tools of a server. InvalidRequest as in `in_items`."""
+    """The declaration of the tools of a server, without those whose schemas cannot be used. InvalidRequest: the list
+    has the wrong form."""
     try:
         listed = McpListTools.model_validate(item)
     except ValidationError as error:
         raise from_validation(error, where=path) from error
-    tools = sorted(listed.tools, key=lambda tool: tool.name)
-    functions = [_function(listed.server_label, tool) for tool in tools]
-    tool_schemas.require(functions, f"{path}.tools", budget)
+    tools, functions = list[ListedTool](), list[FunctionTool]()
+    for tool in sorted(listed.tools, key=lambda tool: tool.name):
+        function = _function(listed.server_label, tool)
+        if _has_usable_schema(function, budget):
+            tools.append(tool)
+            functions.append(function)
     return Declaration(ServerToolList(listed.server_label, tools, functions), path)
+
+
+def _has_usable_schema(function: FunctionTool, budget: SchemaBudget) -> bool:
+    """Whether a tool of a server can be shown: one that cannot must not cost the client, who did not write its schema,
+    the others."""
+    before = budget.spent
+    try:
+        tool_schemas.require([function], "tools", budget)
+    except InvalidRequest as flaw:
+        budget.spent = before
+        log.info("a tool of a server is left out: %s", flaw.message)
+        return False
+    return True
 
 
 def _function(label: str, tool: ListedTool) -> FunctionTool:

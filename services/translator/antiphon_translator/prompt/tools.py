@@ -170,8 +170,8 @@ def _chosen_tools(tools: tuple[Tool, ...], choice: ToolChoice | None) -> ToolSet
 
 
 def _by_name(declared: Iterable[Declaration]) -> Mapping[str, _DeclaredTool]:
-    """The declared tools by their names for the model. InvalidRequest: two tools have the same name, and no search has
-    listed either.
+    """The declared tools by their names for the model. A tool of a server whose name another tool has is left out.
+    InvalidRequest: two tools of the client have the same name, and no search has listed either.
 
     A deferred tool that was found goes behind all others, so that the prompt begins as before it was found."""
     named: dict[str, _DeclaredTool] = {}
@@ -181,6 +181,9 @@ def _by_name(declared: Iterable[Declaration]) -> Mapping[str, _DeclaredTool]:
         name = each.tool.shown_as
         first = named.setdefault(name, each)
         if first is each:
+            continue
+        if first.tool.server or each.tool.server:  # the client does not choose the names that servers give their tools
+            named[name] = first if each.tool.server else each
             continue
         _require_search_between(first, each)
         if first.is_waiting:

@@ -20,6 +20,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.limits import TOOLS_ITEMS_MAX
 from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.event_logs import EventAppend, Step, StepKind
 from antiphon_core.ports.store import TurnRequest
@@ -136,6 +137,36 @@ async def test_tool_that_the_server_lacks_is_not_called(store: StoreService) -> 
     (item,) = calls_of(await turns(store, tools, BUY, "So.").send())
     assert (item["status"], tools.calls) == ("failed", [])
     assert "no tool 'buy'" in item["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"type": "nonsense"},
+        {"type": "object", "properties": {"a": {"$ref": "https://x.example/s.json"}}},
+        {"type": "object", "required": "a"},
+    ],
+)
+async def test_tool_with_an_unusable_schema_costs_the_model_no_other_tool(store: StoreService, schema: Object) -> None:
+    tools = FakeTools(replace(READ, name="odd", input_schema=dumps(schema)), WRITE)
+    response = await turns(store, tools, BUY, "So.").send()
+    assert (response["status"], len(tools.calls)) == ("completed", 1)
+
+
+async def test_tools_beyond_those_that_a_list_may_have_are_left_out(store: StoreService) -> None:
+    tools = FakeTools(*(replace(READ, name=f"tool{number}") for number in range(TOOLS_ITEMS_MAX + 1)))
+    response = await turns(store, tools, "So.").send()
+    assert response["status"] == "completed"
+    assert len(response["output"][0]["tools"]) == TOOLS_ITEMS_MAX
+
+
+async def test_function_of_the_client_has_its_name_before_a_tool_of_a_server(store: StoreService) -> None:
+    tools = FakeTools()
+    made = turns(store, tools, BUY)
+    response = await made.send(tools=[server(), FUNCTION | {"name": "shop__buy"}])
+    assert [item["type"] for item in response["output"]] == ["mcp_list_tools", "function_call"]
+    assert (response["status"], tools.calls) == ("completed", [])
 
 
 async def test_tool_that_the_request_does_not_allow_is_neither_shown_nor_called(store: StoreService) -> None:

@@ -45,3 +45,16 @@ def test_invalid_parameter_schema_is_rejected_with_its_path(tool: Any) -> None:
     with pytest.raises(InvalidRequest) as caught:
         in_items({"type": "message"}, {"type": "tool_search_output", "tools": [EXEC, tool]})
     assert (caught.value.field, caught.value.code) == ("input[3].tools[1].parameters", "invalid_function_parameters")
+
+
+def test_tools_of_a_server_that_cannot_be_shown_are_left_out_of_its_list_and_of_the_budget() -> None:
+    odd = {"name": "odd", "input_schema": {"type": "object", "properties": {"a": {"$ref": "https://x.example/s"}}}}
+    fit = {"name": "fit", "input_schema": WEATHER["parameters"]}
+    alone, beside = SchemaBudget(), SchemaBudget()
+    listed = {"type": "mcp_list_tools", "server_label": "s"}
+    declarations.in_items([listed | {"tools": [fit]}], "input", alone)
+    (found,) = declarations.in_items([listed | {"tools": [odd, fit]}], "input", beside)
+    assert [
+        (tool.name, function.name) for tool, function in zip(found.tool.tools, found.tool.functions, strict=True)
+    ] == [("fit", "s__fit")]
+    assert alone.spent == beside.spent
