@@ -16,7 +16,7 @@ from antiphon_core.errors import AlreadyExists, AntiphonError, DataDamaged, Idem
 from antiphon_core.ids import Ids
 from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, JobDraft, JobOutcome, JobState
+from antiphon_core.ports.jobs import PAYLOAD_DAMAGED, Job, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import ResponseStore
 from antiphon_edge.turns.accepted_turn import (
     AcceptedTurn,
@@ -74,7 +74,7 @@ class TurnJobs:
         """Claims the job of a turn without a key whose edge was lost. None: another edge has it."""
         claim = self._claim_of(tenant, _UNKEYED + response_id, f"edge-{self._ids.hex(32)}")
         job = await claim()
-        return await accepted_of(tenant, job, JobLease(self._store, tenant, job, claim)) if job is not None else None
+        return await _turn_of(tenant, job, JobLease(self._store, tenant, job, claim)) if job is not None else None
 
     async def take_over(self, repeated: RepeatedRequest) -> AcceptedTurn | None:
         """Claims the job of a keyed turn that no edge runs. None: another edge runs it, it is over, it has no job yet,
@@ -83,12 +83,7 @@ class TurnJobs:
         job = await claim()
         if job is None:
             return None
-        lease = JobLease(self._store, repeated.tenant, job, claim)
-        try:
-            accepted = await accepted_of(repeated.tenant, job, lease)
-        except DataDamaged:  # no edge can run it
-            await lease.settle(JobOutcome.FAILED, reason=PAYLOAD_DAMAGED)
-            raise
+        accepted = await _turn_of(repeated.tenant, job, JobLease(self._store, repeated.tenant, job, claim))
         return await self._with_key(
             replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint, credentials=repeated.credentials)
         )
@@ -112,7 +107,7 @@ class TurnJobs:
 
     async def drop(self, accepted: AcceptedTurn) -> bool:
         """Ends the job of a turn without events. False: another edge has it, or may have it."""
-        if accepted.key is None or accepted.job_lease is not None:
+        if accepted.job_lease is not None or not accepted.has_log:
             return await self.release(accepted, is_over=True)
         return await self._drop_unheld(accepted)
 
@@ -121,7 +116,7 @@ class TurnJobs:
         lost. Only an edge that holds a job may end it, so the job is claimed first: another edge can run the turn by
         now, and would lose its key in the middle."""
         try:
-            claim = self._claim_of(accepted.tenant, _KEYED + accepted.response_id, _first_holder(accepted))
+            claim = self._claim_of(accepted.tenant, _queue(accepted), _first_holder(accepted))
             if (job := await claim()) is not None:
                 lease = JobLease(self._store, accepted.tenant, job)
                 return await self.release(replace(accepted, job_lease=lease), is_over=True)
@@ -182,6 +177,15 @@ class StaleKey:
 
 def _queue(accepted: AcceptedTurn) -> str:
     return (_KEYED if accepted.key is not None else _UNKEYED) + accepted.response_id
+
+
+async def _turn_of(tenant: str, job: Job, lease: JobLease) -> AcceptedTurn:
+    """The turn of a claimed job. DataDamaged: no edge can run it, and the job is settled."""
+    try:
+        return await accepted_of(tenant, job, lease)
+    except DataDamaged:
+        await lease.settle(JobOutcome.FAILED, reason=PAYLOAD_DAMAGED)
+        raise
 
 
 def is_unkeyed(queue: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import StaleFence, StoreUnavailable
+from antiphon_core.errors import DataDamaged, StaleFence, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobPulse, JobState
 from antiphon_core.ports.store import Fence, Lease, TurnRequest, TurnStart
@@ -265,6 +265,23 @@ async def test_dropped_turn_leaves_no_open_job(bench: Bench) -> None:
         await bench.jobs.enqueue(queued)
     assert await bench.jobs.drop(queued)
     assert await bench.state(queued) is JobState.SUCCEEDED
+
+
+async def test_dropped_turn_without_a_key_leaves_no_open_job(bench: Bench) -> None:
+    queued = replace(accepted(), key=None)
+    bench.backend.plan(Fault("enqueue_job", When.AFTER))
+    with pytest.raises(StoreUnavailable):
+        await bench.jobs.enqueue(queued)
+    assert await bench.jobs.drop(queued)
+    assert await bench.state(queued) is JobState.SUCCEEDED
+
+
+async def test_damaged_job_of_a_turn_without_a_key_is_settled(bench: Bench) -> None:
+    lost = replace(accepted(), key=None)
+    await bench.store.enqueue_job(TENANT, JobDraft(lost.response_id, f"unkeyed.{lost.response_id}", b"?"))
+    with pytest.raises(DataDamaged):
+        await bench.jobs.claim_unkeyed(TENANT, lost.response_id)
+    assert await bench.state(lost) is JobState.FAILED
 
 
 async def test_turn_whose_answer_was_lost_is_not_dropped_while_another_edge_runs_it(bench: Bench) -> None:
