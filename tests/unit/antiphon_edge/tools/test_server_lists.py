@@ -1,19 +1,21 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import InvalidRequest, ToolsUnavailable
 from antiphon_core.ids import SequentialIds
-from antiphon_core.ports.tools import Approval
+from antiphon_core.ports.tools import Approval, Listing, ToolServer
 from antiphon_core.request.server_tools import McpTool
 from antiphon_edge.tools.declared_servers import DeclaredServer
 from antiphon_edge.tools.server_lists import new_items, read_lists
 from tests.support.served_models import RESPONSE_ID
 from tests.support.server_tools import server
 from tests.support.tool_turns import FakeTools
+from tests.support.waiting import WAIT_MAX_S
 
 
 def declared(**members: Any) -> DeclaredServer:
@@ -44,6 +46,28 @@ async def test_calls_run_unasked_only_if_operator_and_request_agree(
     with pytest.raises(InvalidRequest) as caught:
         await reading
     assert caught.value.field == "tools[4].require_approval"
+
+
+async def test_servers_are_asked_at_once_and_an_error_ends_all_requests() -> None:
+    asked, left = list[str](), list[str]()
+    all_asked = asyncio.Event()
+
+    class Slow(FakeTools):
+        async def list_tools(self, tenant: str, server: ToolServer, *_: Any, **__: Any) -> Listing:
+            asked.append(server.label)
+            if len(asked) == 2:
+                all_asked.set()
+            try:
+                await (asyncio.sleep(0) if server.label == "a" else asyncio.Event().wait())
+            finally:
+                left.append(server.label)
+            await all_asked.wait()
+            raise ToolsUnavailable("Away.")
+
+    servers = [declared(server_label=label) for label in ("a", "b")]
+    with pytest.raises(ToolsUnavailable):
+        await asyncio.wait_for(read_lists(Slow(), "default", servers), WAIT_MAX_S)
+    assert (asked, left) == (["a", "b"], ["a", "b"])
 
 
 async def test_read_only_filter_uses_what_the_operator_trusts() -> None:
