@@ -38,7 +38,8 @@ class ListedTool(Open):
 
 
 class McpListTools(Open):
-    """The tools of a tool server. While it is in a conversation, the server is not asked for them again."""
+    """The tools of a tool server. A conversation gets it again only when it differs from the one
+    that it has. The server is asked for each response: only its answer says which calls may run."""
 
     type: Literal["mcp_list_tools"]
     server_label: ServerLabel

@@ -322,7 +322,7 @@ async def run_rounds(
 
 
 def _last_round(run: TurnRun) -> _Round | None:
-    """The round of the last intent in the event log, unless the round behind it has begun."""
+    """The round of the last intent in the event log. All its calls have ended if the round behind it has begun."""
     intents = [step for step in run.state.steps if step.kind is StepKind.INTENT]
     if not intents:
         return None
