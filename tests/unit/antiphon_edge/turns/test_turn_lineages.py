@@ -14,7 +14,8 @@ from antiphon_edge.turns.turn_lineages import choose_lineages
         ((b"", b"aaa", b"bbbb"), (b"", b"aaa", b"bbbb")),
         ((b"aaa", b"bb", b"cccc", b"dd"), (b"aaa", b"bb", b"", b"dd")),
         ((b"aaaaaa", b"b", b"", b"dddd"), (b"", b"", b"", b"dddd")),
-        ((b"aaa", b"dddddddddd"), (b"aaa", b"")),
+        ((b"aaa", b"dddddddddd"), (b"aaa", b"dddddddddd")),
+        ((b"aaaaaa", b"dddddd"), (b"", b"dddddd")),
     ],
 )
 def test_the_first_lineages_are_kept_beside_the_newest(lineages: Sequence[bytes], chosen: Sequence[bytes]) -> None:
