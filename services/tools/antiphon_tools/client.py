@@ -138,7 +138,7 @@ class ToolsClient:
 
 
 class _Reading:
-    """What has come of a call, over all streams that were attached to it."""
+    """The progress and the result of a call, over all streams that were attached to it."""
 
     def __init__(self, on_progress: OnProgress) -> None:
         self.is_known = False

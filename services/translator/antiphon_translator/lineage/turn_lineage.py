@@ -45,7 +45,6 @@ class TurnLineage:
     expected_tokens: int = 0
     placement: bytes = b""
     at_ms: int = 0
-    salt_epoch: int = 0
 
 
 _FILE = TRANSLATOR.methods["Generate"].response.strict.DESCRIPTOR.file
