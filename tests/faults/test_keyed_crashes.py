@@ -9,7 +9,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import LogNotFound, StoreUnavailable
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.request.body import CreateRequest
+from antiphon_edge.turns.leases import RenewalPace
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.registry import row_backend
@@ -31,9 +32,13 @@ from tests.support.turn_streams import sent
 from tests.support.waiting import WAIT_MAX_S
 
 TENANT = "t"
-TIMING = TurnTiming(linger_s=0, silence_s=0.02, stale_key_s=0.2)
+STEP_S = 0.02
+"""Between two advances of the clock. An edge that is alive renews its lease several times meanwhile."""
+PACE = RenewalPace(every_s=STEP_S / 4, retry_s=STEP_S / 4)
+TIMING = TurnTiming(linger_s=0, silence_s=0.02, stale_key_s=0.2, job_pace=PACE)
+NO_RENEWALS = replace(TIMING, job_pace=RenewalPace(every_s=WAIT_MAX_S, retry_s=WAIT_MAX_S))
 CALLS = 10
-"""Calls of the store in the turn below, at least."""
+"""Calls of the store in the turn below, at least, without renewals of the lease."""
 PAUSE_AT = 2
 ITERATIONS = 500
 """Of the event loop: more than an edge needs to react to a fault, over a store in memory."""
@@ -63,6 +68,8 @@ class FaultyLine:
     async def _call(self, name: str, method: Any, *arguments: Any, **options: Any) -> Any:
         if self.dies and self.has_failed.is_set():
             raise StoreUnavailable("The edge is dead.")
+        if name == "heartbeat_job":
+            return await method(*arguments, **options)
         self.calls.append(name)
         if len(self.calls) != self.at + 1:
             return await method(*arguments, **options)
@@ -102,21 +109,22 @@ class System:
     async def advance_time(self) -> None:
         """Lets leases expire while a request waits for them."""
         while True:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(STEP_S)
             self.clock.advance(JOB_LEASE_MS / 4_000)
 
 
 @asynccontextmanager
-async def system(at: int, *, is_executed: bool, dies: bool) -> AsyncIterator[System]:
+async def system(at: int, *, is_executed: bool, dies: bool, timing: TurnTiming = TIMING) -> AsyncIterator[System]:
+    """`timing` is that of the edge with the fault."""
     clock = ManualClock()
     backend = row_backend("memory://", clock=clock)
     store = StoreService(backend)
     line = FaultyLine(store, at, is_executed, dies)
     sayer = Sayer("<think>", "Hm.", "</think>", "Hello there.")
-    service = partial(turn_service, clock=clock, timing=TIMING)
     reached: Any = line
     await backend.open()
-    faulty, healthy = (service(each, losable(sayer)) for each in (reached, store))
+    faulty = turn_service(reached, losable(sayer), clock=clock, timing=timing)
+    healthy = turn_service(store, losable(sayer), clock=clock, timing=TIMING)
     yield System(store, clock, sayer, faulty, healthy, line)
     for each in (faulty, healthy):
         await each.settle()
@@ -155,7 +163,8 @@ async def test_edge_that_hears_of_a_fault_late_leaves_the_turn_to_the_edge_that_
     at: int, is_executed: bool
 ) -> None:
     """The client asks another edge meanwhile, which is in the middle of the answer when the first edge gives up."""
-    async with system(at, is_executed=is_executed, dies=False) as running, asyncio.timeout(WAIT_MAX_S):
+    faulty = system(at, is_executed=is_executed, dies=False, timing=NO_RENEWALS)
+    async with faulty as running, asyncio.timeout(WAIT_MAX_S):
         running.line.is_heard = asyncio.Event()
         first = asyncio.ensure_future(ask(running.faulty))
         await running.line.has_failed.wait()
