@@ -7,19 +7,18 @@ from collections.abc import Sequence
 import pytest
 
 from antiphon_translator.output.plain_run import PlainRun
-from antiphon_translator.parsing.segments import Reasoning, Text
+from antiphon_translator.parsing.segments import Segment
 
 
-def taken_segments(monkeypatch: pytest.MonkeyPatch) -> list[Text | Reasoning]:
+def taken_segments(monkeypatch: pytest.MonkeyPatch) -> list[Segment]:
     """Returns a list to which every segment of a plain run is added, until the end of the test."""
-    segments: list[Text | Reasoning] = []
+    segments: list[Segment] = []
     read = PlainRun.read
 
-    def recorded(run: PlainRun, token_ids: Sequence[int]) -> Text | Reasoning | None:
-        segment = read(run, token_ids)
-        if segment is not None:
-            segments.append(segment)
-        return segment
+    def recorded(run: PlainRun, token_ids: Sequence[int]) -> list[Segment] | None:
+        found = read(run, token_ids)
+        segments.extend(found or ())
+        return found
 
     monkeypatch.setattr(PlainRun, "read", recorded)
     return segments

@@ -1,6 +1,7 @@
 """Runs of plain tokens change no byte of a turn: each turn is run with them and without, and all batches are equal.
 
-Outputs are those of the models of all families, and random ones. They come as random tokens, in random chunks.
+Outputs are those of the models of all families, and random ones. They come as random tokens, in random chunks, and half
+of the turns have stop texts that are, or nearly are, in the output.
 """
 
 from __future__ import annotations
@@ -52,10 +53,12 @@ def test_batches_are_equal_with_and_without_plain_runs(family: str, monkeypatch:
         chance = random.Random(f"{family} {seed}")
         served, tokens = served_model(family, chance, tail)
         cuts = random_chunks(tokens, text, chance)
-        run = turn_of(served, chance, count=sum(len(chunk.ids) for chunks in cuts for chunk in chunks))
+        stops = random_stops(text, chance) if chance.random() < 0.5 else []
+        count = sum(len(chunk.ids) for chunks in cuts for chunk in chunks)
+        run = turn_of(served, chance, count=count, stops=stops)
         with_runs = run(cuts)
         monkeypatch.setattr(PlainRun, "begin", lambda _run: None)
-        assert run(cuts) == with_runs, (family, seed, text, tail, cuts)
+        assert run(cuts) == with_runs, (family, seed, text, tail, stops, cuts)
         monkeypatch.setattr(PlainRun, "begin", begin)
     assert len(taken) > 20
 
@@ -80,7 +83,18 @@ def served_model(family: str, chance: random.Random, tail: str) -> tuple[ServedM
     template = JinjaTemplate("{% raw %}Hi " + tail[-60:] + "{% endraw %} ", special_tokens={})
     prompt = PromptEncoder(template, tokens.tokenizer)
     syntax = _syntax(family, tokens)
-    return replace(model(), tokenizer=tokens.tokenizer, prompt=prompt, syntax=syntax, context_length=10**7), tokens
+    served = replace(model(), tokenizer=tokens.tokenizer, prompt=prompt, syntax=syntax, context_length=10**7)
+    return replace(served, stop_in_reasoning=chance.random() < 0.3), tokens
+
+
+def random_stops(text: str, chance: random.Random) -> list[str]:
+    """Stop texts: parts of a text, half of them with another end, so that the text has only their beginnings."""
+    stops = []
+    for _ in range(chance.choice((1, 1, 4, 16))):
+        at = chance.randrange(max(1, len(text)))
+        part = text[at : at + chance.choice((1, 2, 5, 12))]
+        stops.append(part + "\u2603" if not part or chance.random() < 0.7 else part)
+    return stops
 
 
 @cache
@@ -106,13 +120,15 @@ def _parts(whole: Sequence[Any], largest: int, chance: random.Random) -> Iterato
         at += size
 
 
-def turn_of(served: ServedModel, chance: random.Random, *, count: int) -> Callable[[Cuts], object]:
+def turn_of(
+    served: ServedModel, chance: random.Random, *, count: int, stops: Sequence[str]
+) -> Callable[[Cuts], object]:
     """A function that runs one turn on chunks, and returns all that it said. The turn may end in any way."""
     asked: dict[str, Any] = {"max_output_tokens": chance.choice((count + 50, max(1, count - chance.randint(0, 9))))}
     if chance.random() < 0.7:
         asked |= {"tools": TOOLS, "parallel_tool_calls": chance.random() < 0.7}
-    if chance.random() < 0.1:
-        asked["stop"] = [chance.choice(("a", "the", "wor"))]
+    if stops:
+        asked["stop"] = stops
     is_failed, has_ids = chance.random() < 0.1, chance.random() < 0.5
 
     def run(cuts: Cuts) -> object:

@@ -62,10 +62,10 @@ class TokenOutput:
             raise wrong_level(chunk)
         if chunk.facts is not None:
             self._facts = self._facts.completed_by(chunk.facts)
-        if self._has_stop_texts:
+        if self._has_stop_texts and len(chunk.ids) > 1 and self._parser.can_stop_in(chunk.ids):
             segments = self._take_one_by_one(chunk.ids)
         else:
-            segments = self._parser.feed(self._count_wanted(chunk.ids))
+            segments = self._feed(chunk.ids)
         if chunk.finish is not None:
             self._end(chunk.finish)
         return segments
@@ -103,9 +103,14 @@ class TokenOutput:
         for token_id in token_ids:
             if self.finish is not None:
                 break
-            segments += self._parser.feed(self._count_wanted((token_id,)))
-            if self._parser.is_stopped:
-                self.finish = FinishReason.STOP  # also at the last token that the limit permits
+            segments += self._feed((token_id,))
+        return segments
+
+    def _feed(self, token_ids: Sequence[int]) -> list[Segment]:
+        """Reads ids of which only the last one can complete a stop sequence."""
+        segments = self._parser.feed(self._count_wanted(token_ids))
+        if self._has_stop_texts and self._parser.is_stopped:
+            self.finish = FinishReason.STOP  # also at the last token that the limit permits
         return segments
 
     def _count_wanted(self, token_ids: Sequence[int]) -> list[int]:
@@ -158,9 +163,11 @@ class TokenParser:
             stops=() if stop_in_reasoning else spellings,
             watch=watch,
         )
+        self._has_stops = bool(stops)
         self._stops = StopTexts(spellings) if stops and stop_in_reasoning else None
-        is_plain = not stops and watch is None
-        self._plain = PlainRun(syntax, self._parser, self._detokenizer) if is_plain else None
+        self._plain: PlainRun | None = None
+        if watch is None:
+            self._plain = PlainRun(syntax, self._parser, self._detokenizer, has_stops=bool(stops), searched=self._stops)
         self.reasoning_tokens = 0
         """How many of the ids so far were reasoning."""
 
@@ -194,7 +201,11 @@ class TokenParser:
             return segments
         if self._parser.is_in_reasoning:
             self.reasoning_tokens += len(token_ids)
-        return [plain]
+        return self._decode(plain) if self._has_stops else plain
+
+    def can_stop_in(self, token_ids: Sequence[int]) -> bool:
+        """Whether a stop sequence might be complete within these ids."""
+        return self._plain is None or self._plain.can_stop_in(token_ids)
 
     def _parse(self, token_ids: Sequence[int]) -> list[Segment]:
         segments: list[Segment] = []

@@ -73,9 +73,19 @@ class OutputParser:
         segment = self._out.run_of(emit)
         return (markers, segment) if segment is not None else None
 
+    def emit(self, text: str) -> list[Segment]:
+        """Emits text of the `run`, in which stops are searched. It has no beginning of the run's markers. The text is
+        not read: `skip` it before other text is fed."""
+        self._out.add_to_run(text)
+        return self._out.take()
+
+    def may_stop_in(self, text: str) -> bool:
+        """Whether more text of the `run` might complete one of the stops."""
+        return self._out.may_stop_in(text)
+
     def skip(self, text: str) -> None:
         """Takes text of the `run` as read and emitted. It has no beginning of the run's markers, and ends in no white
-        space."""
+        space unless it went through `emit`."""
         self._cursor.skip(text)
 
     def feed(self, text: str) -> list[Segment]:

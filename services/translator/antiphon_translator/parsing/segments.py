@@ -128,6 +128,10 @@ class TextRun:
         """Whether more text comes out as it is, but for white space at its end: none is held back or searched."""
         return not self._held and self._stops is None
 
+    def may_stop_in(self, text: str) -> bool:
+        """Whether more text might complete one of the `stops`."""
+        return self._stops is not None and self._stops.may_match_in(text)
+
     def add(self, text: str, to: list[Segment]) -> None:
         self._write(text if self._stops is None else self._search_stop(text, self._stops), to)
 
@@ -209,12 +213,24 @@ class Output:
         self._reasoning.add(text, self._segments)
 
     def run_of(self, emit: Callable[[str], None]) -> type[Text | Reasoning] | None:
-        """The segments of the text that is passed to `emit`; None if it might come out changed, or not at once."""
-        if self._run is None or not self._run.is_clear:
-            return None
+        """The segments of the text that is passed to `emit`. None if it is not text of the current run, or might come
+        out changed or not at once. Text in which stops are searched is passed to `emit` (`add_to_run`)."""
+        if self._run is self._text and emit == self.text:
+            return Text if self._has_stops or self._text.is_clear else None
+        if self._run is self._reasoning and emit == self.reasoning:
+            return Reasoning if self._reasoning.is_clear else None
+        return None
+
+    def add_to_run(self, text: str) -> None:
+        """Adds text to the current run, of which `run_of` told the segments."""
         if self._run is self._text:
-            return Text if emit == self.text else None
-        return Reasoning if emit == self.reasoning else None
+            self.text(text)
+        else:
+            self.reasoning(text)
+
+    def may_stop_in(self, text: str) -> bool:
+        """Whether more text of the current run might complete one of the stops."""
+        return self._run is self._text and self._text.may_stop_in(text)
 
     def end_reasoning(self) -> None:
         """Ends reasoning that may have been empty: white space behind it does not begin the answer."""

@@ -11,7 +11,11 @@ stop sequences, comparing each of them with each end of each chunk took longer t
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
+
+_BEGINNING_CHARS = 4
+"""The first so many characters of a stop sequence are looked up at once, before more of it is compared."""
 
 
 class StopTexts:
@@ -22,11 +26,10 @@ class StopTexts:
         self.found = ""
         """The stop sequence that matched."""
         self._texts = tuple(filter(None, texts))
+        self._sorted = sorted(self._texts)
+        self._begins = {text[:length] for text in self._texts for length in range(1, _BEGINNING_CHARS + 1)}
         self._first = re.compile("|".join({re.escape(text[0]) for text in self._texts}))
         self._lengths = tuple(map(len, self._texts))
-        self._mark = _absent_character(self._texts)
-        self._marked = "".join([self._mark + text for text in self._texts])
-        """All stop sequences, each behind the mark: one search finds whether any of them has a given beginning."""
         self._held = ""
         self._dropped = 0
 
@@ -54,6 +57,11 @@ class StopTexts:
         self._held = whole[shown:]
         return whole[:shown]
 
+    def may_match_in(self, text: str) -> bool:
+        """Whether the text, fed next, might complete a stop sequence."""
+        whole = self._held + text
+        return self._first.search(whole) is not None and any(stop in whole for stop in self._texts)
+
     def finish(self) -> str:
         """Returns the text that was held back and is no stop sequence, because the text has ended."""
         if self.is_matched:
@@ -68,12 +76,10 @@ class StopTexts:
     def _held_length(self, whole: str) -> int:
         """How many characters at the end may be the beginning of a stop sequence."""
         for found in self._first.finditer(whole, max(len(whole) - max(self._lengths) + 1, 0)):
-            if self._mark + whole[found.start() :] in self._marked:
-                return len(whole) - found.start()
+            if whole[(start := found.start()) : start + _BEGINNING_CHARS] not in self._begins:
+                continue
+            end = whole[start:]
+            at = bisect_left(self._sorted, end)  # the first of the stop sequences that begin with it, if any does
+            if at < len(self._sorted) and self._sorted[at].startswith(end):
+                return len(end)
         return 0
-
-
-def _absent_character(texts: Sequence[str]) -> str:
-    """A character that is in none of the texts."""
-    present = set().union(*texts)
-    return next(character for character in map(chr, range(len(present) + 1)) if character not in present)

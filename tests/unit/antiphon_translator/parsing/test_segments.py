@@ -132,7 +132,12 @@ def test_run_of_an_output_is_the_text_that_comes_out_as_it_is() -> None:
     assert out.run_of(out.text) is None
 
 
-def test_text_that_is_searched_for_stops_is_no_run() -> None:
+def test_run_that_is_searched_for_stops_gets_its_text_also_while_text_is_held_back() -> None:
     out = Output(["end"])
-    out.text("a")
-    assert out.run_of(out.text) is None
+    out.text("a \nen")
+    assert (out.run_of(out.text), out.may_stop_in("d"), out.may_stop_in("t")) == (Text, True, False)
+    out.add_to_run("t")
+    assert "".join(each.text for each in out.take() if isinstance(each, Text)) == "a \nent"
+    out.reasoning("b")
+    out.add_to_run("c")
+    assert (out.take(), out.may_stop_in("end")) == ([Reasoning("b"), Reasoning("c")], False)

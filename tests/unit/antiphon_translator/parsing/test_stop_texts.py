@@ -62,3 +62,14 @@ def test_nothing_is_compared_in_text_where_no_stop_text_can_begin(monkeypatch: p
     monkeypatch.setattr(StopTexts, "_held_length", search)
     assert [texts.feed(piece) for piece in ("some ", "plain ", "words")] == ["some ", "plain ", "words"]
     search.assert_not_called()
+
+
+@given(st.lists(st.text("ab", max_size=6), min_size=1, max_size=5), st.lists(st.text("ab", max_size=9), max_size=3))
+def test_match_in_the_next_text_is_foreseen(pieces: list[str], stops: list[str]) -> None:
+    texts = StopTexts(stops)
+    for piece in pieces:
+        may_match = texts.may_match_in(piece)
+        texts.feed(piece)
+        assert texts.is_matched == may_match
+        if may_match:
+            break
