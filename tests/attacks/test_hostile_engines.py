@@ -253,6 +253,7 @@ async def test_other_turns_go_on_while_an_engine_sends_one_character_after_the_o
     [token_response([]), response({"output_ids": [], "sequence_length": [0], "other": "x" * 10_000})],
     ids=["small", "large"],
 )
+@pytest.mark.usefixtures("bystander")
 async def test_messages_of_triton_without_content_are_bounded(transport: Transport, message: Any) -> None:
     async with fake_triton() as fake:
         cast(Any, fake).script = repeat(message)
