@@ -97,18 +97,13 @@ class TurnPipeline:
         self.is_unchecked = False
         """Whether the answer was not checked, because that would take too long."""
         self._may_check = may_check
+        self.is_done = False
+        """Whether nothing more is wanted from this generation: the engine can be stopped."""
 
     @property
     def prompt(self) -> TurnPrompt:
         """The prompt of the turn."""
         return self._plan.prompt
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing more is wanted from this generation: the engine can be stopped."""
-        if self._output.finish is not None or self._assembly.is_full:
-            return True
-        return self._plan.has_one_call and self._assembly.has_enough and not self._output.reads_to_the_end
 
     @property
     def has_enough(self) -> bool:
@@ -142,6 +137,7 @@ class TurnPipeline:
         batches = self._machine.take_whole() if self._unsent else self._machine.take()
         if self._plan.prompt.forced.beginning:
             self._assembly.take(self._output.write(self._plan.prompt.forced.beginning))
+            self._note_progress()
         if self._resume is not None and self._resume.token_ids:
             return batches, self._resume_request(self._resume)
         return batches, self._plan.request
@@ -150,6 +146,7 @@ class TurnPipeline:
         """Reads the ids that another translator received, and returns the request for the rest. The boundaries of
         chunks do not change the state, so the turn continues as it was in the other translator."""
         self._assembly.take(self._output.take(TokenChunk(resume.token_ids)))
+        self._note_progress()
         self._machine.skip_to(resume.next_sequence)
         request = self._plan.request
         return replace(
@@ -158,11 +155,17 @@ class TurnPipeline:
             max_tokens=max(request.max_tokens - len(resume.token_ids), 1),
         )
 
+    def _note_progress(self) -> None:
+        output, assembly = self._output, self._assembly
+        is_whole_call = self._plan.has_one_call and assembly.has_enough and not output.reads_to_the_end
+        self.is_done = output.finish is not None or assembly.is_full or is_whole_call
+
     def follow_up(self) -> GenerationRequest | None:
         """Returns the next request for the engine after a generation; None when the turn needs no further one."""
         if self._assembly.has_enough or self._assembly.is_full:
             return None
         request = self._output.follow_up()
+        self._note_progress()
         if request is None or self.placement is None:
             return request
         created_ms = 1000 * int(self._plan.skeleton["created_at"])
@@ -181,6 +184,7 @@ class TurnPipeline:
                 self._assembly.take(segments)
             if self._sends_ids and isinstance(chunk, TokenChunk):
                 self._unsent_ids += chunk.ids
+            self._note_progress()
         batches = self._machine.take(tuple(self._unsent_ids))
         if batches:
             self._unsent_ids.clear()

@@ -7,7 +7,7 @@ An item is opened by its first text or by its call, and closed by the next item 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
@@ -75,7 +75,11 @@ class Assembly:
         self._ids = ids
         self._family = family
         self._one_call = one_call
-        self._reasoning = REASONING_SUMMARY if summary else REASONING
+        self._kinds: Mapping[type[Segment], ItemKind] = {
+            Text: MESSAGE,
+            Reasoning: REASONING_SUMMARY if summary else REASONING,
+            Refusal: REFUSAL,
+        }
         self._kind: ItemKind | None = None
         self._phase: str | None = None
         self._unwrap: CustomInput | None = None
@@ -92,11 +96,10 @@ class Assembly:
         """Sends segments to the machine, neighbouring pieces of one text joined."""
         for segment in segments if len(segments) < 2 else _join_segments(segments):
             match segment:
-                case Text():
-                    self._enter(MESSAGE)
-                    self._machine.send(Append(segment.text))
-                case Reasoning() | Refusal():
-                    self._enter(REFUSAL if isinstance(segment, Refusal) else self._reasoning)
+                case Text() | Reasoning() | Refusal():
+                    kind = self._kinds[type(segment)]
+                    if kind is not self._kind:
+                        self._enter(kind)
                     self._machine.send(Append(segment.text))
                 case CallBegin(name, model_id):
                     self._begin_call(name, model_id)
