@@ -14,16 +14,13 @@ class TenantMetrics:
     """Counts turns and tokens by tenant. `most` is the number of tenants with a label of their own."""
 
     def __init__(self, most: int = 0) -> None:
-        self._most = most
         self._labelled: set[str] = set()
-
-    @property
-    def is_on(self) -> bool:
-        return self._most > 0
+        self.allow(most)
 
     def allow(self, most: int) -> None:
         """Sets the number of tenants that may have a label of their own."""
         self._most = most
+        self.is_on = most > 0
 
     def turn_ended(self, tenant: str, status: str) -> None:
         if self._most:

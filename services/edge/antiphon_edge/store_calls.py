@@ -59,7 +59,7 @@ class StoreWatch:
         """Returns if the store has room for a new response, or has no connection, as during a restart.
         StoreUnavailable: the store is connected and did not answer within a second, is full, or cannot be used for the
         reason that it reports."""
-        if _now() < self._ready_at + SLOW_S + READY_S:
+        if asyncio.get_running_loop().time() < self._ready_at + SLOW_S + READY_S:
             return
         await self._require_sign_of_life(within_s=SLOW_S + READY_S)
         if self._fault is not None and self._fault.is_full:

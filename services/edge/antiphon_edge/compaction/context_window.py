@@ -22,8 +22,8 @@ from antiphon_edge import stored_content
 
 _KEPT_TYPES = ("additional_tools", SEARCH_CALL, SEARCH_OUTPUT, CONFIGURATION)
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
-SEARCHED_INLINE_BYTES_MAX = 2**20
-_MARKS = (COMPACTION.encode(), CONFIGURATION.encode())  # the first is a part of TRIGGER
+MARKS = (COMPACTION.encode(), CONFIGURATION.encode())  # the first is a part of TRIGGER
+"""One of them is in the JSON of every item that is a compaction, its trigger or a change of settings."""
 
 
 def visible_items(items: Sequence[Object]) -> list[Object]:
@@ -32,22 +32,9 @@ def visible_items(items: Sequence[Object]) -> list[Object]:
     return _visible_items(items, _answered_ids(items))
 
 
-def is_plain(turn: Turn) -> bool:
-    """Whether a turn is read as it is, and compacts nothing: most turns. Searches the JSON of small ones for a few
-    words, without parsing it. Those that it does not search (1 ms a MiB) are not plain."""
-    if turn.size_bytes > SEARCHED_INLINE_BYTES_MAX or b"context_management" in turn.request:
-        return False
-    return not _has_marks(turn)
-
-
-def _has_marks(turn: Turn) -> bool:
-    """Whether the items may hold a compaction, its trigger or a change of settings."""
-    return any(map(turn.history.__contains__, _MARKS)) or any(map(turn.input.__contains__, _MARKS))
-
-
 def visible_turn(turn: Turn) -> Turn:
     """Returns the turn with only the items that the model reads, and with the settings that apply."""
-    if not _has_marks(turn):
+    if not any(mark in items for mark in MARKS for items in (turn.history, turn.input)):
         return turn
     history, given = stored_content.history_of(turn), loads(turn.input)
     items = [*history, *given]

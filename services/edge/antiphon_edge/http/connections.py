@@ -98,13 +98,13 @@ def bounds_of(request: web.Request) -> WriteBounds:
 async def bound_answer(request: web.Request, _response: web.StreamResponse) -> None:
     """A signal for `on_response_prepare`: sets the timeout after which the kernel closes the connection of a client
     that does not read."""
-    timeout_ms = round(bounds_of(request).write_timeout_s * 1000)
+    timeout_ms = round(request.app[_BOUNDS].write_timeout_s * 1000)
     _set_option(request, socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
 
 
 def bound_stream(request: web.Request) -> None:
     """Gives the connection the send buffer of a stream. Call it when the stream begins."""
-    _set_option(request, socket.SOL_SOCKET, socket.SO_SNDBUF, bounds_of(request).send_buffer_bytes)
+    _set_option(request, socket.SOL_SOCKET, socket.SO_SNDBUF, request.app[_BOUNDS].send_buffer_bytes)
 
 
 def watch_writing(request: web.Request, listener: WritingListener | None) -> None:

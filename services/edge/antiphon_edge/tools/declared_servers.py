@@ -15,7 +15,9 @@ from antiphon_core.ports.tools import NO_CREDENTIALS, Credentials, ToolServer
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.server_tools import McpTool
 
-_MARK = b'"mcp"'
+MARK = b'"mcp"'
+"""A part of the JSON of every request that declares servers. It spares most requests the parsing, and decides nothing:
+any text of a request may have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,7 @@ def declared_servers(request: bytes, credentials: Mapping[str, Credentials]) -> 
 
 
 def _declarations(request: bytes) -> Sequence[tuple[str, Object]]:
-    """The declarations of servers, with their paths. The mark spares most requests the parsing, and decides nothing:
-    any text of a request may have it."""
-    if _MARK not in request:
-        return ()
+    """The declarations of servers, with their paths."""
     tools: list[Object] = loads(request).get("tools") or []
     return [(f"tools[{index}]", tool) for index, tool in enumerate(tools) if tool.get("type") == "mcp"]
 

@@ -109,7 +109,7 @@ class CallerPolicy:
             self._charge(run, end)
         if ended.unused is not None:
             await self.give_back(ended.unused)
-        else:
+        elif accepted.job_lease is not None:
             await self._jobs.release(accepted, is_over=ended.is_settled)
         return ended.batch
 

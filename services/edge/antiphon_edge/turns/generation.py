@@ -16,6 +16,7 @@ import logging
 from array import array
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from antiphon_core import offload
@@ -45,7 +46,7 @@ class LogState:
     `fold` is the response that the events add up to, `token_ids` the tokens that the model generated for them."""
 
     fold: Fold = field(default_factory=Fold)
-    token_ids: array[int] = field(default_factory=lambda: array(_ID_TYPE))
+    token_ids: array[int] = field(default_factory=partial(array, _ID_TYPE))
     steps: list[Step] = field(default_factory=list)
     """The steps of a turn that calls tools of servers."""
     items_before: int = 0
@@ -207,9 +208,11 @@ class Generation:
             EngineFault: `state` has output without token ids, so no translator can continue it.
             Exception: the error of the last translator, of `receive` or `change`, or of the interrupt.
         """
-        await self.state.parse()
-        if not self.state.can_be_continued():
-            raise EngineFault("The response was interrupted, and its engine cannot continue output that is unfinished.")
+        if self.state.next_sequence:
+            await self.state.parse()
+            if not self.state.can_be_continued():
+                message = "The response was interrupted, and its engine cannot continue output that is unfinished."
+                raise EngineFault(message)
         attempts = 1
         while True:
             try:

@@ -118,8 +118,9 @@ class TurnBuilder:
                 raise TooLarge(
                     f"The input is {len(whole_input)} bytes long; at most {RECORD_BYTES_MAX} are stored.", field="input"
                 )
+            lineages = choose_lineages(stored.lineages) if stored.lineages else ()
             texts, now_s = (compact(parameters), history, whole_input), self._clock.now_ms() // 1000
-            return Turn(response_id, now_s, *texts, lineages=choose_lineages(stored.lineages), tenant=tenant)
+            return Turn(response_id, now_s, *texts, lineages=lineages, tenant=tenant)
 
         size_bytes = request.work_bytes + given.added_bytes + len(carried or b"")
         if prompt is not None and named is not None:

@@ -30,7 +30,7 @@ from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.tools.declared_servers import has_servers
+from antiphon_edge.tools import declared_servers
 from antiphon_edge.turns import leases, log_follower
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
@@ -66,11 +66,15 @@ class TurnRun:
     delivery: Delivery = Delivery.CALLER
     on_pulse: Callable[[JobPulse], None] = lambda _pulse: None
     """Called after each renewal of the job's lease."""
+    calls_servers: bool = field(init=False)
+    """Whether the request declares tool servers."""
     watch: TurnWatch = field(init=False)
     _unsent: Batch | None = field(default=None, init=False)
     """A batch whose append is not known to have succeeded."""
 
     def __post_init__(self) -> None:
+        request = self.accepted.turn.request
+        self.calls_servers = declared_servers.MARK in request and declared_servers.has_servers(request)
         self.watch = TurnWatch(self.accepted, self.delivery)
 
     def deliver(self, batch: Batch) -> None:
@@ -253,12 +257,11 @@ class TurnRunner:
         long_work = self._long_work.reserve(accepted.tenant, accepted.turn.size_bytes)
         async with self._renewal_of_session(run), long_work as prepared:
             deliver = run.deliver if prepared is None else _after(prepared, run.deliver)
-
             generation = partial(self._generation, run, deliver, change)
-            if not has_servers(accepted.turn.request):
-                terminal = await generation(accepted.turn).run()
-            else:
+            if run.calls_servers:
                 terminal = await self._run_rounds(run, lambda turn: generation(turn).run())
+            else:
+                terminal = await generation(accepted.turn).run()
         policy.require_end(run, terminal)
         return terminal
 

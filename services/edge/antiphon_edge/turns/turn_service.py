@@ -25,7 +25,6 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
-from antiphon_edge.tools.declared_servers import has_servers
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
@@ -91,7 +90,7 @@ class TurnService:
     async def run(self, run: TurnRun) -> None:
         """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: otherwise its
         session stays leased until the lease expires."""
-        if run.accepted.is_stored and has_servers(run.accepted.turn.request):
+        if run.accepted.is_stored and run.calls_servers:
             run.accepted = await self._with_journal(run.accepted)
         self._attached.add(run)
         if self._shutdown is not None:

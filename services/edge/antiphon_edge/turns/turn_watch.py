@@ -123,7 +123,8 @@ class TurnWatch:
         duration_s = perf_counter() - self._started_s
         trace_id = correlation.sampled_trace_id()
         metrics.TURN_DURATION.of(self._delivery, self._model, status).observe(duration_s, trace_id)
-        tenants.PROCESS.turn_ended(self._accepted.tenant, status)
+        if tenants.PROCESS.is_on:
+            tenants.PROCESS.turn_ended(self._accepted.tenant, status)
         if self._final is not None and self._final.status is Status.FAILED:
             error = response.error_of(loads(self._final.body))
             metrics.TURN_FAILURES.of(self._delivery, type(error).__name__).add()

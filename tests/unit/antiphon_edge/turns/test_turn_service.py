@@ -262,6 +262,7 @@ class Run:
     """The part of a TurnRun that is used."""
 
     accepted: AcceptedTurn
+    calls_servers = False
     error: Exception | None = None
 
     def break_off(self, error: Exception) -> None:
