@@ -11,6 +11,7 @@ from time import perf_counter
 from antiphon_core.ports.translator import Usage
 from antiphon_core.telemetry import correlation, metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
+from antiphon_translator.lineage.ancestors import NO_ANCESTORS
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 log = logging.getLogger(__name__)
@@ -100,8 +101,9 @@ class GenerationWatch:
         """Counts what the prompt got from earlier turns, and what of it was in the engine's cache. `note_usage` comes
         first."""
         if prompt.encoded is not None:
-            for outcome, count in prompt.ancestors.outcomes.items():
-                metrics.LINEAGES.of(outcome.value).add(count)
+            if prompt.ancestors is not NO_ANCESTORS:
+                for outcome, count in prompt.ancestors.outcomes.items():
+                    metrics.LINEAGES.of(outcome.value).add(count)
             metrics.SPLICED_TOKENS.of().add(prompt.encoded.spliced)
         if self._usage is None or self._usage.cached_tokens is None:
             return

@@ -30,6 +30,7 @@ from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.ids import Ids
+from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume, Usage
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, TokenChunk, TokenPrompt
 from antiphon_translator.output import guided_output, outputs
@@ -58,6 +59,7 @@ _INCOMPLETE: Mapping[FinishReason | None, str] = {
     FinishReason.CONTENT_FILTER: "content_filter",
 }
 """The reasons of an incomplete response, by those of its generation."""
+_NOTHING_SENT: tuple[Sequence[Object], Sequence[Object]] = (), ()
 
 
 class TurnPipeline:
@@ -80,7 +82,9 @@ class TurnPipeline:
         if resume is not None and resume.token_ids and not plan.is_resumable:
             raise _cannot_resume()
         self._plan = plan
-        sent, self._unsent = response_rounds.split_output(plan.prompt.output, resume)
+        sent, self._unsent = _NOTHING_SENT
+        if plan.prompt.output:
+            sent, self._unsent = response_rounds.split_output(plan.prompt.output, resume)
         self._machine = ResponseMachine(plan.skeleton, ids, sent)
         self._assembly = _assembly_of(plan, self._machine, ids)
         self._output = _output_of(plan)

@@ -29,7 +29,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.limits import BATCH_BYTES_MAX
-from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
+from antiphon_core.ports.translator import NO_ITEMS, Batch, Model, Receive, Resume, Turn
 from antiphon_core.process_load import bytes_for_turns
 from antiphon_core.unexpected import as_antiphon_error
 from antiphon_translator.engines import registry
@@ -159,7 +159,8 @@ class TranslatorService:
         downloads = await self._downloads(turn, held, route.model.sight.with_controls(controls))
 
         def start() -> tuple[TurnPipeline, list[Batch], GenerationRequest]:
-            ids, level = self._ids_of(response_rounds.seed_of(turn)), route.engine.level
+            seed = turn.response_id if turn.output == NO_ITEMS else response_rounds.seed_of(turn)
+            ids, level = self._ids_of(seed), route.engine.level
             plan = TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
             may_check = partial(self._check_budgets.take, turn.tenant)
             pipeline = TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints, may_check=may_check)
@@ -334,7 +335,10 @@ async def _off_loop_if_long(
     history is none."""
     size_bytes = turn.size_bytes + more_bytes
     is_small = size_bytes <= INLINE_TURN_BYTES_MAX and not downloads
-    with history_damage.told_apart(turn):
+    try:
         if is_small and _PATTERN not in turn.request and _PATTERN not in turn.input:
             return work()
         return await offload.run(work, size_bytes=size_bytes, inline_bytes_max=0)
+    except InvalidRequest as error:
+        history_damage.raise_if_damaged(turn, error)
+        raise

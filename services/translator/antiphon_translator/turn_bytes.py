@@ -17,15 +17,12 @@ from antiphon_translator.media.downloads import Download, Downloads
 _NO_ROOM = "The turns of this translator hold as many bytes as it has room for (turns_bytes_max). Try again."
 
 
-class TurnTally:
-    """The bytes of one turn."""
-
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+class TurnTally(Tally):
+    """The bytes of one turn. A context manager, as its base class."""
 
     def add(self, size: int) -> None:
         """Counts more bytes. TranslatorUnavailable: there is no room for them. Another translator may have room."""
-        if self._tally.try_add(size) is not None:
+        if self.try_add(size) is not None:
             raise TranslatorUnavailable(_NO_ROOM)
 
     def add_downloads(self, downloads: Downloads) -> None:
@@ -41,7 +38,6 @@ class TurnBytes:
     @contextmanager
     def count_turn(self, turn: Turn) -> Iterator[TurnTally]:
         """Counts a turn while the context is open. TranslatorUnavailable: as in `TurnTally.add`."""
-        with Tally(self._budget, turn.tenant) as tally:
-            counted = TurnTally(tally)
-            counted.add(turn.size_bytes)
-            yield counted
+        with TurnTally(self._budget, turn.tenant) as tally:
+            tally.add(turn.size_bytes)
+            yield tally

@@ -60,8 +60,10 @@ def build(
     """
     rounds = Rounds(known.messages.messages, known.rounds, ids=ids)
     draft = _Draft(rounds, media or TurnMedia(), {*known.answered, *_answered_ids([*history, *given, *output])})
-    draft.read(history, "history", known.items)
-    read = draft.so_far(known, _answered_ids(history), known.items + len(history))
+    read = known
+    if history:
+        draft.read(history, "history", known.items)
+        read = draft.so_far(known, _answered_ids(history), known.items + len(history))
     draft.read(given, "input", 0)
     if output:
         draft.read(output, "output", 0)
@@ -111,19 +113,21 @@ class _Draft:
 
     def read(self, items: Sequence[Any], where: str, first: int) -> None:
         """Reads items, which are in the member `where` from index `first` on."""
-        ends = server_calls.ends_of_rounds(items)
+        ends: Mapping[str, int] | None = None
         for index, item in enumerate(items):
             path = f"{where}[{first + index}]"
             if _is_extension(item):
                 continue
             _row(_READERS, item, path, default="message")(self, item, path)
-            if self.held_results and ends.get(self.held_results[0][0], index) <= index:
-                self.add_held_results()
+            if self.held_results:
+                ends = server_calls.ends_of_rounds(items) if ends is None else ends
+                if ends.get(self.held_results[0][0], index) <= index:
+                    self.add_held_results()
 
     def so_far(self, known: ReadHistory, answered: Collection[str], items: int) -> ReadHistory:
         """The history as read so far, for later turns; only the known one if the rest depends on more than its bytes,
         or if the place of a result is still empty."""
-        if items == known.items or not self.is_whole or self.media.has_read or not self.rounds.is_settled:
+        if not self.is_whole or self.media.has_read or not self.rounds.is_settled:
             return known
         return ReadHistory(
             items=items,
@@ -392,13 +396,16 @@ def _called_name(item: Object, path: str) -> str:
 
 
 def _answered_ids(items: Sequence[Any]) -> Collection[str]:
-    """The ids of the calls that have results."""
-    answered = server_calls.settled_requests(items)
+    """The ids of the calls that have results, and of the approval requests that are settled."""
+    answered = set[str]()
     for item in items:
-        if isinstance(item, dict) and item.get("type") in _RESULTS:
+        kind, call_id = item.get("type") if isinstance(item, dict) else None, None
+        if kind in _RESULTS:
             call_id = item.get("call_id") or item.get("id")
-            if isinstance(call_id, str):
-                answered.add(call_id)
+        elif kind in server_calls.SETTLING:
+            call_id = server_calls.settled_request(item)
+        if isinstance(call_id, str):
+            answered.add(call_id)
     return answered
 
 

@@ -6,9 +6,6 @@ in the database, so its caller cannot mend it, and must not get a 400.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from antiphon_core import damage
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.translator import Turn
@@ -17,18 +14,13 @@ HISTORY = "history"
 MISTYPED = "invalid_type"
 
 
-@contextmanager
-def told_apart(turn: Turn) -> Iterator[None]:
+def raise_if_damaged(turn: Turn, error: InvalidRequest) -> None:
     """Reports an InvalidRequest about the types of the history's items, or about its JSON, as damage.
 
     Raises:
         DataDamaged: the history is no list of items.
     """
-    try:
-        yield
-    except InvalidRequest as error:
-        if not _is_damage(error):
-            raise
+    if _is_damage(error):
         raise damage.report(f"the history of '{turn.response_id}'", f"{error.field} cannot be read") from error
 
 

@@ -91,11 +91,12 @@ class PrefixCache:
                 self._put(digest, replace(node, outputs=(*others, output)[-OUTPUTS_MAX:]))
 
     def _put(self, digest: bytes, node: _Node) -> None:
-        if node.size > self._most_bytes:
+        size = node.size
+        if size > self._most_bytes:
             return
         before = self._nodes.pop(digest, None)
         self._nodes[digest] = node
-        self.bytes += node.size - (before.size if before is not None else 0)
+        self.bytes += size - (before.size if before is not None else 0)
         while self.bytes > self._most_bytes:
             self.bytes -= self._nodes.popitem(last=False)[1].size
             metrics.PROMPT_CACHE_EVICTIONS.of().add()

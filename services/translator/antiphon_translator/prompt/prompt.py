@@ -131,16 +131,19 @@ class PromptEncoder:
 
         def render(shown: Conversation) -> str:
             offload.require_wanted()
-            return self._fitting(self._template.render(shown, now_s=now_s, switches=switches), most_tokens)
+            prompt = self._template.render(shown, now_s=now_s, switches=switches)
+            if most_tokens is not None and len(prompt) > most_tokens:
+                self._require_fitting(prompt, most_tokens)
+            return prompt
 
         try:
             pieces = self._control.pieces(conversation, render)
-            holding = ancestors.of_prompt(pieces)
+            holding = ancestors.of_prompt(pieces) if ancestors.lineages else ancestors
             encoded = self._encoder.encode(
                 pieces,
                 apart=_opening(conversation, pieces[0]),
                 most_tokens=most_tokens,
-                outputs=holding.outputs,
+                outputs=holding.outputs if holding.lineages else (),
                 salt=salt,
             )
         except _CannotFit as error:
@@ -155,11 +158,11 @@ class PromptEncoder:
         if prompt.end is not None and written:
             self._encoder.remember(prompt.end, written)
 
-    def _fitting(self, prompt: str, most_tokens: int | None) -> str:
-        """Returns the prompt. _CannotFit: it has more than `most_tokens`, by the tokenizer's lower bound."""
-        if most_tokens is not None and len(prompt) > most_tokens and self._floor.of(prompt) > most_tokens:
-            raise _CannotFit(self._floor.of(prompt))
-        return prompt
+    def _require_fitting(self, prompt: str, most_tokens: int) -> None:
+        """_CannotFit: the prompt has more than `most_tokens`, by the tokenizer's lower bound."""
+        tokens = self._floor.of(prompt)
+        if tokens > most_tokens:
+            raise _CannotFit(tokens)
 
 
 def _fingerprint(template: ChatTemplate, tokenizer: ModelTokenizer) -> int:

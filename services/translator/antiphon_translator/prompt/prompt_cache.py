@@ -32,7 +32,7 @@ from tokenizers import Encoding
 
 from antiphon_core import offload
 from antiphon_translator.lineage.turn_lineage import ID, Written
-from antiphon_translator.prompt.prefix_cache import ROOT, Output, PrefixCache
+from antiphon_translator.prompt.prefix_cache import ROOT, Found, Output, PrefixCache
 from antiphon_translator.prompt.splices import Splice, Splicer
 from antiphon_translator.templates.control_tokens import ControlTokens, Span
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
@@ -79,23 +79,15 @@ class _Plan:
     known: array[int]
     base: bytes
     parts: Sequence[str | array[int]]
+    splice_tokens: int
+    """The number of ids of splices."""
     ends: Sequence[int]
     control_tokens: int
     kept: Mapping[int, bytes]
     end: PromptEnd
 
-    @property
-    def texts(self) -> list[str]:
-        """The parts that must be encoded."""
-        return [part for part in self.parts if isinstance(part, str)]
-
-    @property
-    def splice_tokens(self) -> int:
-        """The number of ids of splices."""
-        return sum(len(part) for part in self.parts if not isinstance(part, str))
-
     def ids(self, encodings: Iterator[Encoding]) -> list[array[int]]:
-        """The ids of each part, of which the encodings are those of `texts`."""
+        """The ids of each part, of which the encodings are those of the texts."""
         return [_pack_ids(next(encodings).ids) if isinstance(part, str) else part for part in self.parts]
 
 
@@ -128,7 +120,7 @@ class CachingEncoder:
         waits for the result."""
         key = blake2b(salt.encode(), digest_size=_DIGEST_BYTES, key=self._key).digest()
         plans = [self._plan(text, key, written) for text, written in _assign(self._split(texts, apart), outputs)]
-        parts = [text for plan in plans for text in plan.texts]
+        parts = [part for plan in plans for part in plan.parts if isinstance(part, str)]
         most = sys.maxsize if most_tokens is None else most_tokens
         tokens, found = sum(len(plan.known) + plan.splice_tokens for plan in plans), list[Encoding]()
         for group in _groups(parts):
@@ -172,15 +164,12 @@ class CachingEncoder:
                 continue
             last = len(places) - 1 - found.number
             place = places[last]
-            splices = self._rest_behind(place, found.ids, text, written)
+            has_ids = bool(written or found.outputs)
+            splices = self._splices_behind(place, found, text, spans, written) if has_ids else []
             if splices is None:
-                return self._plan_anew(text, key, written)
-            behind = [each for each in written if each.start >= place]
-            splices = splices or list(self._fit_remembered(text, spans, place, found.outputs, behind))
+                break
             new = dict(zip(places[last + 1 :], digests[last + 1 :], strict=True))
-            return _plan_text(
-                text, found.ids, digests[last], place, new, spans, self._fit_all(text, spans, behind, splices)
-            )
+            return _plan_text(text, found.ids, digests[last], place, new, spans, splices)
         return self._plan_anew(text, key, written)
 
     def _plan_anew(self, text: str, key: bytes, written: Sequence[Written]) -> _Plan:
@@ -188,7 +177,19 @@ class CachingEncoder:
         spans = list(self._control.spans(text))
         places = self._places(text, spans)
         new = dict(zip(places, _digests(text, places, key), strict=True))
-        return _plan_text(text, array(ID), ROOT, 0, new, spans, self._fit_all(text, spans, written, []))
+        splices = self._fit_all(text, spans, written, []) if written else []
+        return _plan_text(text, array(ID), ROOT, 0, new, spans, splices)
+
+    def _splices_behind(
+        self, place: int, found: Found, text: str, spans: Sequence[Span], written: Sequence[Written]
+    ) -> list[Splice] | None:
+        """The splices behind a known beginning that ends at `place`. None as in `_rest_behind`."""
+        splices = self._rest_behind(place, found.ids, text, written)
+        if splices is None:
+            return None
+        behind = [each for each in written if each.start >= place]
+        splices = splices or list(self._fit_remembered(text, spans, place, found.outputs, behind))
+        return self._fit_all(text, spans, behind, splices)
 
     def _rest_behind(self, place: int, known: array[int], text: str, written: Sequence[Written]) -> list[Splice] | None:
         """The splices behind `place` of outputs that begin before it. None: the `known` ids up to `place` are not those
@@ -334,4 +335,5 @@ def _plan_text(
     control_tokens = len(spans) - bisect_left(spans, (start, 0))
     last = places[-1] if places else start
     end = PromptEnd(digests[last] if places else base, text[last:])
-    return _Plan(known, base, parts, bounds[1:], control_tokens, kept, end)
+    splice_tokens = sum(len(splice.ids) for splice in splices) if splices else 0
+    return _Plan(known, base, parts, splice_tokens, bounds[1:], control_tokens, kept, end)

@@ -11,13 +11,14 @@ shown as calls first and results then: the second call of a round and those behi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.server_items import PARALLEL_WITH
 
 CALL, REQUEST, RESPONSE = "mcp_call", "mcp_approval_request", "mcp_approval_response"
+SETTLING = (CALL, RESPONSE)
 NOT_APPROVED = "The user did not approve this call. It was not run."
 NOT_RUN = "This call was not run."
 UNKNOWN_OUTCOME = "The outcome of this call is unknown. Check before you call it again."
@@ -50,16 +51,11 @@ def denial_text(response: Object) -> str:
     return f"{NOT_APPROVED} Reason: {reason}" if isinstance(reason, str) and reason else NOT_APPROVED
 
 
-def settled_requests(items: Iterable[Any]) -> set[str]:
-    """The ids of the approval requests whose call has run, or was denied."""
-    settled = set[str]()
-    for item in items:
-        kind = item.get("type") if isinstance(item, dict) else None
-        if kind == CALL or (kind == RESPONSE and item.get("approve") is not True):
-            request_id = item.get("approval_request_id")
-            if isinstance(request_id, str):
-                settled.add(request_id)
-    return settled
+def settled_request(item: Object) -> object:
+    """The id of the approval request that an item of the types `SETTLING` settles, if it does: its call has run, or was
+    denied."""
+    is_settled = item["type"] == CALL or item.get("approve") is not True
+    return item.get("approval_request_id") if is_settled else None
 
 
 def ends_of_rounds(items: Sequence[Any]) -> Mapping[str, int]:

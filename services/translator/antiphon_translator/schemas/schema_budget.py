@@ -8,6 +8,8 @@ cached.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from antiphon_core import limits
 from antiphon_core.values import value
 from antiphon_translator.schemas import pattern_cost
@@ -37,11 +39,11 @@ def cost_of(outline: Outline, *, size_bytes: int, compiles: bool) -> SchemaCost:
     return SchemaCost(size_bytes, len(places) + values // VALUES_OF_A_NODE, sum(map(pattern_cost.of, patterns)))
 
 
+@dataclass(slots=True)
 class SchemaBudget:
     """The budget of one request. `spent` is the sum of the costs that were charged to it."""
 
-    def __init__(self, spent: SchemaCost = NO_COST) -> None:
-        self.spent = spent
+    spent: SchemaCost = NO_COST
 
     def take(self, cost: SchemaCost) -> None:
         """Charges the cost of a schema. InvalidSchema: the schemas so far exceed a limit of the request."""

@@ -35,14 +35,10 @@ class ContentForms:
     with_parts: frozenset[str] = frozenset()
 
     def of(self, message: Message) -> ContentForm:
-        kind = kind_of(message)
+        kind = "calling" if message.calls and not message.parts else message.role
         if kind in self.with_parts and message.images:
             return ContentForm.PARTS
         return self.of_texts.get(kind, ContentForm.TEXT)
-
-
-def kind_of(message: Message) -> str:
-    return "calling" if message.calls and not message.parts else message.role
 
 
 class RenderWith(Protocol):

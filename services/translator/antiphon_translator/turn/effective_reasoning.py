@@ -19,10 +19,10 @@ VERBATIM = "detailed"
 """The value of `reasoning.summary` for a summary that leaves nothing out."""
 
 
-def has_summary(asked: Reasoning | None, model: ServedModel, level: Level) -> bool:
+def has_summary(asked: Reasoning, model: ServedModel, level: Level) -> bool:
     """Whether the request wants a summary and the model can give one. For a chat server it is not known whether its
     model reasons, so every model of it may."""
-    wants = asked is not None and bool(asked.summary or asked.generate_summary)
+    wants = bool(asked.summary or asked.generate_summary)
     return wants and model.shows_reasoning and (model.can_reason or level is Level.CHAT)
 
 

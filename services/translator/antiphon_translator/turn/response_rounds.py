@@ -10,16 +10,15 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from antiphon_core.jsons import Object, parse_array
-from antiphon_core.ports.translator import NO_ITEMS, Resume, Turn
+from antiphon_core.ports.translator import Resume, Turn
 from antiphon_core.request.body import Parameters
 from antiphon_translator.prompt import server_calls
 from antiphon_translator.prompt.tools import ToolSet
 
 
 def seed_of(turn: Turn) -> str:
-    """The seed of the ids of a round: every round has other ids, and every replica the same ones for a round."""
-    if turn.output == NO_ITEMS:
-        return turn.response_id
+    """The seed of the ids of a round behind other output: every round has other ids, and every replica the same ones
+    for a round. The seed of a response without output is its id."""
     return f"{turn.response_id}/{len(parse_array(turn.output, field='output'))}"
 
 
@@ -33,9 +32,7 @@ def split_output(output: Sequence[Object], resume: Resume | None) -> tuple[Seque
 
 
 def tools_of_round(offered: ToolSet, output: Collection[Any], parameters: Parameters) -> ToolSet:
-    """The tools of a round, by the output before it. A choice of the request holds for the first round."""
-    if not output:
-        return offered
+    """The tools of a round behind other output. A choice of the request holds for the first round."""
     if _is_later_round(output):
         offered = offered.after_first_round()
     most = parameters.max_tool_calls

@@ -79,8 +79,7 @@ class TurnPlan:
         _require_forced(prompt, level)
         begin_guide, answer_guide = _guides(given.guide, prompt, model, level)
         request = _generation(given, model, turn, prompt, level, sampling=chosen, guide=begin_guide)
-        has_summary = effective_reasoning.has_summary(given.parameters.reasoning, model, level)
-        reasoning = _reasoning(given, prompt, level, controls, has_summary=has_summary)
+        reasoning, has_summary = _reasoning(given, model, prompt, level, controls)
         return cls(
             model=model,
             prompt=prompt,
@@ -104,11 +103,16 @@ def _sampling(
 
 
 def _reasoning(
-    given: CheckedParameters, prompt: TurnPrompt, level: Level, controls: frozenset[str], *, has_summary: bool
-) -> Object:
-    """The effective reasoning. A server that renders the prompt itself may take no switches for its template."""
+    given: CheckedParameters, model: ServedModel, prompt: TurnPrompt, level: Level, controls: frozenset[str]
+) -> tuple[Object, bool]:
+    """The effective reasoning, and whether it is sent as a summary. A server that renders the prompt itself may take no
+    switches for its template."""
+    asked = given.parameters.reasoning
+    if asked is None:
+        return {}, False
+    has_summary = effective_reasoning.has_summary(asked, model, level)
     sent = prompt.switches if level is not Level.CHAT or SWITCHES in controls else None
-    return effective_reasoning.reasoning_in_effect(given.asked, sent, has_summary=has_summary)
+    return effective_reasoning.reasoning_in_effect(given.asked, sent, has_summary=has_summary), has_summary
 
 
 def _skeleton(
@@ -180,7 +184,7 @@ def _generation(
         cache_salt=model.cache_salt_of(turn),
         conversation=_conversation(turn),
         priority=LOW_PRIORITY if parameters.background or parameters.service_tier == "flex" else None,
-        placement=prompt.ancestors.hints(prompt.ids),
+        placement=prompt.ancestors.hints(prompt.ids) if prompt.ancestors.lineages else (),
         prompt_tokens=prompt.tokens + len(beginning),
         root=prompt.root(),
     )

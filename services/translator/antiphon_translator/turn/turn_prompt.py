@@ -10,7 +10,7 @@ from typing import Any
 
 from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
 from antiphon_core.jsons import parse_array
-from antiphon_core.ports.translator import NO_USAGE, Turn, Usage
+from antiphon_core.ports.translator import NO_ITEMS, NO_USAGE, Turn, Usage
 from antiphon_core.request.body import Parameters
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.generation import Level, Prompt, TextPrompt, TokenPrompt
@@ -26,7 +26,7 @@ from antiphon_translator.placement import RootPrefix
 from antiphon_translator.prompt import conversation_items, declarations, tools, truncation
 from antiphon_translator.prompt.declarations import Declaration
 from antiphon_translator.prompt.prompt import EncodedPrompt
-from antiphon_translator.prompt.read_history import ReadHistory
+from antiphon_translator.prompt.read_history import NOTHING_READ, ReadHistory
 from antiphon_translator.prompt.tools import ToolSet
 from antiphon_translator.schemas.schema_budget import SchemaBudget, SchemaCost
 from antiphon_translator.templates import switches
@@ -83,7 +83,8 @@ class TurnPrompt:
         items = _TurnItems.read(model, turn, parameters)
         conversation = items.conversation(model, turn, parameters, media)
         chosen = _switches(model, parameters)
-        ancestors = Ancestors.read(_lineages_of(turn), model.prompt.fingerprint)
+        lineages = _lineages_of(turn)
+        ancestors = Ancestors.read(lineages, model.prompt.fingerprint) if lineages else NO_ANCESTORS
         encode = _encoding(model, turn, chosen, ancestors)
         is_exact = level is not Level.CHAT
         path_of = partial(_path_of, turn, parameters, media)
@@ -121,7 +122,7 @@ class TurnPrompt:
     @property
     def expected_tokens(self) -> int:
         """The number of ids at the beginning of the prompt that an engine should have in its cache."""
-        return self.ancestors.expected_tokens(self.ids)
+        return self.ancestors.expected_tokens(self.ids) if self.ancestors.lineages else 0
 
     def root(self) -> RootPrefix | None:
         """The beginning that the prompt shares with other conversations: its system message. The number of its tokens
@@ -210,10 +211,13 @@ class _TurnItems:
     @classmethod
     def read(cls, model: ServedModel, turn: Turn, parameters: Parameters) -> _TurnItems:
         """Reads the items of a turn. InvalidRequest: the declaration of a tool is wrong, with its path."""
-        known = model.histories.find(turn.history)
-        history = parse_array(known.rest(turn.history), field="history", is_known=True)
+        known, history, output = NOTHING_READ, list[Any](), list[Any]()
+        if turn.history != NO_ITEMS:
+            known = model.histories.find(turn.history)
+            history = parse_array(known.rest(turn.history), field="history", is_known=True)
         given = parse_array(turn.input, field="input")
-        output = parse_array(turn.output, field="output")
+        if turn.output != NO_ITEMS:
+            output = parse_array(turn.output, field="output")
         budget = SchemaBudget(known.schema_cost)
         in_history = [*known.declared, *declarations.in_items(history, "history", budget, known.items)]
         history_cost = budget.spent
@@ -223,9 +227,9 @@ class _TurnItems:
             *declarations.in_items(given, "input", budget),
             *declarations.in_items(output, "output", budget),
         ]
-        offered = response_rounds.tools_of_round(
-            tools.offered_tools(declared, parameters.tool_choice), output, parameters
-        )
+        offered = tools.offered_tools(declared, parameters.tool_choice)
+        if output:
+            offered = response_rounds.tools_of_round(offered, output, parameters)
         return cls(known, history, given, output, in_history, history_cost, offered)
 
     def conversation(
@@ -269,6 +273,8 @@ def _encoding(model: ServedModel, turn: Turn, chosen: Mapping[str, Any], ancesto
 def _switches(model: ServedModel, parameters: Parameters) -> Mapping[str, Any]:
     """The variables of the chat template that follow from the request's reasoning effort."""
     effort = parameters.reasoning.effort if parameters.reasoning is not None else None
+    if effort is None:
+        return {}
     prompt = model.prompt
     return switches.of_effort(effort, prompt.variables, reasons=model.can_reason, literals=prompt.literals)
 
@@ -313,9 +319,12 @@ def _measure(
         if bound <= (model.context_length // 4 if asked is None else model.context_length - asked):
             return conversation, bound, None
     encoded = encode(conversation)
-    most = model.context_length - truncation.reserve_tokens(model.context_length, asked)
-    if parameters.truncation == "auto" and model.context_tokens(encoded.tokens, conversation) > most:
-        conversation, encoded = truncation.fit(conversation, encode, most_tokens=most, image_tokens=model.image_tokens)
+    if parameters.truncation == "auto":
+        most = model.context_length - truncation.reserve_tokens(model.context_length, asked)
+        if model.context_tokens(encoded.tokens, conversation) > most:
+            conversation, encoded = truncation.fit(
+                conversation, encode, most_tokens=most, image_tokens=model.image_tokens
+            )
     return conversation, model.context_tokens(encoded.tokens, conversation), encoded
 
 

@@ -18,5 +18,7 @@ from tests.support.served_models import turn
     ],
 )
 def test_only_types_and_json_of_the_history_are_damage(field: str | None, code: str, expected: type[Exception]) -> None:
-    with pytest.raises(expected), history_damage.told_apart(turn("hi")):
-        raise InvalidRequest("wrong", field=field, code=code)
+    error = InvalidRequest("wrong", field=field, code=code)
+    with pytest.raises(expected):
+        history_damage.raise_if_damaged(turn("hi"), error)
+        raise error

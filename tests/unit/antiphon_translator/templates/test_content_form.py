@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_translator.conversation import Call, Conversation, Image, Message
-from antiphon_translator.templates.content_form import ContentForm, ContentForms, kind_of
+from antiphon_translator.templates.content_form import ContentForm, ContentForms
 from antiphon_translator.templates.jinja import JinjaTemplate
 
 IMAGE = Image(b"", "png", 1, 1)
@@ -51,5 +51,9 @@ def test_list_that_may_not_be_empty_has_an_empty_part() -> None:
 
 def test_kind_without_a_known_form_is_a_text() -> None:
     assert ContentForms().of(Message("user", ("one", IMAGE))) is ContentForm.TEXT
-    calls = (Call("1", "f", {}),)
-    assert [kind_of(Message("assistant", parts, calls=calls)) for parts in ((), ("a",))] == ["calling", "assistant"]
+
+
+def test_assistant_message_with_calls_is_of_another_kind_only_without_text() -> None:
+    forms, calls = ContentForms({"calling": ContentForm.PARTS}), (Call("1", "f", {}),)
+    shown = [forms.of(Message("assistant", parts, calls=calls)) for parts in ((), ("a",))]
+    assert shown == [ContentForm.PARTS, ContentForm.TEXT]
