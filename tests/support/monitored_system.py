@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import aiohttp
 import yaml
 
 from tests.support.engine_plays import Ending, Play
-from tests.support.fake_triton import FakeTriton, fake_triton
+from tests.support.fake_triton import INPUTS, TOKENS, FakeTriton, fake_triton, response
 from tests.support.http import Http
 from tests.support.manifests import K8S
 from tests.support.prometheus_server import Prometheus, prometheus
@@ -27,6 +27,16 @@ nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="tensorrt
 nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per",model="tensorrt_llm",version="1"} 64
 nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max",model="tensorrt_llm",version="1"} 6240
 """
+TIMES = {"queue_ns": 2_000_000, "prefill_ns": 30_000_000}
+TIMED_TOKENS = replace(
+    TOKENS,
+    inputs={**INPUTS, "return_perf_metrics": "TYPE_BOOL"},
+    outputs=(*TOKENS.outputs, *TIMES),
+    message=lambda messages, number: response(
+        {"sequence_length": [len(messages[number])], "output_ids": messages[number], **TIMES}
+    ),
+)
+"""A token-level model that measures its queue and its prefill."""
 RULES = K8S / "components" / "prometheus" / "rules.yaml"
 
 
@@ -48,7 +58,7 @@ def rules() -> dict[str, Any]:
 @asynccontextmanager
 async def monitored_system(folder: Path, *, requests_per_minute: int) -> AsyncIterator[MonitoredSystem]:
     """Runs a system that is ready to answer. Its rate limit is `requests_per_minute`."""
-    async with fake_triton() as triton, web_server() as shown, aiohttp.ClientSession() as session:
+    async with fake_triton(TIMED_TOKENS) as triton, web_server() as shown, aiohttp.ClientSession() as session:
         shown.pages["/metrics"] = Page([TRITON_METRICS])
         options = {
             "store": ["--store-sweep-s=1", "--store-default-ttl-s=1"],

@@ -234,6 +234,18 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
             quantiles("antiphon_engine_first_output_seconds", "model"),
         ),
         Panel(
+            "Engine queue",
+            "Until the engine began with a prompt, as the engine measures it.",
+            "s",
+            quantiles("antiphon_engine_queue_seconds", "model"),
+        ),
+        Panel(
+            "Prefill",
+            "Reading the part of a prompt that was not cached, as the engine measures it.",
+            "s",
+            quantiles("antiphon_engine_prefill_seconds", "model"),
+        ),
+        Panel(
             "Tokens",
             "By model and type.",
             "ops",
