@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8000
 ARGS   ?=
+SMG    ?=
 CONTAINERS ?= podman
 COMMITS ?= origin/main..HEAD
 
@@ -181,8 +182,8 @@ bench-store: $(VENV)/.installed-dev  ## what the store costs on each engine, bes
 bench-translator: $(VENV)/.installed-dev  ## what parsers and pipelines of each model family cost, beside the tokenizer library
 	$(BIN)/python -m benchmarks.translator $(ARGS)
 
-bench-gateway: $(VENV)/.installed-dev  ## what tokens and turns cost in the whole gateway, beside the engine and a peer
-	$(BIN)/python -m benchmarks.gateway $(ARGS)
+bench-gateway: $(VENV)/.installed-dev  ## what tokens and turns cost in the whole gateway, beside the engine and SMG=.../bin/smg
+	$(BIN)/python -m benchmarks.gateway $(if $(SMG),--smg $(SMG)) $(ARGS)
 
 trace: $(VENV)/.installed-dev  ## how many files, functions and calls of Antiphon a request executes
 	$(BIN)/python -m benchmarks.trace

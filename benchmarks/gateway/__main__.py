@@ -1,7 +1,7 @@
 """Measures the cost of a token and a turn in the whole gateway, beside the engine called directly and beside a peer.
 
     make bench-gateway
-    make bench-gateway ARGS='--only chat,ttft --smg /path/to/smg'
+    make bench-gateway SMG=/path/to/smg ARGS='--only chat,ttft'
     make bench-gateway ARGS='--engine-port 9100 --peer http://127.0.0.1:9000 --peer-pid 4711 --peer-model bench'
     make profile ARGS='--only ids --systems split'
 

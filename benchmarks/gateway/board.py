@@ -13,11 +13,13 @@ Cell = tuple[str, Column]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The upper or lower bound of the value in one column: a multiple of the cell `of`, or a number by itself."""
+    """The upper or lower bound of the value in one column: a multiple of the cell `of`, or a number by itself. Of the
+    value, `beyond` is not counted."""
 
     column: Column
     bound: float
     of: Cell | None = None
+    beyond: float = 0
     stretch: float | None = None
     is_least: bool = False
 
@@ -70,5 +72,5 @@ class Board:
             value = self.values.get((row.key, limit.column))
             base = 1.0 if limit.of is None else self.values.get(limit.of)
             if value is not None and base:
-                found.append(Verdict(limit, value / base))
+                found.append(Verdict(limit, (value - limit.beyond) / base))
         return found

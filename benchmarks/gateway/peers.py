@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from tests.support.children import start_child
 from tests.support.ports import HOST, free_ports
 
 START_TIMEOUT_S = 60.0
+_LOG_SHOWN = 1_000  # characters
 
 
 def running_peer(url: str, pid: int | None, model: str) -> Subject:
@@ -34,7 +36,7 @@ def running_peer(url: str, pid: int | None, model: str) -> Subject:
 
 @contextmanager
 def smg(program: Path, engines: Engines, folder: Path) -> Iterator[Subject]:
-    """Starts SMG with its history in memory, and waits until it answers."""
+    """Starts SMG with its history in memory, and waits until it answers. SystemExit: it ended, and its last lines."""
     port, metrics_port = free_ports(2)
     where = f"launch --host {HOST} --port {port} --prometheus-host {HOST} --prometheus-port {metrics_port}"
     upstream = f"--backend openai --worker-urls http://{HOST}:{engines.chat_port}"
@@ -43,17 +45,21 @@ def smg(program: Path, engines: Engines, folder: Path) -> Iterator[Subject]:
         process = start_child([str(program), *options], stdout=log, stderr=log, cwd=folder)
         try:
             subject = Subject(Column.PEER, HOST, port, {"smg": process.pid}, model=MODEL)
-            asyncio.run(_answers(subject))
+            asyncio.run(_answers(subject, process))
             yield subject
+        except ChildProcessError as error:
+            raise SystemExit(f"{program} ended:\n{Path(log.name).read_text('utf-8')[-_LOG_SHOWN:]}") from error
         finally:
             process.terminate()
             process.wait()
 
 
-async def _answers(subject: Subject) -> None:
-    """Returns when a turn succeeds. TimeoutError: no turn succeeded in time."""
+async def _answers(subject: Subject, process: subprocess.Popen[bytes] | None = None) -> None:
+    """Returns when a turn succeeds. TimeoutError: no turn succeeded in time. ChildProcessError: the process ended."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
+        if process is not None and process.poll() is not None:
+            raise ChildProcessError
         try:
             connection = await connect(subject.host, subject.port, b"delta")
         except OSError:

@@ -19,18 +19,24 @@ IDS_DEPTHS = (1, 10, 100, 300)
 
 
 def most(
-    column: Column, bound: float, of: str | None = None, base: Column = PEER, *, stretch: float | None = None
+    column: Column,
+    bound: float,
+    of: str | None = None,
+    base: Column = PEER,
+    *,
+    beyond: float = 0,
+    stretch: float | None = None,
 ) -> Limit:
-    """Sets an upper bound: a multiple of the value of row `of` in the column `base`, or without `of` the value
-    itself."""
-    return Limit(column, bound, None if of is None else (of, base), stretch=stretch)
+    """Sets an upper bound: a multiple of the value of row `of` in the column `base`, or without `of` the value itself.
+    `beyond` is free, and the bound is that of the rest."""
+    return Limit(column, bound, None if of is None else (of, base), beyond=beyond, stretch=stretch)
 
 
 def least(column: Column, bound: float, of: str | None = None, base: Column = ONE) -> Limit:
     return Limit(column, bound, None if of is None else (of, base), is_least=True)
 
 
-_CHAT_CPU = {64: (most(ONE, 0.75, "chat-64-cpu", stretch=0.4), most(SPLIT, 1.3, "chat-64-cpu"))}
+_CHAT_CPU = {64: (most(ONE, 0.8, "chat-64-cpu", stretch=0.4), most(SPLIT, 1.2, "chat-64-cpu"))}
 _IDS_CPU = {
     at_once: (
         most(ONE, 3, f"ids-{at_once}-cpu", ENGINE, stretch=2),
@@ -39,6 +45,7 @@ _IDS_CPU = {
     for at_once in (16, 64)
 }
 _PACED_IDS_CPU = {64: (most(ONE, 3.5, "ids-paced-written", ENGINE),)}
+_FIRST_TOKENS = {("paced", 50): tuple(most(each, 2, "first-paced-p50", ENGINE, beyond=3) for each in (ONE, SPLIT))}
 _DEPTH = {300: (most(ONE, 2, "depth-1", ONE), most(ONE, 1, "depth-300"))}
 _IDS_DEPTH = {300: (most(ONE, 4, "ids-depth-1", ONE),)}
 
@@ -78,13 +85,18 @@ ROWS: Mapping[str, Sequence[Row]] = {
         Row(f"chat-paced-{count}-cpu", f"CPU per delta, chat upstream, {_streams(count)} at 20 ms", "us")
         for count in AT_ONCE
     ),
-    "ttft": (Row("ttft", "added TTFT p50, 1 stream", "ms", (most(ONE, 1.2, "ttft"), most(SPLIT, 3))),),
+    "ttft": (Row("ttft", "added TTFT p50, 1 stream", "ms", (most(ONE, 1.3, "ttft"), most(SPLIT, 1.8))),),
     "first-tokens": tuple(
-        Row(f"first-{manner}-p{percent}", f"TTFT p{percent} of a stream {others}", "ms")
+        Row(
+            f"first-{manner}-p{percent}",
+            f"TTFT p{percent} of a stream {others}",
+            "ms",
+            _FIRST_TOKENS.get((manner, percent), ()),
+        )
         for manner, others in BESIDE.items()
         for percent in (50, 95)
     ),
-    "short": (Row("short", "CPU of a turn of 16 deltas", "ms", (most(ONE, 1.3, "short"),)),),
+    "short": (Row("short", "CPU of a turn of 16 deltas", "ms", (most(ONE, 1.4, "short"), most(SPLIT, 2.2, "short"))),),
     "ids": tuple(
         Row(f"ids-{count}-cpu", f"CPU per message, Triton ids, {_streams(count)}", "us", _IDS_CPU.get(count, ()))
         for count in IDS_AT_ONCE
@@ -100,6 +112,12 @@ ROWS: Mapping[str, Sequence[Row]] = {
             for count in IDS_AT_ONCE
         ),
         Row("ids-paced-written", "the least cost of the last with a write to its client", "us"),
+        Row(
+            "ids-paced-hop",
+            "the hops of the split: split minus one process, 64 streams at 20 ms",
+            "us",
+            (most(SPLIT, 2.5, "ids-paced-64-cpu", ENGINE),),
+        ),
     ),
     "services": tuple(
         Row(f"services-{count}-{measure}{tls}", f"{count:,} streams with an id each {pace} ms{with_tls}: {what}", unit)

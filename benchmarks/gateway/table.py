@@ -54,6 +54,7 @@ def _in_words(verdict: Verdict) -> str:
         text = f"{limit.column} {sign} {limit.bound:g}"
     else:
         text = f"{limit.column} {_number(verdict.measured)} x ({sign} {limit.bound:g} x {_base(verdict)})"
+        text += f" beyond {limit.beyond:g}" if limit.beyond else ""
     result = "met" if verdict.is_met else "**missed**"
     if verdict.is_stretch_met is not None:
         result += f", stretch {limit.stretch:g} x {'met' if verdict.is_stretch_met else 'missed'}"

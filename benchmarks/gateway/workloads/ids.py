@@ -42,6 +42,14 @@ async def paced(bench: Bench) -> None:
             rounds=1,
         )
         bench.put_cpu(f"ids-paced-{at_once}-cpu", samples)
+    _put_hop(bench, f"ids-paced-{IDS_AT_ONCE[-1]}-cpu")
+
+
+def _put_hop(bench: Bench, key: str) -> None:
+    """Records what the split costs beyond one process."""
+    one, split = (bench.board.values.get((key, column)) for column in (Column.ONE, Column.SPLIT))
+    if one is not None and split is not None:
+        bench.board.put("ids-paced-hop", Column.SPLIT, split - one)
 
 
 async def batched(bench: Bench) -> None:
