@@ -13,6 +13,7 @@
     │   ├── ConversationNotFound
     │   ├── LogNotFound
     │   ├── JobNotFound
+    │   ├── ApprovalNotFound
     │   └── ModelNotFound
     ├── Conflict                       the state is not what the write expected; nothing was written
     │   ├── AlreadyExists
@@ -24,7 +25,8 @@
     │   ├── LogClosed
     │   ├── SessionLocked
     │   ├── SessionLost                the lease was lost: other turns may have continued the session meanwhile
-    │   └── PreviousResponseNotReady   the response that the request continues has not ended
+    │   ├── PreviousResponseNotReady   the response that the request continues has not ended
+    │   └── ApprovalAlreadyUsed        another response has used the approval; `used_by` is its id
     ├── LimitExceeded
     │   ├── ChainTooLong
     │   ├── TooLarge
@@ -159,6 +161,12 @@ class JobNotFound(NotFound):
         return cls(f"Job with id '{job_id}' not found.", id=job_id)
 
 
+class ApprovalNotFound(NotFound):
+    @classmethod
+    def of(cls, approval_id: str) -> Self:
+        return cls(f"Approval request with id '{approval_id}' not found.", field="input", id=approval_id)
+
+
 class ConversationNotFound(NotFound):
     @classmethod
     def of(cls, conversation_id: str) -> Self:
@@ -244,6 +252,13 @@ class PreviousResponseNotReady(Conflict):
             id=response_id,
             status=status,
         )
+
+
+class ApprovalAlreadyUsed(Conflict):
+    @classmethod
+    def of(cls, approval_id: str, *, used_by: str) -> Self:
+        message = f"The approval request '{approval_id}' was answered already: response '{used_by}' used the answer."
+        return cls(message, field="input", id=approval_id, used_by=used_by)
 
 
 class SessionLost(Conflict):
@@ -429,6 +444,7 @@ TABLE: tuple[Row, ...] = (
     Row(ItemNotFound, "ITEM_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(LogNotFound, "LOG_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(JobNotFound, "JOB_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
+    Row(ApprovalNotFound, "APPROVAL_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, "approval_not_found"),
     Row(ConversationNotFound, "CONVERSATION_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(ModelNotFound, "MODEL_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, "model_not_found"),
     Row(Conflict, "CONFLICT", _Code.ABORTED, 409, _REQUEST, "conflict"),
@@ -454,6 +470,14 @@ TABLE: tuple[Row, ...] = (
         400,
         _REQUEST,
         "previous_response_not_ready",
+    ),
+    Row(
+        ApprovalAlreadyUsed,
+        "APPROVAL_ALREADY_USED",
+        _Code.FAILED_PRECONDITION,
+        409,
+        _REQUEST,
+        "approval_already_used",
     ),
     Row(SessionLost, "SESSION_LOST", _Code.ABORTED, 409, _REQUEST, "conversation_lost"),
     Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),

@@ -21,6 +21,7 @@ UNIQUE_DIGITS = 32
 RESPONSE_ID = re.compile(rf"resp_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 PROMPT_ID = re.compile(rf"pmpt_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
+APPROVAL_ID = re.compile(rf"mcpr_([0-9a-f]{{{TREE_TAG_DIGITS}}})[0-9a-f]{{{UNIQUE_DIGITS}}}")
 CONVERSATION_ID = re.compile(rf"conv_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 RESERVED_TENANT_PREFIX = "antiphon."
 TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC metadata
@@ -123,6 +124,11 @@ def _derived_tag(tenant: str, session_id: str) -> str:
 
 def is_response_id(text: str) -> bool:
     return RESPONSE_ID.fullmatch(text) is not None
+
+
+def is_approval_id(text: str) -> bool:
+    """Whether this is the id of a request for an approval."""
+    return APPROVAL_ID.fullmatch(text) is not None
 
 
 def new_prompt_id(ids: Ids) -> str:

@@ -12,8 +12,9 @@ from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.quotas import Draw, QuotaRequest
-from antiphon_core.ports.store import Fence, Order, Precondition, Record, Status, TurnCommit
+from antiphon_core.ports.store import ApprovalDraft, Fence, Order, Precondition, Record, Status, TurnCommit
 from antiphon_store.service import StoreService
+from antiphon_store.testing import approvals
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.idempotency import keyed_request
 from antiphon_store.testing.subject import draft, new_session_id, turn_in, untagged_session_id
@@ -52,9 +53,11 @@ class StoredTenant:
         assert start.lease is not None
         parent = self.line[-1] if self.line else None
         record = draft(parent, tag=self.session, session_id=self.session)
-        await store.commit_turn(
-            self.tenant, TurnCommit(record, start.lease.fence, lineage=f"lineage of {record.id}".encode())
-        )
+        lineage = f"lineage of {record.id}".encode()
+        asked = [ApprovalDraft(approvals.new_id(record), b'{"call":1}')]
+        await store.commit_turn(self.tenant, TurnCommit(record, start.lease.fence, lineage=lineage, approvals=asked))
+        if parent is None:  # those of later turns stay open
+            await store.begin_turn(self.tenant, approvals.answer(record, asked))
         self.line.append(record)
 
     async def _run_job(self, store: StoreService) -> None:
@@ -102,6 +105,7 @@ class StoredTenant:
             "prompt": lambda: store.get_prompt(tenant, PROMPT, version=None),
             "first prompt": lambda: store.get_prompt(tenant, PROMPT, version=1),
             "list of prompts": lambda: store.list_prompts(tenant),
+            "approvals": lambda: store.list_approvals(tenant, limit=9),
             "conversation": lambda: store.get_conversation(tenant, self.talk),
             "context": lambda: store.list_conversation_items(tenant, self.talk),
             "key": lambda: store.begin_turn(tenant, keyed_request(draft(), key=KEY)),

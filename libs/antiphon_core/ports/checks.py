@@ -16,7 +16,16 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, TooLarge
-from antiphon_core.ids import CONVERSATION_ID, PROMPT_ID, RESPONSE_ID, SESSION_ID, TENANT
+from antiphon_core.ids import (
+    APPROVAL_ID,
+    CONVERSATION_ID,
+    PROMPT_ID,
+    RESPONSE_ID,
+    SESSION_ID,
+    TENANT,
+    item_tag,
+    tree_tag,
+)
 
 Check = Callable[[Any, str], None]
 
@@ -101,6 +110,13 @@ def check_owner(idempotency_key: str | None, response_id: str | None) -> None:
         raise invalid("response_id", "'idempotency_key' needs 'response_id': the response that it belongs to.")
 
 
+def check_in_tree(approval_ids: Sequence[str], response_id: str, field: str) -> None:
+    """Checks that approvals belong to the tree of a response."""
+    for each in approval_ids:
+        if item_tag(each) != tree_tag(response_id):
+            raise invalid(field, f"'{each}' belongs to another tree than '{response_id}': their tags differ.")
+
+
 def utf8_length(text: str) -> int:
     """The length in UTF-8; 0 for text with lone surrogates, which has no encoding."""
     try:
@@ -127,6 +143,7 @@ check_holder = _text_up_to(limits.HOLDER_BYTES_MAX)
 Tenant = Annotated[str, fitting(TENANT.fullmatch, "1 to 128 printable ASCII characters without spaces")]
 ResponseId = Annotated[str, check_response_id]
 ConversationId = Annotated[str, _id_with("conv_", CONVERSATION_ID)]
+ApprovalId = Annotated[str, _id_with("mcpr_", APPROVAL_ID)]
 PromptId = Annotated[str, _id_with("pmpt_", PROMPT_ID)]
 SessionId = Annotated[str, fitting(SESSION_ID.fullmatch, "1 to 128 letters, digits, underscores and hyphens")]
 ItemId = Annotated[str, fitting(utf8_length, "the id of an item")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from antiphon_core.ports.approvals import Approvals
 from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.ports.jobs import Jobs
@@ -13,5 +14,7 @@ from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.store import ResponseStore
 
 
-class FullStore(ResponseStore, LineageStore, ConversationStore, EventLogs, Jobs, PromptStore, Quotas, Protocol):
+class FullStore(
+    ResponseStore, LineageStore, ConversationStore, EventLogs, Jobs, PromptStore, Approvals, Quotas, Protocol
+):
     """All ports of the store, which its service and its client implement."""

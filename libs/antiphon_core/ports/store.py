@@ -11,6 +11,7 @@ from antiphon_core import limits
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.checks import (
     INT64_MAX,
+    ApprovalId,
     Holder,
     IdempotencyKey,
     ItemId,
@@ -26,9 +27,12 @@ from antiphon_core.ports.checks import (
     Version,
     WaitMs,
     bytes_up_to,
+    check_given,
     check_holder,
+    check_in_tree,
     check_owner,
     check_range,
+    count_within,
     invalid,
     part,
     too_large,
@@ -41,6 +45,8 @@ FRAME_END = b"\n\n"
 JobPayload = Annotated[bytes, bytes_up_to(limits.JOB_PAYLOAD_BYTES_MAX, "The payload is")]
 JobAttempts = Annotated[int, within(1, limits.JOB_ATTEMPTS_ITEMS_MAX)]
 
+ApprovalContent = Annotated[bytes, check_given, bytes_up_to(limits.APPROVAL_BYTES_MAX, "The content is")]
+_APPROVALS = count_within(0, limits.APPROVALS_ITEMS_MAX)
 Lineage = Annotated[bytes, bytes_up_to(limits.LINEAGE_BYTES_MAX, "The lineage is")]
 
 
@@ -205,6 +211,32 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalDraft:
+    """An approval that a response asks for. `content` is JSON that the store does not parse."""
+
+    id: ApprovalId
+    content: ApprovalContent
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswer:
+    """A person's answer to an approval request."""
+
+    id: ApprovalId
+    is_approved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """An approval as it was stored with `response_id`, the response that asks for it."""
+
+    id: str
+    response_id: str
+    created_at_ms: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRequest:
     """The beginning of a turn: after a response that has ended, in a session, or without history.
 
@@ -223,6 +255,9 @@ class TurnRequest:
     response_id: ResponseId | None = None
     wants_lineage: bool = False
     """Whether the history comes with the lineages of its responses."""
+    consumes: Annotated[Sequence[ApprovalAnswer], _APPROVALS] = ()
+    """The answers to approval requests that the turn uses, each once for ever. They need the `response_id`, whose tree
+    is theirs. In a turn that continues a response, or a session, its history has the requests."""
 
     def check(self, _field: str) -> None:
         if self.previous_response_id is not None and self.session_id is not None:
@@ -231,20 +266,33 @@ class TurnRequest:
         if self.session_id is not None:
             check_holder(self.holder, "holder")
         check_owner(self.idempotency_key, self.response_id)
+        self._check_approvals()
         has_fingerprint = bool(self.fingerprint) or self.idempotency_key is not None
         if has_fingerprint and len(self.fingerprint) != FINGERPRINT_BYTES:
             raise invalid("fingerprint", f"'fingerprint' must be {FINGERPRINT_BYTES} bytes, a SHA-256.")
 
+    def _check_approvals(self) -> None:
+        ids = [each.id for each in self.consumes]
+        if not ids:
+            return
+        if self.response_id is None:
+            raise invalid("response_id", "'consumes' needs 'response_id': the response that uses the approvals.")
+        if len(set(ids)) < len(ids):
+            raise invalid("consumes", "'consumes' has two answers to one request.")
+        check_in_tree(ids, self.response_id, "consumes")
+
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
-    """The answer to a TurnRequest. If the idempotency key is known, there is nothing to run and no lease: `replay` is
-    the result of the first request, or `running_response_id` the response that it is still generating."""
+    """The answer to a TurnRequest, with the approvals that the turn took. If the idempotency key is known, there is
+    nothing to run, no lease and no approval: `replay` is the result of the first request, or `running_response_id` the
+    response that it is still generating."""
 
     history: History
     lease: Lease | None = None
     replay: Record | None = None
     running_response_id: str | None = None
+    approvals: Sequence[Approval] = ()
 
     @property
     def is_repeated(self) -> bool:
@@ -286,7 +334,8 @@ class TurnCommit:
     job. `fence` is that of the session. `log_frames` closes the response's event log. With a `job` the turn has not run
     yet: record, job and the first events of the log are written. `ends_job` ends the job of the precondition's fence as
     succeeded. `lineage` (`antiphon.translator.v1.Lineage`) is kept beside the record for `TurnRequest.wants_lineage`,
-    and left out if the store is full."""
+    and left out if the store is full. `approvals` are those that the response asks for: they can be answered from the
+    commit on, as long as the record lasts."""
 
     record: Record
     fence: Fence | None = None
@@ -297,8 +346,10 @@ class TurnCommit:
     job: TurnJob | None = None
     ends_job: bool = False
     lineage: Lineage = b""
+    approvals: Annotated[Sequence[ApprovalDraft], _APPROVALS] = ()
 
     def check(self, _field: str) -> None:
+        check_in_tree([each.id for each in self.approvals], self.record.id, "approvals")
         if self.fence is not None and self.fence.session_id != self.record.session_id:
             text = "A turn is committed under the fence of the session that its record names."
             raise invalid("fence.session_id", text)

@@ -108,6 +108,6 @@ def _writer(field: Any, part: MessageType | None) -> _Read:
 
 
 def _enum_class(field: Any) -> Callable[[int], Any]:
-    module = sys.modules[_generated_class(field.containing_type).__module__]
+    module = sys.modules[f"antiphon_protos.{field.enum_type.file.package}"]
     found: Callable[[int], Any] = getattr(module, field.enum_type.name)
     return found

@@ -11,6 +11,7 @@ import antiphon_protos.antiphon.store.internal.v1
 import antiphon_protos.antiphon.store.v1
 import antiphon_protos.antiphon.tools.v1
 import antiphon_protos.antiphon.translator.v1  # noqa: F401 - each adds its files to the pool
+from antiphon_core.ports.approvals import Approvals
 from antiphon_core.ports.conversations import ConversationStore as Conversations
 from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.ports.jobs import Jobs
@@ -98,6 +99,11 @@ _INTERNAL: dict[str, tuple[Row, ...]] = {
         Row("GetPrompt", Prompts.get_prompt, _TURN, _POINT_S),
         Row("ListPrompts", Prompts.list_prompts, _TURN, _SCAN_S),
         Row("DeletePrompt", Prompts.delete_prompt, _TURN, _POINT_S),
+    ),
+    "Approvals": (
+        Row("ListApprovals", Approvals.list_approvals, _TURN, _SCAN_S),
+        Row("HoldApprovals", Approvals.hold_approvals, _TURN, _POINT_S),
+        Row("ReturnApprovals", Approvals.return_approvals, _TURN, _POINT_S),
     ),
     "Quotas": (Row("TakeQuota", Quotas.take_quota, _TURN, _POINT_S, Repeat.KEYED, fails_fast=False),),
     "Retention": (Row("Sweep", Retention.sweep, _OPERATE, _SCAN_S),),

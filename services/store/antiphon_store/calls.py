@@ -52,7 +52,18 @@ def work_bytes_of(result: Any) -> int:
 
 COPIES_PER_PARSE = 16
 """The bytes that are copied in the time in which one byte of JSON is parsed."""
-_CONTENTS = ("body", "input_items", "output_items", "items", "frames", "payload", "content", "history", "replay")
+_CONTENTS = (
+    "body",
+    "input_items",
+    "output_items",
+    "items",
+    "frames",
+    "payload",
+    "content",
+    "history",
+    "replay",
+    "approvals",
+)
 
 
 def content_bytes_of(result: Any) -> int:

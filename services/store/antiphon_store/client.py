@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest, StoreUnavailable
+from antiphon_core.ports.approvals import Approvals
 from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.event_logs import EventAppend, EventLogs
 from antiphon_core.ports.jobs import Jobs
@@ -145,6 +146,10 @@ class StoreClient:
     get_prompt = _call(PromptStore.get_prompt)
     list_prompts = _call(PromptStore.list_prompts)
     delete_prompt = _call(PromptStore.delete_prompt)
+
+    list_approvals = _call(Approvals.list_approvals)
+    hold_approvals = _call(Approvals.hold_approvals)
+    return_approvals = _call(Approvals.return_approvals)
 
     take_quota = _call(Quotas.take_quota)
     sweep = _call(Retention.sweep)

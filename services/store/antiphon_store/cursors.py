@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from antiphon_core.ids import is_response_id
+from antiphon_core.ids import is_approval_id, is_response_id
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.checks import INT64_MAX, invalid
 from antiphon_core.ports.lineage import Node
@@ -24,8 +24,8 @@ _DIGEST_BYTES = 12
 
 
 class Position(NamedTuple):
-    """The position of a page's last response in every sort order. Each order is by creation time and then by id (as
-    ASCII), some by depth before that."""
+    """The position of a page's last response, or approval, in every sort order. Each order is by creation time and then
+    by id (as ASCII), some by depth before that."""
 
     depth: int
     created_at_ms: int
@@ -57,7 +57,7 @@ def _position(cursor: str) -> Position | None:
     except ValueError:  # no ASCII, no base64 or no JSON
         return None
     match value:
-        case [int(depth), int(created_at_ms), str(response_id)] if is_response_id(response_id):
+        case [int(depth), int(created_at_ms), str(last_id)] if is_response_id(last_id) or is_approval_id(last_id):
             if 0 <= depth <= INT64_MAX and 0 <= created_at_ms <= INT64_MAX:
-                return Position(depth, created_at_ms, response_id)
+                return Position(depth, created_at_ms, last_id)
     return None

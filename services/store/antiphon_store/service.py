@@ -19,6 +19,7 @@ space around their brackets or right inside them.
 from __future__ import annotations
 
 from antiphon_store.rows.backend import Durability
+from antiphon_store.topics.approvals import ApprovalOperations
 from antiphon_store.topics.conversations import ConversationOperations
 from antiphon_store.topics.event_logs import EventLogOperations
 from antiphon_store.topics.lineage import LineageOperations
@@ -26,7 +27,14 @@ from antiphon_store.topics.tenant_wide import TenantWideOperations
 from antiphon_store.topics.turns import TurnOperations
 
 
-class StoreService(TurnOperations, LineageOperations, ConversationOperations, EventLogOperations, TenantWideOperations):
+class StoreService(
+    TurnOperations,
+    LineageOperations,
+    ConversationOperations,
+    EventLogOperations,
+    ApprovalOperations,
+    TenantWideOperations,
+):
     """Implements `antiphon_core.ports.full_store.FullStore` and `Retention`. It holds no data, so any number of
     services may share rows. `open` comes first and `close` last; in between operations may run concurrently."""
 

@@ -54,6 +54,14 @@ class ReadsBeforeItChecks(MemoryStore):
         return replace(start, history=replace(start.history, items=record.input_items))
 
 
+class GivesApprovalsTwice(MemoryStore):
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        for each in request.consumes:
+            name = Ref(Kind.APPROVAL, each.id)
+            await self.rows.change(tenant, tree_of(str(request.response_id)), Set(name, {"used_by": None}))
+        return await self._inner.begin_turn(tenant, request)
+
+
 # ---- Lineage ----
 
 

@@ -161,6 +161,7 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
     (broken_stores.ForgetsResults, testing.IdempotentTurnSuite().test_a_committed_keyed_turn_is_replayed),
     (broken_stores.ClaimsInTwoSteps, testing.IdempotentTurnSuite().test_one_of_many_concurrent_keyed_requests_runs),
     (broken_stores.ChangesVersions, testing.PromptSuite().test_a_stored_prompt_version_never_changes),
+    (broken_stores.GivesApprovalsTwice, testing.ApprovalSuite().test_of_two_answers_at_once_one_takes_the_approval),
     (broken_stores.KeepsDeletedPrompts, testing.PromptSuite().test_a_deleted_prompt_is_gone_with_all_its_versions),
     (broken_stores.ChecksThenDraws, testing.QuotaSuite().test_of_concurrent_draws_only_the_capacity_succeeds),
     (broken_stores.ForgetsDebts, testing.QuotaSuite().test_a_bucket_in_debt_rejects_draws_until_it_has_filled),

@@ -17,10 +17,21 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, Job, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest
-from antiphon_core.ports.store import Fence, LogFrames, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
+from antiphon_core.ports.store import (
+    ApprovalDraft,
+    Fence,
+    LogFrames,
+    Precondition,
+    Record,
+    Status,
+    TurnCommit,
+    TurnJob,
+    TurnRequest,
+)
 from antiphon_store.decisions import jobs as job_decisions
-from antiphon_store.rows.view import Finish, View
-from antiphon_store.testing import conversations, jobs, prompts
+from antiphon_store.rows.model import Kind
+from antiphon_store.rows.view import Finish, View, answer
+from antiphon_store.testing import approvals, conversations, jobs, prompts
 from antiphon_store.testing.event_logs import append_at, frame
 from antiphon_store.testing.event_logs import new_id as new_response_id
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
@@ -430,6 +441,56 @@ async def with_its_versions(world: World) -> Scene:
     made = await prompts.put_prompt(world.subject, prompts.FIRST, prompts.SECOND)
     ask = partial(prompts.prompts_of(world.store).delete_prompt, world.tenant, made.id)
     return Scene(ask, partial(prompt_of, world, made.id), gone=NotFound)
+
+
+# ---- Approvals ----
+
+
+async def open_approvals(world: World) -> object:
+    return [each.id for each in (await world.peer.list_approvals(world.tenant)).approvals]
+
+
+@writes("begin_turn")
+async def with_an_approval(world: World) -> Scene:
+    asker, drafts = await approvals.ask(world.subject)
+    ask = partial(world.store.begin_turn, world.tenant, approvals.answer(asker, drafts))
+    return Scene(ask, partial(open_approvals, world))
+
+
+@writes("commit_turn")
+async def that_asks_for_approvals(world: World) -> Scene:
+    record = draft()
+    commit = TurnCommit(record, approvals=[ApprovalDraft(approvals.new_id(record), b"{}")])
+    return Scene(partial(world.store.commit_turn, world.tenant, commit), partial(open_approvals, world))
+
+
+@writes("hold_approvals")
+async def that_were_taken(world: World) -> Scene:
+    asker, drafts = await approvals.ask(world.subject)
+    mine, ids = approvals.answer(asker, drafts), [each.id for each in drafts]
+    await world.store.begin_turn(world.tenant, mine)
+    ask = partial(approvals.approvals_of(world.store).hold_approvals, world.tenant, ids, str(mine.response_id))
+
+    async def look() -> object:
+        return await world.peer._trees.change(_is_held, world.tenant, asker.id, ids[0])
+
+    return Scene(ask, look)
+
+
+def _is_held(view: View, _asker_id: str, approval_id: str) -> Finish[bool]:
+    row = view.need(Kind.APPROVAL, approval_id)
+    return answer(row is not None and row.fields["taken_until"] is None)
+
+
+@writes("return_approvals")
+async def that_were_not_used(world: World) -> Scene:
+    asker, drafts = await approvals.ask(world.subject)
+    mine, ids = approvals.answer(asker, drafts), [each.id for each in drafts]
+    await world.store.begin_turn(world.tenant, mine)
+    store = approvals.approvals_of(world.store)
+    return Scene(
+        partial(store.return_approvals, world.tenant, ids, str(mine.response_id)), partial(open_approvals, world)
+    )
 
 
 # ---- Conversations ----

@@ -71,6 +71,7 @@ ELSEWHERE = {
     "antiphon_core/rpc/call_metadata.py": ("tests/service/antiphon_core/rpc/test_server.py", "names without behaviour"),
     "antiphon_core/ports/store.py": ("tests/contract/store", "a protocol: every implementation runs its suite"),
     "antiphon_core/ports/translator.py": ("tests/contract/translator", "a protocol: local and remote run its suite"),
+    "antiphon_core/ports/approvals.py": ("tests/contract/store", "a protocol: every implementation runs its suite"),
     "antiphon_core/ports/full_store.py": ("tests/contract/store/test_suites.py", "the sum of protocols"),
     "antiphon_core/ports/conversations.py": (
         "tests/contract/store/test_suites.py",

@@ -19,6 +19,9 @@ def entries_of(ref: Ref, row: Row) -> Iterator[File | Unfile]:
     elif kind is Kind.SESSION:
         if row.fields.get("responses_until") is not None:
             yield File(Index.ENDS, "", f"{kind}/{row_id}", 0)
+    elif kind is Kind.APPROVAL:
+        if row.fields["used_by"] is None:
+            yield File(Index.ASKED, "", row_id, row.fields["created"])
     elif kind is Kind.LINE:
         for place, at in tenant_line.places_of(row_id, row):
             yield File(Index.QUEUE, DISPATCH_QUEUE, place, at)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from antiphon.operations.rows_by_name import batches, read_each, rows_of
 from antiphon_core.errors import InternalError
+from antiphon_core.ids import item_tag
 from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_store.decisions import logs, nodes, tenant_line
 from antiphon_store.rows.backend import RowBackend
@@ -156,11 +157,13 @@ _CHECKS = {Kind.NODE: _Tree.node, Kind.LOG: _Tree.log}
 
 
 def _target(partition: Partition, ref: Ref, fields: Mapping[str, Any]) -> tuple[Partition, Ref] | None:
-    """The row that a session's head, a pointer or a key names."""
+    """The row that a session's head, a pointer, an approval or a key names."""
     if ref.kind is Kind.SESSION and fields.get("head") is not None:
         return partition, Ref(Kind.NODE, fields["head"])
     if ref.kind is Kind.POINTER:
         return partition._replace(tree=fields["tree"]), Ref(Kind.SESSION, ref.id)
+    if ref.kind is Kind.APPROVAL:
+        return partition, Ref(Kind.NODE, fields["response"])
     if ref.kind is Kind.KEY:
         return tree_of(partition.tenant, fields["response"]), Ref(Kind.NODE, fields["response"])
     return None
@@ -221,6 +224,9 @@ def _row_of_entry(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
         kind = Kind.NODE
     elif key.partition.tenant == DISPATCH_TENANT:
         kind, row_id = Kind.LINE, tenant_line.tenant_of(entry.id)
+    elif key.of is Index.ASKED:
+        tree = Partition(key.partition.tenant, item_tag(row_id) or "")
+        return tree, Ref(Kind.APPROVAL, row_id)
     return home_of(key.partition.tenant, kind, row_id), Ref(kind, row_id)
 
 

@@ -133,6 +133,17 @@ VIEWS: Mapping[str, View] = {
         "stored prompts (`all/` and the id), their versions, and `count`",
         {"latest_version": number("latest"), "created_at": time("created"), "prompts": number("prompts")},
     ),
+    "antiphon_approvals": View(
+        Kind.APPROVAL,
+        "calls that wait for a person's answer, and those whose answer a response has used",
+        {
+            "response_id": text("response"),
+            "used_by": text("used_by"),
+            "is_approved": flag("is_approved"),
+            "created_at": time("created"),
+            "expires_at": time("expires"),
+        },
+    ),
     "antiphon_tenants_in_line": View(
         Kind.LINE,
         "tenants with background responses in the queue, as ids",

@@ -27,6 +27,7 @@ from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
 from antiphon_core.ports.store import (
     FRAME_END,
     NO_PRECONDITION,
+    ApprovalDraft,
     Fence,
     LogFrames,
     Precondition,
@@ -35,7 +36,7 @@ from antiphon_core.ports.store import (
     Status,
     TurnJob,
 )
-from antiphon_store.decisions import jobs, leases, logs, nodes
+from antiphon_store.decisions import approvals, jobs, leases, logs, nodes
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
 from antiphon_store.rows.view import AT_ONCE, Finish, View, answer, nothing
 
@@ -62,6 +63,8 @@ class Write:
     """Whether the job of the precondition's fence ends as succeeded in the same step."""
     lineage: bytes = b""
     """The lineage of the response, which only later turns read."""
+    approvals: Sequence[ApprovalDraft] = ()
+    """Those that the response asks for."""
 
 
 class OccupiedId(Exception):
@@ -130,6 +133,7 @@ def delete(view: View, response_id: str, precondition: Precondition) -> Finish[N
         leases.require_fence(view, precondition.fence)
     require_precondition(response_id, row, precondition)
     view.set(Kind.NODE, response_id, deleted=1)
+    approvals.end_of(view, row)
     view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}")
     _unlist(view, response_id, row)
     return nothing
@@ -191,7 +195,7 @@ def _insert(view: View, write: Write) -> Finish[Stamp]:
     if record.session_id is not None and write.session_responses_max is not None:
         _require_room(view, record.session_id, write.session_responses_max)
     fields, items, body = nodes.write_node(record, write.ttl_ms)
-    view.grow(Grow(record.id, record.parent_id, {**fields, "version": 1}, items, body))
+    view.grow(Grow(record.id, record.parent_id, {**fields, **_ask(view, write), "version": 1}, items, body))
     if write.lineage:
         view.put(Kind.LINEAGE, record.id, {}, write.lineage)
     _file(view, write)
@@ -233,7 +237,8 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
     record = write.record
     _write_beside(view, write)
     fields, items, body = nodes.write_node(write.record, write.ttl_ms)
-    view.overwrite(Kind.NODE, record.id, {**fields, "version": Add(1), "updated": Now()}, items, body)
+    fields |= {**_ask(view, write), "version": Add(1), "updated": Now()}
+    view.overwrite(Kind.NODE, record.id, fields, items, body)
     if write.lineage:
         view.put(Kind.LINEAGE, record.id, {}, write.lineage)
     else:
@@ -247,6 +252,13 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
         view.unfile(nodes.item_index(item_id, record.id), item_id, record.id)
     _file(view, write, row.fields["created"])
     return _stamp(view, record.id)
+
+
+def _ask(view: View, write: Write) -> dict[str, list[str]]:
+    """Writes the approvals that the response asks for. Returns the field of its node that names them, if there are
+    any."""
+    approvals.ask(view, write.approvals, write.record.id, write.ttl_ms)
+    return {"approvals": [each.id for each in write.approvals]} if write.approvals else {}
 
 
 def _write_beside(view: View, write: Write) -> None:

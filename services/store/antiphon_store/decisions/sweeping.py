@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from antiphon_store.decisions import conversations, jobs, leases, nodes
+from antiphon_store.decisions import approvals, conversations, jobs, leases, nodes
 from antiphon_store.rows.model import Condition, Entry, Index, Kind, Now, Row, made_id
 from antiphon_store.rows.view import Finish, View, answer, nothing
 
@@ -58,6 +58,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
     view.fewer(Index.CHILDREN, response_id, 1)
     view.delete(Kind.NODE, response_id)
     view.delete(Kind.LINEAGE, response_id)
+    approvals.end_of(view, row)
     _reschedule(view, Kind.NODE, response_id, None, taken_until)
     _leave_family(view, response_id, row.fields, family)
     return answer(int(row.fields["size"]))
@@ -82,6 +83,7 @@ def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None
     row = view.need(Kind.NODE, response_id)
     if row is not None and row.fields["expires"] is None:
         view.set(Kind.NODE, response_id, expires=expires_ms)
+        approvals.limit(view, row, expires_ms)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}", expires_ms)
     return nothing
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from antiphon_core import limits
 from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound, PreviousResponseNotReady
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import UNFINISHED, History, Status, TurnRequest, TurnStart
-from antiphon_store.decisions import leases, nodes, records
+from antiphon_store.decisions import approvals, leases, nodes, records
 from antiphon_store.rows.model import Chain, ChainRows, Condition, Get, Kind, Payload, Ref, Row
 from antiphon_store.rows.view import Finish, View
 
+NO_HISTORY = ("",)
+"""The history of a session without a head, in place of ids."""
 _UNFINISHED = sorted(status.value for status in UNFINISHED)
 
 
@@ -19,16 +21,34 @@ class EditedContext(Exception):
     """The context exceeds its limit if removed items of the conversation are counted, and may fit without them."""
 
 
-def begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[TurnStart]:
-    """Reads the history of a turn that continues a response. Raises PreviousResponseNotFound, PreviousResponseNotReady
-    or ChainTooLong."""
+def begin_behind(
+    view: View, response_id: str, request: TurnRequest, *, history: Collection[str] = ()
+) -> Finish[TurnStart]:
+    """Reads the history of a turn that continues a response, and takes its approvals. `history`: the ids of the
+    responses in it, if they are known.
+
+    Raises PreviousResponseNotFound, PreviousResponseNotReady, ChainTooLong, or as `approvals.take`."""
     if not records.is_readable(view, response_id):
         raise PreviousResponseNotFound.of(response_id)
     require_ended(view, response_id)
     if view.too_long:
         raise too_long(response_id, view.too_long, request.max_depth, request.max_bytes)
+    approvals.take(view, request, response_id, history)
+
+    def start(found: ChainRows, *rows: Row) -> TurnStart:
+        return TurnStart(_history(found, request), approvals=approvals.read_back(request, rows))
+
     chain = Chain(response_id, _payload(request), request.max_depth, request.max_bytes)
-    return view.answer_from(lambda found: TurnStart(_history(found, request)), chain)
+    return view.answer_from(start, chain, *approvals.reads_of(request))
+
+
+def read_history(view: View, start: str, request: TurnRequest, *, starts_at_head: bool) -> Finish[Sequence[str]]:
+    """Reads the ids of the responses in a history, which ends with `start`, or with the head of that session.
+    ChainTooLong."""
+    if view.too_long:
+        raise too_long(start, view.too_long, request.max_depth, request.max_bytes)
+    chain = Chain(start, Payload.NONE, request.max_depth, request.max_bytes, starts_at_head=starts_at_head)
+    return view.answer_from(lambda found: found.ids, chain)
 
 
 def _payload(request: TurnRequest) -> Payload:
@@ -44,13 +64,20 @@ def require_ended(view: View, response_id: str, *, field: str = "previous_respon
 
 
 def begin_in_session(
-    view: View, session_id: str, request: TurnRequest, *, was_measured: bool = False
+    view: View,
+    session_id: str,
+    request: TurnRequest,
+    *,
+    was_measured: bool = False,
+    history: Sequence[str] = (),
 ) -> Finish[tuple[TurnStart, Sequence[str]]]:
     """Takes the lease of a session, and reads its history. Returns the start of the turn and the ids of the removed
     items that its history still has. `was_measured`: the context is known to fit without them.
 
     Raises SessionLocked or ChainTooLong; or EditedContext, after which the caller measures the context and tries
     again."""
+    if request.consumes:
+        _take_in(view, session_id, request, history)
     leases.take(view, session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
     if view.too_long:
         removed = removed_from(view.need(Kind.SESSION, session_id))
@@ -58,11 +85,22 @@ def begin_in_session(
             raise EditedContext
         raise too_long(head_of(view, session_id), view.too_long, request.max_depth, request.max_bytes)
 
-    def start(session: Row, chain: ChainRows) -> tuple[TurnStart, Sequence[str]]:
-        return TurnStart(_history(chain, request), leases.lease_of(session_id, session)), removed_from(session)
+    def start(session: Row, chain: ChainRows, *rows: Row) -> tuple[TurnStart, Sequence[str]]:
+        lease, taken = leases.lease_of(session_id, session), approvals.read_back(request, rows)
+        return TurnStart(_history(chain, request), lease, approvals=taken), removed_from(session)
 
     max_bytes = limits.CHAIN_BYTES_MAX if was_measured else request.max_bytes
-    return view.answer_from(start, *context(session_id, _payload(request), request.max_depth, max_bytes))
+    reads = context(session_id, _payload(request), request.max_depth, max_bytes)
+    return view.answer_from(start, *reads, *approvals.reads_of(request))
+
+
+def _take_in(view: View, session_id: str, request: TurnRequest, history: Sequence[str]) -> None:
+    """Takes the approvals of a turn in a session. Raises as `approvals.take`; UnknownHistory also if the session went
+    on after `history` was read."""
+    session = view.need(Kind.SESSION, session_id)
+    head_id = (session.fields.get("head") if session is not None else None) or NO_HISTORY[0]
+    is_current = bool(history) and history[-1] == head_id
+    approvals.take(view, request, head_id, history if is_current else ())
 
 
 def context(session_id: str, payload: Payload, max_depth: int, max_bytes: int) -> tuple[Get, Chain]:

@@ -50,6 +50,7 @@ class Kind(StrEnum):
     LINE = "line"
     PROMPT = "prompt"
     LINEAGE = "lineage"
+    APPROVAL = "approval"
 
 
 class Index(StrEnum):
@@ -63,10 +64,11 @@ class Index(StrEnum):
     FOREIGN = "foreign"  # any other item id -> the nodes that hold it, by creation time
     QUEUE = "queue"  # queue -> jobs, by the time from which they can be claimed; or tenants in line (`tenant_line`)
     HOLDER = "holder"  # queue and holder -> the job that the holder claimed last
+    ASKED = "asked"  # "" -> approvals that no response has used, by the time at which they were asked for
     ENDS = "ends"  # "" -> rows as "<kind>/<id>", by the time from which they may be reclaimed
 
 
-TENANT_WIDE = frozenset({Index.FOREIGN, Index.QUEUE, Index.HOLDER, Index.ENDS})
+TENANT_WIDE = frozenset({Index.FOREIGN, Index.QUEUE, Index.HOLDER, Index.ASKED, Index.ENDS})
 NODE_LISTS = frozenset({Index.LEVEL, Index.CREATED})
 """Indexes of all nodes of a partition. A backend keeps them itself, as nodes are written and deleted."""
 

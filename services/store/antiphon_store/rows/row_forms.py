@@ -41,6 +41,7 @@ _TYPES: Mapping[Kind, Mapping[str, frozenset[type]]] = {
         "deleted": _FLAG,
         "added": _FLAG | _NO_FIELD,
         "expires": _NUMBER | _NOTHING,
+        "approvals": _LIST | _NO_FIELD,
     },
     Kind.SESSION: {
         **dict.fromkeys(("head", "holder"), _TEXT | _NO_FIELD),
@@ -78,6 +79,13 @@ _TYPES: Mapping[Kind, Mapping[str, frozenset[type]]] = {
     Kind.QUOTA: {"buckets": _MAP | _NO_FIELD, "slots": _MAP | _NO_FIELD},
     Kind.LINE: dict.fromkeys(("at", "joins", "places"), _NUMBER),
     Kind.LINEAGE: {},
+    Kind.APPROVAL: {
+        "response": _TEXT,
+        "created": _NUMBER,
+        "used_by": _TEXT | _NOTHING,
+        "is_approved": _FLAG | _NOTHING,
+        **dict.fromkeys(("expires", "taken_until"), _NUMBER | _NOTHING),
+    },
     Kind.PROMPT: {},  # a version has no fields; the other rows of this kind: _FORMS_OF_PROMPTS
 }
 """The types of the fields of each kind, as services/store/README.md lists them."""
@@ -119,7 +127,10 @@ _are_steps = _is_list_of(_is_tuple_of(_is_number, _STEP_KINDS.__contains__, _is_
 _STATUSES = frozenset(each.value for each in Status)
 _JOB_STATES = frozenset(each.value for each in JobState)
 _CHECKS: Mapping[Kind, Sequence[tuple[str, _Check]]] = {
-    Kind.NODE: [("status", _STATUSES.__contains__)],
+    Kind.NODE: [
+        ("status", _STATUSES.__contains__),
+        ("approvals", _is_nothing_or(_is_list_of(_is_text))),
+    ],
     Kind.SESSION: [
         ("removed", _is_nothing_or(_is_list_of(_is_text))),
         ("source", _is_nothing_or(_is_tuple_of(_is_nothing_or(_is_text), _is_nothing_or(_is_text), _is_text))),

@@ -27,6 +27,7 @@ import pytest
 pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in iter_modules(__path__)))
 
 from antiphon_store.testing.added_items import AddedItemSuite
+from antiphon_store.testing.approvals import ApprovalSuite
 from antiphon_store.testing.arguments import ArgumentSuite
 from antiphon_store.testing.conversation_arguments import ConversationArgumentSuite
 from antiphon_store.testing.conversations import ConversationItemSuite, ConversationSuite
@@ -77,6 +78,7 @@ __all__ = [
     "SERVICE_SUITES",
     "TOPICS",
     "AddedItemSuite",
+    "ApprovalSuite",
     "ArgumentSuite",
     "Capability",
     "ConversationArgumentSuite",

@@ -47,6 +47,7 @@ CALLS: dict[str, Call] = {
 
 # The required arguments of the other operations, by name.
 EXAMPLES: dict[str, Any] = {
+    "approval_ids": [f"mcpr_{RECORD.id.removeprefix('resp_')}"],
     "append": EventAppend(RECORD.id, 0, 1, b"data: {}\n\n"),
     "commit": TurnCommit(RECORD),
     "content": b"{}",

@@ -17,7 +17,7 @@ LIFE = frozenset({"open", "close"})  # these open and close the store, and touch
 READS = frozenset(
     "ready get chain batch_get list_items list_responses resolve_items tree leaves children siblings describe_session "
     "get_conversation list_conversation_items get_conversation_item read_events describe_job queue_head "
-    "get_prompt list_prompts tenants".split()
+    "get_prompt list_prompts list_approvals tenants".split()
 )
 
 
@@ -29,11 +29,12 @@ class Operation:
     declaration: Callable[..., Any]
 
     def writes(self, arguments: Sequence[Any], options: dict[str, Any]) -> bool:
-        """Whether this call may write. `begin_turn` does if it takes a lease or claims an idempotency key."""
+        """Whether this call may write. `begin_turn` does if it takes a lease or an approval, or claims an idempotency
+        key."""
         if self.name == "begin_turn":
             bound = inspect.signature(self.declaration).bind(None, *arguments, **options)
             request = bound.arguments["request"]
-            return request.session_id is not None or request.idempotency_key is not None
+            return bool(request.session_id or request.idempotency_key or request.consumes)
         return self.name not in READS
 
 

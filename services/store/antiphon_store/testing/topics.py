@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from antiphon_store.testing.added_items import AddedItemSuite
+from antiphon_store.testing.approvals import ApprovalSuite
 from antiphon_store.testing.arguments import ArgumentSuite
 from antiphon_store.testing.conversation_arguments import ConversationArgumentSuite
 from antiphon_store.testing.conversations import ConversationItemSuite, ConversationSuite
@@ -85,6 +86,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     ),
     "conversations": (ConversationSuite, ConversationItemSuite, ConversationArgumentSuite),
     "prompts": (PromptSuite,),
+    "approvals": (ApprovalSuite,),
     "idempotency keys": (IdempotentTurnSuite, IdempotentWriteSuite, IdempotencyArgumentSuite),
     "retention": (RetentionSuite, SessionLimitSuite),
     "sweeping": (SweepSuite, TenantListSuite),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,12 +10,14 @@ from antiphon_core import offload
 from antiphon_core.ports.checks import check_owner
 from antiphon_core.ports.store import Fence, History, Lease, ResponseStore, TurnRequest, TurnStart
 from antiphon_store.calls import implements
-from antiphon_store.decisions import conversations, forks, leases, turns
+from antiphon_store.decisions import approvals, conversations, forks, leases, turns
 from antiphon_store.rows.model import Index, Span
-from antiphon_store.rows.view import nothing
+from antiphon_store.rows.view import Finish, nothing
 from antiphon_store.topics.records import RecordOperations
 from antiphon_store.topics.topic import of_fence, of_session, one_step
 from antiphon_store.topics.writes import WriteOperations
+
+_Begin = Callable[..., Finish[tuple[TurnStart, Sequence[str]]]]
 
 
 class TurnOperations(RecordOperations, WriteOperations):
@@ -67,24 +69,47 @@ class TurnOperations(RecordOperations, WriteOperations):
         previous_id, session_id = request.previous_response_id, request.session_id
         if session_id is None:
             if previous_id is None:
+                if request.consumes:
+                    alone = partial(approvals.begin_alone, request=request)
+                    taken = await self._trees.of_response(tenant, request.response_id or "", alone)
+                    return TurnStart(History(), approvals=taken)
                 if request.idempotency_key is None:  # otherwise its claim has shown that the database answers
                     await self._trees.of_response(tenant, "", lambda _view: nothing, only_reads=True)
                 return TurnStart(History())
             behind = partial(turns.begin_behind, response_id=previous_id, request=request)
-            return await self._trees.of_response(tenant, previous_id, behind, only_reads=True)
+            try:
+                return await self._trees.of_response(tenant, previous_id, behind, only_reads=not request.consumes)
+            except approvals.UnknownHistory:
+                read = partial(turns.read_history, start=previous_id, request=request, starts_at_head=False)
+                history = await self._trees.of_response(tenant, previous_id, read, only_reads=True)
+                return await self._trees.of_response(tenant, previous_id, partial(behind, history=history))
         begin = partial(turns.begin_in_session, session_id=session_id, request=request)
         try:
-            start, removed = await self._trees.of_session(tenant, session_id, begin)
+            start, removed = await self._begin_behind_head(tenant, session_id, request, begin)
         except turns.EditedContext:
             context = partial(conversations.read_context, session_id=session_id)
             items, removed = await self._trees.of_session(tenant, session_id, context, only_reads=True)
             if len(await _without(items, removed)) > request.max_bytes:
                 raise turns.too_long(session_id, "bytes", request.max_depth, request.max_bytes) from None
-            start, removed = await self._trees.of_session(tenant, session_id, partial(begin, was_measured=True))
+            begin = partial(begin, was_measured=True)
+            start, removed = await self._begin_behind_head(tenant, session_id, request, begin)
         if removed:
             items = await _without(start.history.items, removed)
             start = replace(start, history=replace(start.history, items=items))
         return start
+
+    async def _begin_behind_head(
+        self, tenant: str, session_id: str, request: TurnRequest, begin: _Begin
+    ) -> tuple[TurnStart, Sequence[str]]:
+        """Begins a turn in a session. If an approval is that of an older response than the head, reads which responses
+        the turn continues, and again if the session went on meanwhile."""
+        read = partial(turns.read_history, start=session_id, request=request, starts_at_head=True)
+        while True:
+            try:
+                return await self._trees.of_session(tenant, session_id, begin)
+            except approvals.UnknownHistory:
+                history = await self._trees.of_session(tenant, session_id, read, only_reads=True)
+                begin = partial(begin, history=history or turns.NO_HISTORY)
 
     async def _require_room(self, tenant: str, session_id: str, *, holder: str) -> None:
         """Checks that a turn of `holder` may make one more response in the session. The holder of a queued turn is the

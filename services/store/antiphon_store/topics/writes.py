@@ -79,10 +79,8 @@ class WriteOperations(SweepOperations, JobOperations):
             settings.max_session_responses,
         )
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
-        ends_job, lineage = commit.ends_job, commit.lineage
-        return Write(
-            record, condition, ttl_ms, item_ids, log_frames, log_ttl_ms, job, job_ttl_ms, most, ends_job, lineage
-        )
+        write = Write(record, condition, ttl_ms, item_ids, log_frames, log_ttl_ms, job, job_ttl_ms, most)
+        return replace(write, ends_job=commit.ends_job, lineage=commit.lineage, approvals=commit.approvals)
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
         record, bounded, sessions = write.record, write, _sessions_of(write, fence)

@@ -25,7 +25,7 @@ def test_the_store_has_two_packages_in_one_api() -> None:
     services = {service.full_name.rpartition(".")[::2] for service in STORE.services}
     public, internal = "antiphon.store.v1", "antiphon.store.internal.v1"
     assert services == {(public, name) for name in ("Responses", "Trees", "Sessions", "Conversations")} | {
-        (internal, name) for name in ("Turns", "EventLogs", "Jobs", "Prompts", "Quotas", "Retention")
+        (internal, name) for name in ("Turns", "EventLogs", "Jobs", "Prompts", "Approvals", "Quotas", "Retention")
     }
     assert STORE.name == "antiphon.store.v1.Responses"
 

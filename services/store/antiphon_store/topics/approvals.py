@@ -1,0 +1,78 @@
+"""Operations on approvals. Turns take them (`turns.py`), and writes of responses ask for them (`writes.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
+
+from antiphon_core import limits
+from antiphon_core.ids import item_tag
+from antiphon_core.ports.approvals import ApprovalPage, Approvals
+from antiphon_core.ports.checks import check_in_tree
+from antiphon_core.ports.store import Approval, Order
+from antiphon_store import cursors
+from antiphon_store.calls import implements
+from antiphon_store.cursors import Position
+from antiphon_store.decisions import approvals
+from antiphon_store.rows.model import Entry, Index, Partition, Span
+from antiphon_store.topics.topic import ROWS_AT_ONCE, Topic
+
+
+class ApprovalOperations(Topic):
+    """The operations of `antiphon_core.ports.approvals.Approvals`."""
+
+    approval_page_bytes_max = limits.PAGE_BYTES_MAX
+
+    @implements(Approvals.list_approvals)
+    async def list_approvals(self, tenant: str, *, cursor: str | None, limit: int, order: Order) -> ApprovalPage:
+        question = (tenant, "approvals", order.value)
+        after = cursors.decode(question, cursor)
+        start = (after.created_at_ms, after.id) if after is not None else None
+        found: list[Approval] = []
+        size_bytes = 0
+        while True:
+            size = min(ROWS_AT_ONCE, limit + 1)
+            span = Span(size, start, order is Order.DESCENDING)
+            now_ms, page = await self._rows.page(Partition(tenant, ""), Index.ASKED, "", span)
+            for each in await self._read_open(tenant, page, now_ms):
+                size_bytes += len(each.content)
+                if len(found) == limit or (found and size_bytes > self.approval_page_bytes_max):
+                    last = Position(0, found[-1].created_at_ms, found[-1].id)
+                    return ApprovalPage(found, cursors.encode(question, last))
+                found.append(each)
+            if len(page) < size:
+                return ApprovalPage(found)
+            start = (page[-1].at, page[-1].id)
+
+    @implements(Approvals.hold_approvals)
+    async def hold_approvals(self, tenant: str, approval_ids: Sequence[str], response_id: str) -> None:
+        check_in_tree(approval_ids, response_id, "approval_ids")
+        hold = partial(approvals.hold, approval_ids=approval_ids, response_id=response_id)
+        await self._bare.of_response(tenant, response_id, hold)
+
+    @implements(Approvals.return_approvals)
+    async def return_approvals(self, tenant: str, approval_ids: Sequence[str], response_id: str) -> None:
+        check_in_tree(approval_ids, response_id, "approval_ids")
+        give_back = partial(approvals.give_back, approval_ids=approval_ids, response_id=response_id)
+        await self._bare.of_response(tenant, response_id, give_back)
+
+    async def _read_open(self, tenant: str, entries: Sequence[Entry], now_ms: int) -> Sequence[Approval]:
+        """The open ones of listed approvals, in the order of the list. Those of one tree are read in one step."""
+        ids = [each.id for each in entries]
+        trees = [(tag, list(group)) for tag, group in groupby(sorted(ids, key=_tree), _tree)]
+        read = [
+            self._trees.run(
+                Partition(tenant, tag),
+                partial(approvals.read_open, approval_ids=group, now_ms=now_ms),
+                only_reads=True,
+            )
+            for tag, group in trees
+        ]
+        by_id = {each.id: each for part in await asyncio.gather(*read) for each in part}
+        return [by_id[each] for each in ids if each in by_id]
+
+
+def _tree(approval_id: str) -> str:
+    return item_tag(approval_id) or ""
