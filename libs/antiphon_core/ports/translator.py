@@ -24,18 +24,21 @@ class EngineTimes:
 class Usage:
     """Exact token counts. Output tokens include the id that ended the generation. Reasoning tokens are a part of the
     output tokens; cached tokens are the part of the input tokens that the server had in its cache, None where it does
-    not report them. `times` are those that the engine measured."""
+    not report them. `times` are those that the engine measured. `lost_to` is the cause for which it had fewer cached
+    tokens than expected (antiphon_translator/lineage/cache_loss.py), where its endpoints tell; it stays in the
+    translator."""
 
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int = 0
     cached_tokens: int | None = None
     times: EngineTimes = field(default=EngineTimes())
+    lost_to: str = ""
 
     def behind(self, first: Usage) -> Usage:
         """This usage of a second generation that goes on behind a `first` one. What the engine reports of the prompt
         is that of the first: the second one finds in its cache what the first one has just put there."""
-        return replace(self, cached_tokens=first.cached_tokens, times=first.times)
+        return replace(self, cached_tokens=first.cached_tokens, times=first.times, lost_to=first.lost_to)
 
     def added_to(self, earlier: Usage) -> Usage:
         """The tokens of this round and of the earlier ones."""

@@ -308,6 +308,14 @@ CACHE_TOKENS = counter(
     targets=[TRANSLATOR],
     labels=("model", "kind"),
 )
+LOST_TOKENS = counter(
+    "antiphon_cache_lost_tokens_total",
+    "Tokens that were lost (antiphon_cache_tokens_total), by cause: the prompt went to another endpoint "
+    "(other_replica), the endpoint restarted (restarted) or made room (evicted), the salt changed (salt), they are "
+    "fewer than a block has (block), or the cause is not known (unknown).",
+    targets=[TRANSLATOR],
+    labels=("model", "cause"),
+)
 LINEAGES = counter(
     "antiphon_lineage_total",
     "Lineages of earlier turns and rounds that prompts were made with, by outcome: the prompt begins with that of the "

@@ -227,16 +227,20 @@ class ReportedUsage:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    lost_to: str = ""
+    """As in EngineFacts."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
     """The figures of an engine about one request, which it reports once or twice. `cached_tokens` is the part of the
-    prompt that it had in its cache. None: not reported."""
+    prompt that it had in its cache. None: not reported. `lost_to` is the cause if it should have had more
+    (lineage/cache_loss.py), where an engine of several endpoints knows it."""
 
     cached_tokens: int | None = None
     queue_ns: int | None = None
     prefill_ns: int | None = None
+    lost_to: str = ""
 
     def completed_by(self, later: EngineFacts) -> EngineFacts:
         """These facts, with those of a later report where these have none. The first report counts, because an engine
@@ -245,6 +249,7 @@ class EngineFacts:
             later.cached_tokens if self.cached_tokens is None else self.cached_tokens,
             later.queue_ns if self.queue_ns is None else self.queue_ns,
             later.prefill_ns if self.prefill_ns is None else self.prefill_ns,
+            later.lost_to if self.cached_tokens is None else self.lost_to,
         )
 
 

@@ -111,6 +111,8 @@ class GenerationWatch:
         lost = max(min(prompt.expected_tokens, read) - cached, 0)
         for kind, count in (("cached", cached), ("lost", lost), ("new", read - cached - lost)):
             metrics.CACHE_TOKENS.of(self._model, kind).add(count)
+        if lost:
+            metrics.LOST_TOKENS.of(self._model, prompt.loss_of(self._usage).value).add(lost)
 
     def note_check(self, mismatch: str | None, *, is_unchecked: bool) -> None:
         """Counts and logs an answer that does not match its format, and counts one that was not checked. `mismatch` is

@@ -217,15 +217,12 @@ class TurnPipeline:
 
     def _lineage(self, at_ms: int) -> bytes:
         """Remembers the ids of the output, and returns the lineage of the turn."""
-        prompt, model, written = self._plan.prompt, self._plan.model, self._written_ids()
+        prompt, model, request = self._plan.prompt, self._plan.model, self._plan.request
+        begun = request.prompt.ids[len(prompt.ids) :] if isinstance(request.prompt, TokenPrompt) else ()
+        written = [*begun, *self._output.written_ids]  # all ids behind the prompt; none where the engine delivers none
         prompt.remember(model, written)
-        return prompt.lineage(model, self._output.usage(), written, placement=self.placement, at_ms=at_ms)
-
-    def _written_ids(self) -> Sequence[int]:
-        """All ids behind those of the prompt; none where the engine delivers no ids."""
-        request = self._plan.request
-        begun = request.prompt.ids[len(self._plan.prompt.ids) :] if isinstance(request.prompt, TokenPrompt) else ()
-        return [*begun, *self._output.written_ids]
+        usage, place = self._output.usage(), self.placement
+        return prompt.lineage(model, usage, written, begun=len(begun), placement=place, at_ms=at_ms)
 
     def _count(self) -> Usage:
         """Sets the usage of this round, and returns that of the response so far."""

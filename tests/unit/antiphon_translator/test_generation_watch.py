@@ -72,10 +72,12 @@ def test_tokens_of_a_prompt_are_cached_lost_or_new(cached: int | None, counts: d
     ancestor = TurnLineage(7, prompt_tokens=2, written_ids=array("i", (3, 4)))
     prompt = replace(prompt_of([1, 2, 3, 4, 5, 6, 7]), ancestors=Ancestors([ancestor]))
     watch = GenerationWatch(name, "resp_1")
-    watch.note_usage(Usage(7, 1, cached_tokens=cached))
+    watch.note_usage(Usage(7, 1, cached_tokens=cached, lost_to="evicted"))
     watch.note_prompt(prompt)
     found = {labels[1]: child.value for labels, child in metrics.CACHE_TOKENS.children().items() if labels[0] == name}
     assert found == counts
+    lost = {labels[1]: child.value for labels, child in metrics.LOST_TOKENS.children().items() if labels[0] == name}
+    assert lost == ({"evicted": counts["lost"]} if counts.get("lost") else {})
 
 
 def test_lineages_and_spliced_tokens_of_a_prompt_are_counted() -> None:

@@ -15,7 +15,8 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import OUTPUT_ITEMS_MAX
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import ChatChunk, Level
+from antiphon_translator.generation import ChatChunk, FinishReason, Level, TokenChunk
+from antiphon_translator.lineage import turn_lineage
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd
 from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in
@@ -153,6 +154,22 @@ def test_forced_call_is_begun_in_the_prompt_and_completed(
     (call,) = response["output"]
     assert (call["name"], loads(call["arguments"]), call["status"]) == ("get_weather", {"city": "Rome"}, "completed")
     assert response["usage"]["output_tokens"] == len(ids_of(TOKENIZER, said, CALL[2], "<|im_end|>"))
+
+
+def test_lineage_of_a_forced_call_has_its_beginning_with_what_was_written() -> None:
+    made = pipeline_of(
+        reasoning_model(),
+        turn("Hi", tools=[WEATHER], tool_choice="required"),
+        controls=ALL_CONTROLS,
+        ids=SequentialIds(),
+    )
+    _, request = made.start()
+    made.receive([TokenChunk([5], finish=FinishReason.STOP)])
+    final = made.finish(completed_at=9)[-1].final
+    assert final is not None
+    (lineage,) = turn_lineage.decode_rounds(final.lineage)
+    assert lineage.prompt_tokens == len(made.prompt.ids) < len(ids_in(request))
+    assert [*made.prompt.ids, *lineage.written_ids] == [*ids_in(request), 5]
 
 
 def test_forced_call_of_a_family_without_forced_calls_is_rejected() -> None:

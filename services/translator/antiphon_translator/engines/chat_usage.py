@@ -43,7 +43,7 @@ def merge_usage(known: ReportedUsage | None, given: object, unread: UnreadReport
     if not isinstance(given, dict):
         unread.note("usage", given)
         return known
-    found = {name: count for name, paths in _PATHS.items() if (count := _first(given, paths)) is not None}
+    found: Object = {name: count for name, paths in _PATHS.items() if (count := _first(given, paths)) is not None}
     if not found:
         if any(value is not None for value in given.values()):
             unread.note("usage", given)

@@ -19,6 +19,8 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from antiphon_translator.lineage.cache_loss import BLOCK_TOKENS, Loss
+
 PREFILL_TOKENS_PER_S = 16_000.0
 """The rate of an endpoint before it is measured: llm-d's 15,928 for Qwen 32B on two H100."""
 RATE_WEIGHT = 0.2
@@ -27,8 +29,6 @@ RATE_TOKENS_MIN = 1_024
 """Tokens of a prefill that measures the rate: fixed costs of 10 ms distort that of a shorter one."""
 MISS_BLOCKS_MIN = 4
 """Blocks that must have been expected before a miss means anything: the last block of a prefix is often not reused."""
-BLOCK_TOKENS = 32
-"""Tokens of a block where the engine's number is not known: TensorRT-LLM's default."""
 PRESSURE_HALF_LIFE_S = 240.0
 """Between 120 and 240 s the hit rate hardly changes; with 60 s one of eight endpoints got 1.3 times its share."""
 ROOT_KEPT_S = 600.0
@@ -57,6 +57,8 @@ class EndpointCache:
     kept_s: float = math.inf
     """The characteristic time; infinite until a prefix was missing."""
     epoch_s: float = -math.inf
+    restarted_s: float = -math.inf
+    """When a restart was last noticed."""
     _placed_tokens: float = 0.0
     _placed_at_s: float = 0.0
     _mean_uncached: float | None = None
@@ -111,6 +113,15 @@ class EndpointCache:
         if uncached >= RATE_TOKENS_MIN and prefill_s > 0:
             self.rate += RATE_WEIGHT * (uncached / prefill_s - self.rate)
 
+    def loss(self, cached: int, age_s: float, now_s: float, *, root_tokens: int) -> Loss:
+        """The cause for which the cache has only `cached` tokens, of a prefix that was used there `age_s` ago. A part
+        of more than the root, which other conversations keep there, shows that there was no restart."""
+        if now_s - age_s <= self.restarted_s:
+            return Loss.RESTARTED
+        if age_s > self.kept_s or cached > root_tokens:
+            return Loss.EVICTED
+        return Loss.UNKNOWN if cached else Loss.RESTARTED
+
     def note_hit(self, expected: float, cached: int, age_s: float, now_s: float, block_tokens: int = 0) -> None:
         """Learns from the part of a prompt that was found: `expected` tokens were used there `age_s` ago."""
         block = block_tokens or BLOCK_TOKENS
@@ -122,5 +133,6 @@ class EndpointCache:
         was_evicted = cached > 0 or age_s > self.kept_s
         if not cached:
             self.epoch_s = max(self.epoch_s, now_s - age_s if was_evicted else now_s)
+            self.restarted_s = self.restarted_s if was_evicted else now_s
         if was_evicted and age_s < self.kept_s:
             self.kept_s = age_s if math.isinf(self.kept_s) else (self.kept_s + age_s) / 2

@@ -32,6 +32,7 @@ from antiphon_translator.engines.load_polls import Fetch, LoadPolls
 from antiphon_translator.engines.placed_prompt import PlacedPrompt
 from antiphon_translator.engines.replica_metrics import ReplicaMetrics
 from antiphon_translator.generation import EngineChunk, EngineFacts, GenerationRequest, Level, TokenChunk, TokenPrompt
+from antiphon_translator.lineage.cache_loss import Loss
 
 log = logging.getLogger(__name__)
 
@@ -219,7 +220,8 @@ class _Progress:
     def place(self, chosen: Chosen) -> None:
         """Begins the work of an endpoint."""
         self._has_output = False
-        self._placed = PlacedPrompt(chosen, self.request, self._clock.monotonic())
+        now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
+        self._placed = PlacedPrompt(chosen, self.request, now_s, now_ms=now_ms)
 
     def leave(self) -> None:
         """Ends the work of an endpoint."""
@@ -231,15 +233,18 @@ class _Progress:
         """Passes chunks on and records their ids."""
         if not self._has_output:
             self._note_output()
+        loss = None
         for chunk in chunks:
             self._has_ended = self._has_ended or chunk.finish is not None
             if isinstance(chunk, TokenChunk):
                 self.ids += chunk.ids
                 self._has_ended = self._has_ended or not self._stop_ids.isdisjoint(chunk.ids)
                 if chunk.facts is not None:
-                    self._learn(chunk.facts)
+                    loss = loss or self._learn(chunk.facts)
             elif chunk.usage is not None:
-                self._learn(EngineFacts(chunk.usage.cached_tokens))
+                loss = loss or self._learn(EngineFacts(chunk.usage.cached_tokens))
+        if loss is not None:
+            chunks = [_with_loss(chunk, loss) for chunk in chunks]
         is_wanted = self._deliver(chunks)
         self._has_ended = self._has_ended or not is_wanted
         return is_wanted
@@ -249,9 +254,8 @@ class _Progress:
         if self._placed is not None:
             self._placed.note_output(self._clock.monotonic())
 
-    def _learn(self, facts: EngineFacts) -> None:
-        if self._placed is not None:
-            self._placed.learn(facts, self._clock.monotonic())
+    def _learn(self, facts: EngineFacts) -> Loss | None:
+        return self._placed.learn(facts, self._clock.monotonic()) if self._placed is not None else None
 
     def rest(self) -> GenerationRequest:
         """The request for the tokens that are still to be generated."""
@@ -262,3 +266,10 @@ class _Progress:
             prompt=TokenPrompt((*self.request.prompt_as(TokenPrompt).ids, *self.ids)),
             max_tokens=self.request.max_tokens - len(self.ids),
         )
+
+
+def _with_loss(chunk: EngineChunk, loss: Loss) -> EngineChunk:
+    """The chunk with the cause of lost tokens, if it has the facts of the prompt."""
+    if isinstance(chunk, TokenChunk):
+        return chunk if chunk.facts is None else replace(chunk, facts=replace(chunk.facts, lost_to=loss.value))
+    return chunk if chunk.usage is None else replace(chunk, usage=replace(chunk.usage, lost_to=loss.value))

@@ -34,23 +34,27 @@ class Ancestors:
     lineages: Sequence[TurnLineage] = ()
     left_out: Mapping[Outcome, int] = field(default_factory=dict)
     """How many others there are, by their outcomes."""
+    salt: bytes = b""
+    """The digest of the prompt's salt. What an engine computed under another one is not in its cache."""
 
     @classmethod
-    def read(cls, stored: Sequence[bytes], fingerprint: int) -> Ancestors:
-        """Reads the lineages of a turn. Those that are damaged, or of another model, are left out."""
+    def read(cls, stored: Sequence[bytes], fingerprint: int, salt: bytes = b"") -> Ancestors:
+        """Reads the lineages of a turn. Those that are damaged, or of another model, are left out. `salt` is the digest
+        of the turn's salt."""
         turns = [turn_lineage.decode_rounds(each) for each in stored]
         rounds = list(chain.from_iterable(turns))
         kept = [each for each in rounds if each.fingerprint == fingerprint]
         missing = sum(not each for each in stored)
         damaged = sum(not each for each in turns) - missing
-        return cls(kept, {Outcome.MISSING: missing, Outcome.FOREIGN: damaged + len(rounds) - len(kept)})
+        return cls(kept, {Outcome.MISSING: missing, Outcome.FOREIGN: damaged + len(rounds) - len(kept)}, salt)
 
     def of_prompt(self, pieces: Sequence[str]) -> Ancestors:
         """The lineages whose prompt is the beginning of this one."""
         lengths = [each.prompt_chars for each in self.lineages if each.prompt_chars]
         digests = prompt_digests(pieces, lengths) if lengths else {}
         kept = [each for each in self.lineages if digests.get(each.prompt_chars) == each.prompt_digest]
-        return Ancestors(kept, {**self.left_out, Outcome.DIFFERS: len(self.lineages) - len(kept)})
+        left_out = {**self.left_out, Outcome.DIFFERS: len(self.lineages) - len(kept)}
+        return Ancestors(kept, left_out, self.salt)
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]:
@@ -68,12 +72,17 @@ class Ancestors:
         those `of_prompt`; `ids` is empty for a prompt that its server renders."""
         return max((_common_tokens(each, ids) for each in self.lineages[-1:]), default=0)
 
+    @property
+    def has_lost_salt(self) -> bool:
+        """Whether the last ancestor had another salt, so that all that was computed for it is lost."""
+        return bool(self.lineages) and self.lineages[-1].salt != self.salt
+
     def hints(self, ids: Sequence[int]) -> Sequence[PlacementHint]:
         """Where beginnings of a prompt lie, the longest first: the last ancestor of each of the last HINTS_MAX
         placements."""
         last: dict[bytes, TurnLineage] = {}
         for each in reversed(self.lineages):
-            if each.placement and len(last) < HINTS_MAX:
+            if each.placement and each.salt == self.salt and len(last) < HINTS_MAX:
                 last.setdefault(each.placement, each)
         hints = [
             PlacementHint(placement.decode(errors="replace"), _common_tokens(each, ids), each.at_ms)

@@ -45,6 +45,8 @@ class TurnLineage:
     expected_tokens: int = 0
     placement: bytes = b""
     at_ms: int = 0
+    salt: bytes = b""
+    lost_to: str = ""
 
 
 _FILE = TRANSLATOR.methods["Generate"].response.strict.DESCRIPTOR.file

@@ -283,7 +283,7 @@ class _Count:
             reasoning = self._given.reasoning_tokens or self._share_of_reasoning(output)
         prompt = self._prompt_tokens() if self._given_input is None else max(self._given_input - carried, 0)
         cached = None if self._given.cached_tokens is None else min(self._given.cached_tokens, prompt)
-        return Usage(prompt, output, min(reasoning, output), cached)
+        return Usage(prompt, output, min(reasoning, output), cached, lost_to=self._given.lost_to)
 
     def _counted_output(self) -> tuple[int, int]:
         """The tokens of the output, and of the reasoning in it, by the tokenizer."""

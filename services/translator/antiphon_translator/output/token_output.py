@@ -80,7 +80,7 @@ class TokenOutput:
         facts = self._facts
         cached = None if facts.cached_tokens is None else min(facts.cached_tokens, self._prompt_tokens)
         times = EngineTimes(facts.queue_ns, facts.prefill_ns)
-        return Usage(self._prompt_tokens, self._tokens, self._parser.reasoning_tokens, cached, times)
+        return Usage(self._prompt_tokens, self._tokens, self._parser.reasoning_tokens, cached, times, facts.lost_to)
 
     @property
     def uncounted_bytes(self) -> int:

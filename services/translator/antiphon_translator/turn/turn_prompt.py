@@ -14,8 +14,9 @@ from antiphon_core.ports.translator import NO_ITEMS, NO_USAGE, Turn, Usage
 from antiphon_core.request.body import Parameters
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.generation import Level, Prompt, TextPrompt, TokenPrompt
-from antiphon_translator.lineage import turn_lineage
+from antiphon_translator.lineage import cache_loss, turn_lineage
 from antiphon_translator.lineage.ancestors import NO_ANCESTORS, Ancestors
+from antiphon_translator.lineage.cache_loss import Loss
 from antiphon_translator.lineage.prompt_digest import prompt_digests
 from antiphon_translator.lineage.turn_lineage import TurnLineage
 from antiphon_translator.media.turn_media import TurnMedia
@@ -83,8 +84,9 @@ class TurnPrompt:
         items = _TurnItems.read(model, turn, parameters)
         conversation = items.conversation(model, turn, parameters, media)
         chosen = _switches(model, parameters)
+        salt = cache_loss.salt_digest(model.cache_salt_of(turn)) if model.isolates_tenants else b""
         lineages = _lineages_of(turn)
-        ancestors = Ancestors.read(lineages, model.prompt.fingerprint) if lineages else NO_ANCESTORS
+        ancestors = Ancestors.read(lineages, model.prompt.fingerprint, salt) if lineages or salt else NO_ANCESTORS
         encode = _encoding(model, turn, chosen, ancestors)
         is_exact = level is not Level.CHAT
         path_of = partial(_path_of, turn, parameters, media)
@@ -150,22 +152,43 @@ class TurnPrompt:
         if self.encoded is not None:
             model.prompt.remember(self.encoded, written)
 
+    def loss_of(self, usage: Usage) -> Loss:
+        """The cause for which fewer tokens were cached than expected, by the `usage` of the turn."""
+        if self.ancestors.has_lost_salt:
+            return Loss.SALT
+        if usage.lost_to:
+            return Loss(usage.lost_to)
+        root = self.root()
+        root_tokens = root.tokens if root is not None else 0
+        return cache_loss.of_parts(self.expected_tokens, usage.cached_tokens or 0, root_tokens=root_tokens)
+
     def lineage(
-        self, model: ServedModel, usage: Usage, written: Sequence[int], *, placement: str | None, at_ms: int
+        self,
+        model: ServedModel,
+        usage: Usage,
+        written: Sequence[int],
+        *,
+        begun: int = 0,
+        placement: str | None,
+        at_ms: int,
     ) -> bytes:
-        """The lineage of the turn, for the turns that continue it. `written` as in `remember`."""
+        """The lineage of the turn, for the turns that continue it. `written` as in `remember`; the first `begun` ids of
+        it are the answer's beginning, which the usage counts as input."""
         pieces = self.encoded.pieces if self.encoded is not None else ()
-        chars = sum(map(len, pieces))
+        chars, expected = sum(map(len, pieces)), self.expected_tokens
+        is_lost = usage.cached_tokens is not None and usage.cached_tokens < expected
         lineage = TurnLineage(
             model.prompt.fingerprint,
             prompt_chars=chars,
             prompt_digest=prompt_digests(pieces, [chars]).get(chars, b""),
-            prompt_tokens=usage.input_tokens,
+            prompt_tokens=usage.input_tokens - begun,
             written_ids=model.tokenizer.known_ids(written),
             cached_tokens=usage.cached_tokens,
-            expected_tokens=self.expected_tokens,
+            expected_tokens=expected,
             placement=(placement or "").encode(),
             at_ms=at_ms,
+            salt=self.ancestors.salt,
+            lost_to=self.loss_of(usage).value if is_lost else "",
         )
         return turn_lineage.encode(lineage, self.round_lineage)
 

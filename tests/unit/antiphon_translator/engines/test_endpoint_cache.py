@@ -5,7 +5,6 @@ import math
 import pytest
 
 from antiphon_translator.engines.endpoint_cache import (
-    BLOCK_TOKENS,
     LOAD_KEPT_S,
     MISS_BLOCKS_MIN,
     PREFILL_TOKENS_PER_S,
@@ -16,6 +15,7 @@ from antiphon_translator.engines.endpoint_cache import (
     EndpointCache,
     LoadReport,
 )
+from antiphon_translator.lineage.cache_loss import BLOCK_TOKENS, Loss
 
 NOW_S = 10_000.0
 
@@ -63,6 +63,17 @@ def test_prefix_of_few_blocks_means_nothing_when_it_is_gone(block_tokens: int, e
     assert (cache.epoch_s, cache.kept_s) == (-math.inf, math.inf)
     cache.note_hit(MISS_BLOCKS_MIN * (block_tokens or BLOCK_TOKENS), 0, 20, NOW_S, block_tokens)
     assert (cache.epoch_s, cache.kept_s) == (NOW_S, math.inf)
+
+
+def test_loss_is_named_by_what_was_left_and_what_was_seen_before() -> None:
+    cache = EndpointCache()
+    assert cache.loss(0, 20, NOW_S, root_tokens=100) is Loss.RESTARTED
+    assert cache.loss(100, 20, NOW_S, root_tokens=100) is Loss.UNKNOWN, "others may have put the root there again"
+    assert cache.loss(101, 20, NOW_S, root_tokens=100) is Loss.EVICTED
+    cache.note_hit(9_000, 5_000, 100, NOW_S)
+    assert cache.loss(0, 101, NOW_S, root_tokens=100) is Loss.EVICTED, "the cache keeps nothing for so long"
+    cache.note_hit(9_000, 0, 50, NOW_S)
+    assert cache.loss(101, 51, NOW_S + 1, root_tokens=100) is Loss.RESTARTED, "another prompt has shown that"
 
 
 def test_pressure_halves_with_time() -> None:

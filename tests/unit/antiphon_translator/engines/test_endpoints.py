@@ -26,6 +26,7 @@ from antiphon_translator.generation import (
     Guide,
     GuideKind,
     Level,
+    ReportedUsage,
     TextChunk,
     TextPrompt,
     TokenChunk,
@@ -208,6 +209,18 @@ async def test_prompt_stays_where_its_beginning_lies_until_that_endpoint_reports
         await fleet.ids(request)
     assert fleet.request_counts() == [4, 1, 1]
     assert [chosen.outcome for chosen in fleet.placed] == [Outcome.KEPT] * 4 + [Outcome.ROOT] * 2
+
+
+async def test_facts_of_a_lost_beginning_have_its_cause_whatever_the_engine_delivers() -> None:
+    hint = PlacementHint(placement_of("gone"), 9_000, 0)
+    request = replace(REQUEST, placement=[hint], prompt_tokens=10_000)
+    fleet = Fleet([Emit(TokenChunk([0]), TokenChunk([1], facts=EngineFacts(cached_tokens=64)), TokenChunk([2]))])
+    facts = [chunk.facts for chunk in only(TokenChunk, await fleet.chunks(request))]
+    assert facts == [None, EngineFacts(cached_tokens=64, lost_to="other_replica"), None]
+    fleet = Fleet([Emit(TextChunk("a", usage=ReportedUsage(cached_tokens=64)))])
+    fleet.serves_text()
+    (chunk,) = only(TextChunk, await fleet.chunks(replace(request, prompt=TextPrompt("Hi"))))
+    assert chunk.usage == ReportedUsage(cached_tokens=64, lost_to="other_replica")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from antiphon_translator.engines.endpoint_choice import Chosen, Endpoint, Outcom
 from antiphon_translator.engines.placed_prompt import PlacedPrompt
 from antiphon_translator.engines.placement_cost import NOTHING_HELD, Held
 from antiphon_translator.generation import EngineFacts, GenerationRequest, TokenPrompt
-from antiphon_translator.placement import RootPrefix
+from antiphon_translator.lineage.cache_loss import Loss
+from antiphon_translator.placement import PlacementHint, RootPrefix, placement_of
 
 NOW_S = 100.0
 
@@ -45,6 +47,30 @@ def test_pressure_is_the_tokens_that_no_earlier_turn_put_there() -> None:
         endpoint = Endpoint("a")
         placed(endpoint, held)
         assert endpoint.cache.pressure(NOW_S) == added
+
+
+def hint(endpoint: str, tokens: int, *, age_s: float = 10) -> PlacementHint:
+    return PlacementHint(placement_of(endpoint), tokens, round(1000 * (1_000 - age_s)))
+
+
+@pytest.mark.parametrize(
+    ("hints", "cached", "loss"),
+    [
+        ([hint("a", 5_000)], 5_000, None),
+        ([hint("a", 5_000)], 4_990, Loss.BLOCK),
+        ([hint("b", 5_000), hint("a", 4_000)], 4_000, Loss.OTHER_REPLICA),
+        ([hint("a", 5_000)], 0, Loss.RESTARTED),
+        ([hint("a", 5_000)], 3_000, Loss.EVICTED),
+        ([hint("a", 5_000)], 2_000, Loss.UNKNOWN),  # no more than the root
+        ([hint("a", 200)], 0, Loss.UNKNOWN),  # too few blocks to tell
+        ([], 0, None),
+    ],
+)
+def test_loss_of_an_expected_beginning_is_named(hints: list[PlacementHint], cached: int, loss: Loss | None) -> None:
+    chosen = Chosen(Endpoint("a"), Outcome.ROOT)
+    prompt = PlacedPrompt(chosen, replace(request(), placement=hints), NOW_S, now_ms=1_000_000)
+    assert prompt.learn(EngineFacts(cached), NOW_S) is loss
+    assert prompt.learn(EngineFacts(0), NOW_S) is None, "only the first report counts"
 
 
 def test_first_output_shows_that_the_endpoint_has_the_root() -> None:

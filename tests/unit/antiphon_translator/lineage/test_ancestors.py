@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -65,6 +66,15 @@ def test_expected_tokens_are_those_that_an_engine_has_computed(
 def test_hints_name_each_placement_once_the_longest_beginning_first() -> None:
     known = Ancestors([lineage(1, 1, (2,)), lineage(2, 2, place="b"), lineage(3, 3, (4,)), lineage(4, 4, place="")])
     assert list(known.hints(IDS)) == [PlacementHint("a", 4, 3), PlacementHint("b", 4, 2)]
+
+
+def test_under_another_salt_nothing_is_hinted_and_the_loss_is_known() -> None:
+    salted = replace(lineage(3, 3, (4,)), salt=b"old")
+    stored = [turn_lineage.encode(salted)]
+    old, new = Ancestors.read(stored, 7, b"old"), Ancestors.read(stored, 7, b"new").of_prompt([TEXT])
+    assert (len(old.hints(IDS)), old.has_lost_salt) == (1, False)
+    assert (list(new.hints(IDS)), new.has_lost_salt, new.expected_tokens(IDS)) == ([], True, 4)
+    assert not Ancestors(salt=b"new").has_lost_salt
 
 
 def test_hints_are_those_of_the_last_placements() -> None:

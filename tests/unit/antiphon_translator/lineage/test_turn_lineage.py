@@ -17,6 +17,7 @@ LINEAGES = st.builds(
     st.lists(st.integers(0, 2**21 - 1)).map(lambda ids: array("i", ids)),
     *[st.none() | st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.binary(max_size=64)],
     st.integers(0, 2**62),
+    *[st.binary(max_size=8), st.sampled_from(["", "evicted"])],
 )
 
 
