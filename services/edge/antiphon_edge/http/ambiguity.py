@@ -14,16 +14,19 @@ from __future__ import annotations
 
 import re
 
-from aiohttp import HttpVersion11, hdrs
+from aiohttp import HttpVersion10, HttpVersion11, hdrs
 from aiohttp.http import RawRequestMessage
 
 _HOST = re.compile(r"([A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._~%-]+)?\])(:[0-9]*)?")
 _SCHEMES = ("http", "https")
+_VERSIONS = (HttpVersion10, HttpVersion11)
 
 
 def ambiguity_of(message: RawRequestMessage) -> str | None:
     """Why the head of a request can be parsed in two ways, as a message that quotes nothing of the request; None if it
     cannot."""
+    if message.version not in _VERSIONS:  # aiohttp answers HTTP/0.9, which has no heads, and 2.0 with heads of 1.1
+        return "The request line names neither HTTP/1.1 nor HTTP/1.0."
     if message.method == hdrs.METH_CONNECT:
         return "CONNECT is a method for proxies, and this server is no proxy."
     if hdrs.TRANSFER_ENCODING in message.headers and not _has_plain_framing(message):

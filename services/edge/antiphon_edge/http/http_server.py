@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from aiohttp import HttpVersion11, hdrs, web
+from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import (
     BadHttpMethod,
@@ -360,8 +360,8 @@ def _wrap_factory(make: Callable[..., web.BaseRequest]) -> Callable[..., web.Bas
     """Wraps aiohttp's factory of requests.
 
     A request that stands for a parser error becomes one of HTTP/1.1: aiohttp makes it one of HTTP/1.0, whose answer
-    would lack `Connection: close`. A request that is rejected, or after which no other can be parsed safely, becomes
-    the last of its connection."""
+    would lack `Connection: close`. So does a request of a version that is not served. A request that is rejected, or
+    after which no other can be parsed safely, becomes the last of its connection."""
 
     def make_request(message: RawRequestMessage, payload: Any, connection: _Connection, *rest: Any) -> web.BaseRequest:
         if message is ERROR:
@@ -369,7 +369,8 @@ def _wrap_factory(make: Callable[..., web.BaseRequest]) -> Callable[..., web.Bas
             return connection.current
         rejected = _rejection_of_head(message)
         if rejected is not None or ambiguity.is_last(message):
-            message = message._replace(should_close=True)
+            version = HttpVersion10 if message.version == HttpVersion10 else HttpVersion11
+            message = message._replace(should_close=True, version=version)
             connection.serves_last = True
         request = connection.current = make(message, payload, connection, *rest)
         request[_REJECTION] = rejected

@@ -20,6 +20,10 @@ REFUSED = [
     ("chunked after nothing", head(b"POST /v1/responses", b"Transfer-Encoding: ,chunked") + CHUNKS, "chunked"),
     ("a coding of identity", head(b"POST /v1/responses", b"Transfer-Encoding: identity, chunked") + CHUNKS, "chunked"),
     ("a tunnel", head(b"CONNECT canary:80"), "CONNECT"),
+    *(
+        (f"the version {version.decode()}", b"GET /v1/models%s\r\nHost: edge\r\n\r\n" % version, "neither HTTP/1.1")
+        for version in (b"", b" HTTP/0.9", b" HTTP/2.0")
+    ),
     ("a fragment", addressed(b"/v1/models#canary", b"edge"), "fragment"),
     ("a fragment behind a query", addressed(b"/v1/models?a=b#canary", b"edge"), "fragment"),
     ("another host than the header's", addressed(b"http://canary/v1/models", b"edge"), "Host"),
