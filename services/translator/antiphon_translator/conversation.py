@@ -116,6 +116,10 @@ class KnownMessages:
 NO_MESSAGES = KnownMessages()
 
 
+def _unchanged(text: str) -> str:
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """The input of the model. `tools` are functions in the form that chat templates expect. With `continues_last` the
@@ -146,10 +150,12 @@ class Conversation:
         """Copies the conversation with other messages, none of them known."""
         return replace(self, messages=messages, known=NO_MESSAGES, known_from=0)
 
-    def map_text(self, change: Callable[[str], str]) -> Conversation:
-        """Copies the conversation with `change` applied to every text, except keys and the names of JSON types."""
-        changed = self.with_messages(tuple(_map_message(message, change) for message in self.messages))
-        return replace(changed, tools=tuple(_change_texts(tool, change) for tool in self.tools))
+    def map_text(self, change: Callable[[str], str], change_key: Callable[[str], str] = _unchanged) -> Conversation:
+        """Copies the conversation with `change` applied to every text except the names of JSON types, and `change_key`
+        to every key of an object. Templates look values up by key, so `change_key` must keep the keys that they know,
+        and map two keys to two."""
+        changed = self.with_messages(tuple(_map_message(message, change, change_key) for message in self.messages))
+        return replace(changed, tools=tuple(_change_texts(tool, change, change_key) for tool in self.tools))
 
     def texts(self) -> Iterator[str]:
         """Yields every text of the conversation, keys of objects included."""
@@ -163,30 +169,32 @@ class Conversation:
             yield from _strings(tool)
 
     def object_keys(self) -> Iterator[str]:
-        """Yields the keys of all objects, which `map_text` keeps, because templates look values up by key."""
+        """Yields the keys of all objects."""
         for keys in self.each(_message_keys):
             yield from keys
         for tool in self.tools:
             yield from _keys(tool)
 
 
-def _map_message(message: Message, change: Callable[[str], str]) -> Message:
+def _map_message(message: Message, change: Callable[[str], str], change_key: Callable[[str], str]) -> Message:
     role, parts, reasoning, calls, call_id, name, is_commentary = message
     parts = tuple([change(part) if isinstance(part, str) else part for part in parts])
     if not (reasoning or calls or name or call_id):
         return Message(role, parts, is_commentary=is_commentary)
-    calls = tuple(Call(change(call.id), change(call.name), _change_texts(call.arguments, change)) for call in calls)
+    calls = tuple(
+        Call(change(call.id), change(call.name), _change_texts(call.arguments, change, change_key)) for call in calls
+    )
     return Message(role, parts, change(reasoning), calls, change(call_id), change(name), is_commentary)
 
 
-def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
+def _change_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str]) -> Any:
     match value:
         case str():
             return value if value in _SCHEMA_TYPES else change(value)
         case list():
-            return [_change_texts(each, change) for each in value]
+            return [_change_texts(each, change, change_key) for each in value]
         case Mapping():
-            return {key: _change_texts(each, change) for key, each in value.items()}
+            return {change_key(key): _change_texts(each, change, change_key) for key, each in value.items()}
     return value
 
 

@@ -64,7 +64,11 @@ _TEXTS = st.lists(
     st.sampled_from([*_SPELT, "Hello", " there.", "\n", "\n\n", "  ", "naïve 北京", '{"a": 1}', "1 < 2", "'"]),
     max_size=4,
 ).map("".join)
-_CALLS = st.builds(lambda text: (Call("call_1", "get_weather", {"city": text, "days": [1, None]}),), _TEXTS)
+_CALLS = st.builds(
+    lambda text, key: (Call("call_1", "get_weather", {"city": text, key: text, "days": [1, None]}),),
+    _TEXTS,
+    st.sampled_from(["a", *_SPELT]),
+)
 _STEPS = st.one_of(
     st.builds(lambda text: [Message("assistant", (text or "Yes.",))], _TEXTS),
     st.builds(lambda text, thought: [Message("assistant", (text or "Yes.",), thought or "Hm.")], _TEXTS, _TEXTS),
@@ -181,7 +185,8 @@ def _written(path: Path, control: ControlTokens, shown: Conversation) -> Iterato
     for alphabet in (control.alphabet, sorted({name[0] for name in vocabulary(path).added.values() if len(name) > 1})):
         mask = Mask(alphabet, avoiding="")
         try:
-            yield list(control.spelt(template(path).render(shown.map_text(mask.hide), now_s=NOW_S)))
+            masked = shown.map_text(mask.hide, lambda key: mask.hide(key) if control.find(key) else key)
+            yield list(control.spelt(template(path).render(masked, now_s=NOW_S)))
         except InvalidRequest:
             continue
     if not any(map(control.find, shown.texts())):

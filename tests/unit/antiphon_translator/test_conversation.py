@@ -34,6 +34,12 @@ def test_map_text_visits_exactly_the_listed_texts() -> None:
     assert set("abcdefghijk") <= set(CONVERSATION.texts())
 
 
+def test_map_text_changes_keys_by_a_function_of_their_own() -> None:
+    shown = Conversation((Message("assistant", calls=(Call("c", "f", {"a": [{"b": "x"}], "c": "y"}),)),))
+    changed = shown.map_text(str.upper, lambda key: f"<{key}>" if key != "c" else key)
+    assert changed.messages[0].calls[0].arguments == {"<a>": [{"<b>": "X"}], "c": "Y"}
+
+
 def test_object_keys_are_listed_separately() -> None:
     assert {"key", "inner", "parameters", "enum"} <= set(CONVERSATION.object_keys())
 

@@ -87,8 +87,7 @@ class ControlTokens:
     def pieces(self, conversation: Conversation, render: Callable[[Conversation], str]) -> list[str]:
         """The prompt that `render` makes of a conversation, in the pieces to encode one by one.
 
-        InvalidRequest: a key of a tool's schema or of a call's arguments spells a control token, or the texts leave no
-        private-use character to mask with."""
+        InvalidRequest: as `require_plain`, or the texts leave no private-use character to mask with."""
         keys = list(conversation.object_keys())
         self.require_plain(keys)
         plain = render(conversation)
@@ -96,17 +95,17 @@ class ControlTokens:
             return [plain]
         alphabet = self.alphabet if self._can_be_composed or self._begin_in(keys) else self._first
         mask = Mask(alphabet, avoiding=plain)
-        masked = render(conversation.map_text(mask.hide))
+        masked = render(conversation.map_text(mask.hide, lambda key: mask.hide(key) if self.find(key) else key))
         revealed = mask.reveal(masked)
         if revealed != plain and not self._differ(conversation, plain, masked):
             return [plain]
         return list(self._cut(revealed, masked))
 
     def require_plain(self, keys: Iterable[str]) -> None:
-        """InvalidRequest: a key spells a control token. Keys stay as they are, because templates look things up by
-        them."""
+        """InvalidRequest: a key that templates may look things up by, because it is a word, spells a control token. Such
+        keys stay as they are; others are treated as all text."""
         for key in keys:
-            if self.find(key):
+            if key.isidentifier() and self.find(key):
                 raise InvalidRequest(
                     f"The key {key!r} in a tool or in a call's arguments spells a control token of this model.",
                     field="tools",

@@ -30,7 +30,7 @@ class Defusal:
     def of(self, conversation: Conversation) -> Conversation:
         """The conversation without names of control tokens in its texts; the same object where it has none.
 
-        InvalidRequest: a key spells a name, or no character keeps the tokenizer from reading the token."""
+        InvalidRequest: a key that is a word spells a name, or no character keeps the tokenizer from reading the token."""
         self._control.require_plain(conversation.object_keys())
         if not any(conversation.each(self._spells)) and not self._is_in(conversation.tool_texts()):
             return conversation
@@ -40,7 +40,7 @@ class Defusal:
                 field="input",
                 code="unsupported_value",
             )
-        return conversation.map_text(self._defuse)
+        return conversation.map_text(self._defuse, self._defuse)
 
     def _spells(self, message: Message) -> bool:
         return self._is_in(message.texts())

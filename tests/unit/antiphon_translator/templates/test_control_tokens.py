@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
 from antiphon_translator.conversation import Call, Conversation, Message
 from antiphon_translator.templates.control_tokens import ControlTokens, Mask, may_be_completed
 
@@ -147,6 +148,15 @@ def test_control_token_spelt_by_an_argument_key_and_value_is_cut() -> None:
 
     shown = Conversation((Message("assistant", calls=(Call("c", "f", {"<thi": "nk>"}),)),))
     assert KNOWN.pieces(shown, called) == ["<", "think>"]
+
+
+@pytest.mark.parametrize("control", [CONTROL, KNOWN], ids=["any", "known"])
+def test_control_token_spelt_by_a_key_is_cut(control: ControlTokens) -> None:
+    def called(shown: Conversation) -> str:
+        return "".join("<a>" + dumps(call.arguments).decode() for call in shown.messages[0].calls)
+
+    shown = Conversation((Message("assistant", calls=(Call("c", "f", {"x<a>": {"<|end|>": 1}}),)),))
+    assert control.pieces(shown, called) == ['<a>{"x<', 'a>":{"<', '|end|>":1}}']
 
 
 def test_control_tokens_are_found_in_texts_of_any_length() -> None:
