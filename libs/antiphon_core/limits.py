@@ -60,7 +60,8 @@ SOCKET_HISTORIES_BYTES_MAX = 20 * 2**20  # all of them together: CHAIN_BYTES_MAX
 STREAM_ID_CHARS_MAX = 256  # OpenAI's
 
 # ---- Tools of tool servers ----
-TOOL_SERVER_CHARS_MAX = 64  # the label of a server: part of the names that the model sees
+TOOL_SERVER_CHARS_MAX = 64  # the label of a server in items
+TOOL_LABEL_CHARS_MAX = 48  # of a declared server: it stays whole in the names that the model sees, also in those cut
 TOOL_CALL_ID_BYTES_MAX = 512  # the id of a response, and of a call in it
 TOOL_ARGUMENTS_BYTES_MAX = 512 * 2**10  # of one call, in UTF-8: files have a way of their own
 

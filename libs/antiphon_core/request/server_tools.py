@@ -15,7 +15,7 @@ from antiphon_core import limits
 from antiphon_core.request.errors import TAG
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, Open, json_kind
-from antiphon_core.request.server_items import ServerLabel, ServerToolName
+from antiphon_core.request.server_items import DECLARED_LABEL, ServerLabel, ServerToolName
 
 ToolNames = Annotated[list[ServerToolName], AtMost(limits.TOOLS_ITEMS_MAX)]
 
@@ -53,8 +53,9 @@ class McpTool(Open):
     """A tool server, whose tools this server calls by the Model Context Protocol."""
 
     type: Literal["mcp"]
-    server_label: ServerLabel
-    """The name of the server in this request. Alone, it names a server that the operator has configured."""
+    server_label: Annotated[str, Field(pattern=DECLARED_LABEL, max_length=limits.TOOL_LABEL_CHARS_MAX)]
+    """The name of the server in this request: letters, digits, hyphens, and single underscores between them. Alone, it
+    names a server that the operator has configured."""
     server_url: Annotated[str, Field(min_length=1, max_length=limits.URL_BYTES_MAX)] | None = None
     """The address of the server, if the operator allows its host."""
     server_description: str | None = None

@@ -29,13 +29,15 @@ from typing import Any
 
 from antiphon_core.config import SettingsError
 from antiphon_core.egress.urls import EgressRules, UrlRejected, check_url
+from antiphon_core.limits import TOOL_LABEL_CHARS_MAX
 from antiphon_core.ports.tools import Approval
+from antiphon_core.request.server_items import DECLARED_LABEL
 from antiphon_core.rpc.watched import read_secret, read_text
 
 SERVERS_ITEMS_MAX = 1_000
 CLIENT = "client"
 """The name in identities and metrics of all servers that requests name by URL. No server of the operator has it."""
-_LABEL = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LABEL = re.compile(DECLARED_LABEL)
 _TOKEN = re.compile(r"[\x21-\x7e]{1,8192}")
 _ANYWHERE = EgressRules(permits=lambda _: True, schemes=("https", "http"))
 
@@ -89,8 +91,11 @@ def read_server_file(path: Path) -> ServerFile:
 
 def _read_server(name: str, table: Any, path: Path, paths: list[Path]) -> OperatorServer:
     where = f"{path}: [servers.{name}]"
-    if not _LABEL.fullmatch(name):
-        raise SettingsError(f"{where}: a name has 1 to 64 letters, digits, underscores and hyphens.")
+    if not _LABEL.fullmatch(name) or len(name) > TOOL_LABEL_CHARS_MAX:
+        raise SettingsError(
+            f"{where}: a name begins with a letter and has at most {TOOL_LABEL_CHARS_MAX} letters, digits, hyphens, and "
+            "single underscores between them."
+        )
     if name == CLIENT:
         raise SettingsError(f"{where}: the name '{CLIENT}' stands for servers that requests name. Choose another.")
     if not isinstance(table, dict) or "url" not in table:

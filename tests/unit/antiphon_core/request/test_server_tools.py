@@ -31,6 +31,9 @@ def test_credentials_are_in_no_serialized_form() -> None:
     [
         ({"type": "mcp"}, "tools[0].server_label", "missing_required_parameter"),
         (server("1"), "tools[0].server_label", "invalid_value"),
+        (server("a__b"), "tools[0].server_label", "invalid_value"),
+        (server("a_"), "tools[0].server_label", "invalid_value"),
+        (server("a" * 49), "tools[0].server_label", "string_above_max_length"),
         (server(connector_id="connector_gmail"), "tools[0].connector_id", "unsupported_parameter"),
         (server(tunnel_id="t"), "tools[0].tunnel_id", "unsupported_parameter"),
         (server(defer_loading=True), "tools[0].defer_loading", "unsupported_parameter"),
