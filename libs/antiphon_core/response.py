@@ -10,9 +10,8 @@ from antiphon_core.error_forms import cause_of, code_in_response
 from antiphon_core.errors import AntiphonError, InternalError, revive
 from antiphon_core.jsons import Object, compact, with_member
 from antiphon_core.ports.store import Status
+from antiphon_core.request import prompt_cache
 
-_CACHING = {"mode": "implicit"}
-"""The `prompt_cache_options` of every response: engines cache implicitly and promise no lifetime."""
 _NOT_REPEATED = ("context", "mode", "generate_summary")
 """Members of `reasoning` that the response does not repeat, because the chat template decides about them."""
 
@@ -78,7 +77,9 @@ def _repeat_parameters(parameters: Object) -> Object:
     repeated["service_tier"] = "default"
     repeated["prompt_cache_retention"] = "in_memory" if repeated["prompt_cache_retention"] else None
     if "prompt_cache_options" in repeated:
-        repeated["prompt_cache_options"] = _CACHING
+        repeated["prompt_cache_options"] = (
+            prompt_cache.options_in_effect()
+        )  # a translator adds what its engine was told
     return repeated
 
 

@@ -24,12 +24,12 @@ from antiphon_core.request.models import AsGiven, Body, Open, json_kind
 from antiphon_core.request.options import (
     BackgroundOptions,
     ImageOptions,
-    PromptCacheOptions,
     Reasoning,
     ServiceTier,
     StreamOptions,
 )
 from antiphon_core.request.previous import PreviousResponse
+from antiphon_core.request.prompt_cache import PromptCacheOptions
 from antiphon_core.request.prompts import PromptRef
 from antiphon_core.request.rejections import (
     IN_RESPONSES,
@@ -162,9 +162,10 @@ class Parameters(Body):
     prompt_cache_key: str | None = None
     """Requests with the same key are sent to the same server of a model, whose cache has their common prefix."""
     prompt_cache_retention: Literal["in_memory", "24h"] | None = None
-    """The longest lifetime of cached prompts. Engines cache in memory, so the response says `in_memory`."""
+    """An older form of `prompt_cache_options.ttl`: `24h` asks for a day, on the same conditions. The response says
+    `24h` if the engine was told so, and otherwise `in_memory`."""
     prompt_cache_options: PromptCacheOptions | None = None
-    """Hints about the engine's cache."""
+    """Hints about the engine's cache, and whether to fill it."""
     service_tier: ServiceTier | None = None
     """All values are accepted without effect: the response says `default`."""
     client_metadata: Object | None = None
@@ -273,11 +274,6 @@ _UNSERVED: tuple[Unserved, ...] = (
         "prompt_cache_options.prewarm",
         bool,
         "Unsupported parameter: 'prompt_cache_options.prewarm'. Over a WebSocket it is served, as 'generate': false.",
-    ),
-    Unserved(
-        "prompt_cache_options.ttl",
-        anything,
-        "Unsupported parameter: 'prompt_cache_options.ttl'. The engine decides how long it caches a prompt.",
     ),
     Unserved(
         "reasoning.mode",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
@@ -34,7 +34,8 @@ from antiphon_core.request.context import (
 )
 from antiphon_core.request.errors import TAG, types_tag
 from antiphon_core.request.lengths import AtMost
-from antiphon_core.request.models import Exact, ItemId, Open, json_kind
+from antiphon_core.request.models import ItemId, Open, json_kind
+from antiphon_core.request.prompt_cache import CacheBreakpoint
 from antiphon_core.request.server_items import (
     McpApprovalRequest,
     McpApprovalResponse,
@@ -88,24 +89,11 @@ def _implied_type(item: Object) -> str:
 # ---- Content ----
 
 
-def _reject_lifetime(given: str | None) -> None:
-    if given is not None:
-        raise PydanticCustomError("unsupported_parameter", "The engine decides how long it caches a prompt")
-
-
-class CacheBreakpoint(Exact):
-    """The end of a prefix that other requests share. A hint without effect: engines cache every prefix."""
-
-    mode: Literal["explicit"]
-    ttl: Annotated[str | None, AfterValidator(_reject_lifetime)] = None
-    """Rejected: no engine promises a lifetime."""
-
-
 class GivenPart(Open):
     """A content part that a client sends."""
 
     prompt_cache_breakpoint: CacheBreakpoint | None = None
-    """A hint without effect: engines cache every prefix."""
+    """The end of a prefix that other requests share."""
 
 
 class TextPart(GivenPart):

@@ -1,5 +1,4 @@
-"""Small objects among the parameters of a request. Several are hints about caching without effect, and the response
-says what the engine does (antiphon_core.response)."""
+"""Small objects among the parameters of a request."""
 
 from __future__ import annotations
 
@@ -31,19 +30,6 @@ class Reasoning(Exact):
 class StreamOptions(Exact):
     include_obfuscation: bool | None = None
     """Accepted without effect: obfuscation is never added."""
-
-
-class PromptCacheOptions(Exact):
-    """Hints about prompt caching. Engines cache every prefix, as long as they have room."""
-
-    mode: Literal["implicit", "explicit"] | None = None
-    """A hint without effect: engines cache implicitly, and the response says `implicit`."""
-    ttl: Literal["30m", "12h"] | None = None
-    """Not supported: rejected, because no engine promises a minimum lifetime of its cache."""
-    prewarm: bool | None = None
-    """Over a WebSocket the same as `generate: false`; elsewhere rejected."""
-    comparison_response_id: str | None = None
-    """Accepted without effect: this server has no cache diagnostics."""
 
 
 class BackgroundOptions(Exact):

@@ -386,6 +386,15 @@ ENGINE_MIGRATIONS = counter(
     targets=[TRANSLATOR],
     labels=("model",),
 )
+CACHE_HINTS = counter(
+    "antiphon_cache_hints_total",
+    "Hints about how long an engine's KV cache keeps a prompt: low (a one-shot request, or prompt_cache_options.mode "
+    "explicit), retain (a lifetime that the client asks for), pin (a pinned system message). The outcome is sent, "
+    "unsupported (the engine takes no priorities of blocks; the hint was left out) or over_share (more than "
+    "retained_tokens_per_tenant in the model's profile; the lifetime was left out).",
+    targets=[TRANSLATOR],
+    labels=("model", "hint", "outcome"),
+)
 PROMPT_CACHE_EVICTIONS = counter(
     "antiphon_prompt_cache_evictions_total",
     "Token ids of prompt prefixes that were evicted because the cache was full.",

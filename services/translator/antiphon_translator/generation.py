@@ -34,6 +34,9 @@ REASONING = "reasoning"
 CACHE_SALT = "cache_salt"
 """The control of engines that share no cached prompt between two salts."""
 
+RETENTION = "retention"
+"""The control of engines that take a `Retention`. Other engines are sent none."""
+
 SWITCHES = "switches"
 """The control of CHAT engines whose servers take `ChatPrompt.switches`. Other servers are not sent them."""
 
@@ -138,6 +141,26 @@ class ChatPrompt:
     """The names of the functions whose calls must match their schemas."""
 
 
+@dataclass(frozen=True, slots=True)
+class RetentionRange:
+    """How long the KV cache keeps the blocks of the prompt's positions `start` to `end` (None: its end). `priority` is
+    0 to 100, the lower the sooner evicted. After `duration_ms` the priority is the engine's default again; None: it
+    stays."""
+
+    start: int
+    end: int | None
+    priority: int
+    duration_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long the KV cache keeps the blocks of a prompt and of its output."""
+
+    ranges: tuple[RetentionRange, ...]
+    output_priority: int
+
+
 Prompt = TokenPrompt | TextPrompt | ChatPrompt
 PromptT = TypeVar("PromptT", TokenPrompt, TextPrompt, ChatPrompt)
 
@@ -160,7 +183,7 @@ class GenerationRequest:
     end-of-turn id is a token like any other, and there are no `stop_ids` and `stop_tokens`.
     `placement` are the caches that hold a beginning of the prompt, the longest beginning first. `root` is the beginning
     that other conversations share. `prompt_tokens` is the length of the prompt, an estimate where its server encodes
-    it; 0 if it is not known.
+    it; 0 if it is not known. `retention` is a hint for the KV cache; None leaves all to the engine.
     """
 
     request_id: str
@@ -184,6 +207,7 @@ class GenerationRequest:
     placement: Sequence[PlacementHint] = ()
     prompt_tokens: int = 0
     root: RootPrefix | None = None
+    retention: Retention | None = None
 
     @property
     def answer_stops(self) -> tuple[str, ...]:

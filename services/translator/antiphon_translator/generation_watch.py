@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -12,6 +12,7 @@ from antiphon_core.ports.translator import Usage
 from antiphon_core.telemetry import correlation, metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.lineage.ancestors import NO_ANCESTORS
+from antiphon_translator.turn.cache_retention import Hint, Outcome
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 log = logging.getLogger(__name__)
@@ -96,6 +97,11 @@ class GenerationWatch:
         ):
             if duration_ns is not None:
                 instrument.of(self._model).observe(duration_ns / 1e9)
+
+    def note_hints(self, hints: Sequence[tuple[Hint, Outcome]]) -> None:
+        """Counts the hints about the KV cache, each once, and what became of them."""
+        for hint, outcome in hints:
+            metrics.CACHE_HINTS.of(self._model, hint.value, outcome.value).add()
 
     def note_prompt(self, prompt: TurnPrompt) -> None:
         """Counts what the prompt got from earlier turns, and what of it was in the engine's cache. `note_usage` comes

@@ -48,6 +48,7 @@ from antiphon_translator.output.model_output import ModelOutput
 from antiphon_translator.placement import PlacementHint
 from antiphon_translator.schemas.answer_check import Unchecked
 from antiphon_translator.turn import response_rounds
+from antiphon_translator.turn.cache_retention import Hint, Outcome
 from antiphon_translator.turn.turn_plan import TurnPlan
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
@@ -108,6 +109,11 @@ class TurnPipeline:
     def prompt(self) -> TurnPrompt:
         """The prompt of the turn."""
         return self._plan.prompt
+
+    @property
+    def hints(self) -> Sequence[tuple[Hint, Outcome]]:
+        """The hints about the KV cache that the turn had for its engine."""
+        return self._plan.cache.outcomes
 
     @property
     def has_enough(self) -> bool:

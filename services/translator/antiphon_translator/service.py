@@ -42,6 +42,7 @@ from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models import profiles, served_model
+from antiphon_translator.models.retained_shares import RetainedShares
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.models.tenant_isolation import SharedCaches
 from antiphon_translator.pipeline import TurnPipeline
@@ -79,6 +80,7 @@ class _Route:
     engine: Engine
     readiness: Readiness
     created_at: int
+    retained: RetainedShares
 
 
 class TranslatorService:
@@ -116,6 +118,7 @@ class TranslatorService:
             engine=engine,
             readiness=Readiness(engine, self._clock, ttl_s=self._settings.probe_ttl_s),
             created_at=self._clock.now_ms() // 1000,
+            retained=RetainedShares(model.retained_tokens_per_tenant),
         )
 
     async def close(self) -> None:
@@ -162,6 +165,7 @@ class TranslatorService:
             seed = turn.response_id if turn.output == NO_ITEMS else response_rounds.seed_of(turn)
             ids, level = self._ids_of(seed), route.engine.level
             plan = TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
+            plan = plan.with_hints(turn, controls, partial(route.retained.take, turn.tenant))
             may_check = partial(self._check_budgets.take, turn.tenant)
             pipeline = TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints, may_check=may_check)
             return pipeline, *pipeline.start()
@@ -177,6 +181,7 @@ class TranslatorService:
                 await asyncio.sleep(0)  # each of the last events repeats the output: 8 MB take 15 ms to write
         watch.note_usage(pipeline.usage)
         watch.note_prompt(pipeline.prompt)
+        watch.note_hints(pipeline.hints)
         watch.note_check(pipeline.mismatch, is_unchecked=pipeline.is_unchecked)
 
     async def count_tokens(self, turn: Turn) -> int:

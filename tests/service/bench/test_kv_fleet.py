@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from tests.support.kv_fleet import traces, virtual_time, workload
-from tests.support.kv_fleet.arms import ARMS, FOUR_TRANSLATORS, KEY_RULE
+from tests.support.kv_fleet.arms import ARMS, FOUR_TRANSLATORS, KEY_RULE, MIX_ARMS, PLAIN_MIX, RETAINING_MIX
 from tests.support.kv_fleet.blocks import BLOCK_TOKENS, Chain
 from tests.support.kv_fleet.kv_cache import NORMAL, ONE_SHOT, KvCache, Match
 from tests.support.kv_fleet.simulation import Result, Scenario, replay, simulate
@@ -53,6 +53,14 @@ def test_rolling_update_costs_little_of_the_hit_rate_and_no_turn() -> None:
     assert updated.turns == result(FOUR_TRANSLATORS).turns
     assert updated.hit >= 0.97 * result(FOUR_TRANSLATORS).hit
     assert updated.uncached_tokens > result(FOUR_TRANSLATORS).uncached_tokens, "the stops emptied caches"
+
+
+def test_one_shots_of_low_priority_take_no_room_from_conversations() -> None:
+    mixed = Scenario(replicas=2, kv_tokens=220_000, sessions=12, at_once=12, one_shots_per_s=1.0)
+    plain, retaining = (simulate(mixed, MIX_ARMS[arm]) for arm in (PLAIN_MIX, RETAINING_MIX))
+    assert plain.input_tokens == retaining.input_tokens, "the same turns"
+    assert retaining.uncached_tokens <= 0.65 * plain.uncached_tokens
+    assert retaining.hit > plain.hit
 
 
 def test_trace_is_replayed_at_its_speed_with_parents_that_are_whole_beginnings() -> None:

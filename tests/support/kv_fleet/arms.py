@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from antiphon_translator.generation import GenerationRequest
+from antiphon_translator.generation import GenerationRequest, Retention
+from antiphon_translator.turn.cache_retention import LOW, LOW_OUTPUT, Layer, ranges_of
 from tests.support.kv_fleet.replica import Replica
 from tests.support.kv_fleet.routers import (
     AntiphonRouter,
@@ -25,6 +26,12 @@ from tests.support.kv_fleet.simulation import MakeRouters
 
 def _by_hints(turn: FleetTurn) -> GenerationRequest:
     return replace(turn.request(), placement=turn.hints, root=turn.root)
+
+
+def _with_retention(turn: FleetTurn) -> GenerationRequest:
+    """The request with the hints about its blocks that a translator sends with one that nothing continues."""
+    retention = Retention(ranges_of([Layer(None, LOW)]), LOW_OUTPUT) if turn.is_one_shot else None
+    return replace(_by_hints(turn), retention=retention)
 
 
 def _by_key(turn: FleetTurn) -> GenerationRequest:
@@ -65,3 +72,10 @@ ARMS: Mapping[str, MakeRouters] = {
     "Antiphon, 8 translators": _antiphon(_by_hints, 8),
     "Antiphon, 4 translators that poll loads": _antiphon(_by_hints, 4, is_polling=True),
 }
+PLAIN_MIX, RETAINING_MIX = "all prompts of one priority", "one-shots leave first"
+MIX_ARMS: Mapping[str, MakeRouters] = {
+    "approximate tree (SMG), 1 router": _rule(ApproximateTree),
+    PLAIN_MIX: _antiphon(_by_hints, 4),
+    RETAINING_MIX: _antiphon(_with_retention, 4),
+}
+"""Those that are compared with one-shot requests between the conversations."""

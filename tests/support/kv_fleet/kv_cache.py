@@ -4,6 +4,7 @@ tree, evicted by priority and then by the time of their last use, leaves only; e
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,13 @@ from dataclasses import dataclass
 ONE_SHOT, NORMAL = 1, 2
 """Two of the five classes of priority: of requests whose blocks nobody will use again, and of all others."""
 CLASSES = 5
+_FIRST_PRIORITIES = (5, 30, 50, 70)
+"""The lowest of TensorRT-LLM's priorities, 0 to 100, in each class behind the first: its default, 35, is NORMAL."""
+
+
+def class_of(priority: int) -> int:
+    """The class of a priority of 0 to 100."""
+    return bisect_right(_FIRST_PRIORITIES, priority)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from antiphon_translator.engines.base import Deliver
 from antiphon_translator.generation import EngineFacts, FinishReason, GenerationRequest, Level, TokenChunk
 from antiphon_translator.placement import placement_of
 from tests.support.kv_fleet.blocks import BLOCK_TOKENS, Chain
-from tests.support.kv_fleet.kv_cache import NORMAL, KvCache
+from tests.support.kv_fleet.kv_cache import NORMAL, KvCache, class_of
 
 PREFILL_TOKENS_PER_S = 16_000.0
 """llm-d's 15,928 of Qwen 32B on two H100."""
@@ -29,7 +29,11 @@ class Work:
     prompt: Chain
     whole: Chain
     output_tokens: int
-    priority: int = NORMAL
+
+
+def _class_of(request: GenerationRequest) -> int:
+    """The class of a request's blocks: that of the rest of its prompt, behind what it shares."""
+    return NORMAL if request.retention is None else class_of(request.retention.ranges[-1].priority)
 
 
 class Replica:
@@ -73,7 +77,8 @@ class Replica:
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         await self.ready()
-        task = asyncio.create_task(self._serve(self._works[request.request_id], deliver))
+        priority = _class_of(request)
+        task = asyncio.create_task(self._serve(self._works[request.request_id], priority, deliver))
         self._tasks[task] = None
         try:
             await asyncio.wait({task})
@@ -84,20 +89,20 @@ class Replica:
             raise EngineUnavailable("The replica stopped.")
         task.result()
 
-    async def _serve(self, work: Work, deliver: Deliver) -> None:
+    async def _serve(self, work: Work, priority: int, deliver: Deliver) -> None:
         came_s = asyncio.get_running_loop().time()
-        facts = await self._run_prefill(work, came_s)
+        facts = await self._run_prefill(work, priority, came_s)
         self.generations += 1
         self.running += 1
         try:
             deliver([TokenChunk((1,), facts=facts, placement=placement_of(self.name))])
             await asyncio.sleep(work.output_tokens * TOKEN_S)
-            self.cache.use(work.whole.blocks, work.priority)
+            self.cache.use(work.whole.blocks, priority)
             deliver([TokenChunk((), FinishReason.STOP)])
         finally:
             self.running -= 1
 
-    async def _run_prefill(self, work: Work, came_s: float) -> EngineFacts:
+    async def _run_prefill(self, work: Work, priority: int, came_s: float) -> EngineFacts:
         blocks, tokens = work.prompt.blocks, work.prompt.tokens
         expected = tokens - self.cache.match(blocks).device * BLOCK_TOKENS
         self.waiting += 1
@@ -110,7 +115,7 @@ class Replica:
                 loaded_s = found.host * BLOCK_TOKENS / HOST_TOKENS_PER_S
                 prefill_s = FIXED_S + loaded_s + (tokens - cached) / PREFILL_TOKENS_PER_S
                 await asyncio.sleep(prefill_s)
-                self.cache.use(blocks, work.priority)
+                self.cache.use(blocks, priority)
         finally:
             self.waiting -= 1
             self.backlog_tokens -= expected

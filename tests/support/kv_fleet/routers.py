@@ -31,8 +31,9 @@ class FleetTurn:
     request_id: str
     prompt: Chain
     session_key: str
-    root: RootPrefix
+    root: RootPrefix | None
     hints: Sequence[PlacementHint] = ()
+    is_one_shot: bool = False
 
     def request(self) -> GenerationRequest:
         """The request for an engine, without hints."""

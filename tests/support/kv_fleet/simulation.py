@@ -9,7 +9,7 @@ from itertools import count
 from random import Random
 
 from antiphon_core.errors import EngineUnavailable
-from antiphon_translator.generation import EngineChunk
+from antiphon_translator.generation import EngineChunk, TokenChunk
 from antiphon_translator.placement import PlacementHint, RootPrefix
 from tests.support.kv_fleet import virtual_time, workload
 from tests.support.kv_fleet.blocks import BLOCK_TOKENS, Chain
@@ -31,7 +31,8 @@ MakeRouters = Callable[[Sequence[Replica]], Sequence[Router]]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The fleet and its load. With `stops_from_s` the replicas stop one after the other from then on."""
+    """The fleet and its load. With `stops_from_s` the replicas stop one after the other from then on. One-shot requests
+    come between the conversations, and are not counted in their figures."""
 
     replicas: int = 8
     kv_tokens: int = 300_000
@@ -39,6 +40,7 @@ class Scenario:
     at_once: int = 60
     seed: int = 1
     stops_from_s: float | None = None
+    one_shots_per_s: float = 0.0
 
 
 @dataclass
@@ -114,12 +116,13 @@ class _Run:
         self._routers = make_routers(self._replicas)
         waiting = iter(workload.sessions(self._scenario.seed, self._scenario.sessions))
         async with asyncio.TaskGroup() as group:
-            stops = group.create_task(self._stop_replicas())
+            others = [group.create_task(self._stop_replicas()), group.create_task(self._send_one_shots(group))]
             starts = [self._random.random() * FIRST_SESSIONS_S for _ in range(self._scenario.at_once)]
             async with asyncio.TaskGroup() as users:
                 for start_s in starts:
                     users.create_task(self._user(waiting, start_s))
-            stops.cancel()
+            for other in others:
+                other.cancel()
         for router in self._routers:
             await router.close()
         return self._figures()
@@ -141,6 +144,21 @@ class _Run:
             await asyncio.sleep(DOWN_S)
             replica.start()
             await asyncio.sleep(BETWEEN_STOPS_S - DOWN_S)
+
+    async def _send_one_shots(self, group: asyncio.TaskGroup) -> None:
+        """Sends requests that share nothing with any other, until the conversations have ended."""
+        random = Random(self._scenario.seed + 99)
+        while self._scenario.one_shots_per_s:
+            await asyncio.sleep(random.expovariate(self._scenario.one_shots_per_s))
+            group.create_task(self._one_shot(workload.one_shot(random)))
+
+    async def _one_shot(self, planned: NextTurn) -> None:
+        prompt = Chain().add(planned.input_tokens, planned.content)
+        whole = prompt.copy().add(planned.output_tokens, planned.content + b"output")
+        turn = FleetTurn(f"r{next(self._ids)}", prompt, planned.content.hex(), None, is_one_shot=True)
+        delivery = await self._deliver(turn, Work(prompt, whole, planned.output_tokens))
+        self._result.cached_tokens -= delivery.cached_tokens
+        self._result.uncached_tokens -= prompt.tokens - delivery.cached_tokens
 
     async def _user(self, waiting: Iterator[Session], start_s: float) -> None:
         """One after the other, as many sessions as are left for this user."""
@@ -212,13 +230,18 @@ class _Run:
 
     async def _serve(self, turn: FleetTurn, work: Work) -> PlacementHint:
         """Sends a turn until it is served. Returns the hint for those that continue it."""
+        delivery = await self._deliver(turn, work)
+        self._count(work.prompt, work.whole, delivery)
+        return PlacementHint(delivery.placement, work.whole.tokens, self._clock.now_ms())
+
+    async def _deliver(self, turn: FleetTurn, work: Work) -> _Delivery:
+        """Sends a turn until it is served."""
         self._works[turn.request_id] = work
         delivery = _Delivery(self._clock)
         while not await self._is_served(turn, delivery):
             await asyncio.sleep(RETRY_S)
         del self._works[turn.request_id]
-        self._count(work.prompt, work.whole, delivery)
-        return PlacementHint(delivery.placement, work.whole.tokens, self._clock.now_ms())
+        return delivery
 
     async def _is_served(self, turn: FleetTurn, delivery: _Delivery) -> bool:
         try:
@@ -239,16 +262,20 @@ class _Run:
 
 
 class _Delivery:
-    """Takes the chunks of one turn: the time to the first of them, and the placement of the last endpoint."""
+    """Takes the chunks of one turn: the time to the first of them, and the placement of the last endpoint,
+    and what it had of the prompt in its cache."""
 
     def __init__(self, clock: LoopClock) -> None:
         self._clock = clock
         self._started_s = clock.monotonic()
         self.first_s = -1.0
         self.placement = ""
+        self.cached_tokens = 0
 
     def __call__(self, chunks: Sequence[EngineChunk]) -> bool:
         if self.first_s < 0:
             self.first_s = self._clock.monotonic() - self._started_s
         self.placement = chunks[0].placement or self.placement
+        if isinstance(chunks[0], TokenChunk) and chunks[0].facts is not None:
+            self.cached_tokens = chunks[0].facts.cached_tokens or 0
         return True

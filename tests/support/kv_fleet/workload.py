@@ -66,6 +66,12 @@ def _session(random: Random, number: int, roots: list[Chain], popularity: list[f
     return Session(key, f"application-{application}", root.tokens, beginning, turns, random.getrandbits(64))
 
 
+def one_shot(random: Random) -> NextTurn:
+    """A request that nothing continues: a document to summarise, a text to translate."""
+    given = int(lognormal(random, 6_000, 9_000, 500, 40_000))
+    return NextTurn(given, int(lognormal(random, 200, 300, 10, 2_000)), random.randbytes(8))
+
+
 class Script:
     """The decisions of one branch, from its seed: equal for every router, whatever the times."""
 

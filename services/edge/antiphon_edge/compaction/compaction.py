@@ -15,6 +15,7 @@ from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Translator, Turn
 from antiphon_core.request.context import COMPACTION
+from antiphon_core.request.prompt_cache import EXPLICIT
 from antiphon_core.response import error_of
 
 INSTRUCTION = """\
@@ -39,8 +40,9 @@ _PARAMETERS = (
     "reasoning",
     "truncation",
     "prompt_cache_key",
-    "prompt_cache_retention",
 )
+_ENDING: Object = {"prompt_cache_options": {"mode": EXPLICIT}}
+"""No later prompt continues that of a summary: it may leave the KV cache first."""
 _ATTEMPTS: tuple[Object, ...] = ({}, {"frequency_penalty": 0.5})
 """The sampling parameters of each attempt. A model with 135 million parameters repeats itself to its limit in nearly
 every second summary, and in one of four with this penalty."""
@@ -118,7 +120,7 @@ def sum_of(one: Object, other: Object) -> Object:
 def summary_turn(turn: Turn, limit: int | None, *, attempt: int = 1) -> Turn:
     """The turn that generates the summary, in `limit` tokens at most."""
     asked: Object = loads(turn.request)
-    parameters = {name: asked[name] for name in _PARAMETERS if name in asked}
+    parameters = {name: asked[name] for name in _PARAMETERS if name in asked} | _ENDING
     bounds = {} if limit is None else {"max_output_tokens": limit}
     instruction = {
         "id": "msg_compaction",

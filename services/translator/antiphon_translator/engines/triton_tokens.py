@@ -30,12 +30,14 @@ from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import (
     CACHE_SALT,
+    RETENTION,
     Alternative,
     EngineChunk,
     EngineFacts,
     FinishReason,
     GenerationRequest,
     Level,
+    Retention,
     TokenChunk,
     TokenLogprob,
     TokenPrompt,
@@ -55,6 +57,9 @@ CONTROL_INPUTS: Mapping[str, tuple[str, ...]] = {
     "frequency_penalty": ("frequency_penalty",),
     "seed": ("seed", "random_seed"),
 }
+_RANGES = "retention_token_range_"
+_RETENTION_INPUTS = frozenset(f"{_RANGES}{name}" for name in ("starts", "ends", "priorities"))
+_NO_END = -1
 REQUIRED_INPUTS = ("input_ids", "input_lengths", "request_output_len")
 _REQUIRED_OUTPUTS = ("output_ids", "sequence_length")
 _FINISH_OUT = "finish_reason"  # not TensorRT-LLM's own: the models of antiphon_tokens have it
@@ -96,6 +101,7 @@ class TokensSignature:
             "logprobs": _LOGPROBS_IN in self.model.inputs and _LOGPROBS_OUT in self.model.outputs,
             "lora": "lora_task_id" in self.model.inputs,
             CACHE_SALT: CACHE_SALT in self.model.inputs,
+            RETENTION: self.model.inputs.keys() >= _RETENTION_INPUTS,
             "ignore_eos": True,  # without an `end_id` nothing but the length ends a generation
         }
         return named_controls(self.model, CONTROL_INPUTS) | {name for name, has in others.items() if has}
@@ -141,7 +147,24 @@ class TokensSignature:
         if request.cache_salt is not None and CACHE_SALT not in self.model.inputs:
             raise misconfigured_error(self.model.name, f"it has no input for {CACHE_SALT}")
         given = {CACHE_SALT: request.cache_salt, "conversation_id": request.conversation, "priority": request.priority}
-        return [one(name, value) for name, value in given.items() if value is not None and name in self.model.inputs]
+        tensors = [one(name, value) for name, value in given.items() if value is not None and name in self.model.inputs]
+        if request.retention is not None and RETENTION in self.controls:
+            wanted = _retention_tensors(request.retention)
+            tensors += [tensor for tensor in wanted if tensor.name in self.model.inputs]
+        return tensors
+
+
+def _retention_tensors(retention: Retention) -> Iterator[Tensor]:
+    """The ranges as rows of one length. No duration of the output is sent: the Python backend of TensorRT-LLM passes it
+    on in a wrong type."""
+    ranges = retention.ranges
+    yield row(f"{_RANGES}starts", [each.start for each in ranges])
+    yield row(f"{_RANGES}ends", [_NO_END if each.end is None else each.end for each in ranges])
+    yield row(f"{_RANGES}priorities", [each.priority for each in ranges])
+    if any(each.duration_ms is not None for each in ranges):
+        durations = [_NO_END if each.duration_ms is None else each.duration_ms for each in ranges]
+        yield row(f"{_RANGES}durations_ms", durations)
+    yield one("retention_decode_priority", retention.output_priority)
 
 
 def _stop_tensors(stop_ids: Sequence[int]) -> list[Tensor]:

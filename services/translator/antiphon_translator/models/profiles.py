@@ -95,6 +95,17 @@ class ModelProfile:
     """Whether tenants share the KV cache (none) or not (tenant). A shared cache is faster where tenants send the same
     prompts, and shows by its timing what others have sent. Needs an engine that takes a cache salt, and
     cache_salt_keys_file of edges and workers."""
+    one_shots: Literal["low", "normal"] = "low"
+    """The priority in the KV cache of prompts that nothing continues: requests that are not stored or run in the
+    background, without history, tools and `prompt_cache_key`. An engine that takes priorities evicts such blocks
+    first."""
+    retained_tokens_per_tenant: int | None = None
+    """Tokens of the KV cache that each tenant may have retained by `prompt_cache_options.ttl`, breakpoints and
+    `prompt_cache_retention`, in each translator process. Without it such lifetimes are left out. A quarter of the
+    cache, divided by the translators and by the tenants that use it at once, is a beginning."""
+    pinned_system_messages: tuple[Path, ...] = ()
+    """Files, each with the beginning of a system message. Prompts that begin with one keep this beginning in the KV
+    cache before all others."""
     router: Literal["none", "llm_d", "dynamo", "smg", "trtllm_serve", "sglang"] = "none"
     """The kind of router that stands before a fleet of servers behind the URL, which is then told what belongs
     together. Each of `endpoints` may be one."""
@@ -256,7 +267,7 @@ def _check_member(member: Field[Any], given: Any, base: Path, source: str) -> An
     if kind.startswith("tuple"):
         if not isinstance(given, list) or not given or not all(isinstance(one, str) and one for one in given):
             raise SettingsError(f"{where} must be a list of texts.")
-        return tuple(given)
+        return tuple(base / one if kind.startswith("tuple[Path") else one for one in given)
     if not isinstance(given, str) or not given:
         raise SettingsError(f"{where} must be text.")
     return base / given if kind.startswith("Path") else given

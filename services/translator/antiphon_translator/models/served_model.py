@@ -68,6 +68,12 @@ class ServedModel:
     """An estimate of the tokens of the context that an image takes, besides those of its mark in the prompt."""
     isolates_tenants: bool = False
     """Whether tenants share no cached prompt."""
+    pinned_texts: tuple[str, ...] = ()
+    """Beginnings of system messages that stay in the KV cache."""
+    demotes_one_shots: bool = True
+    """Whether prompts that nothing continues leave the KV cache first."""
+    retained_tokens_per_tenant: int = 0
+    """Tokens of the KV cache that each tenant may ask to retain."""
     histories: HistoryCache = field(default_factory=lambda: HistoryCache(limits.PROMPT_CACHE_BYTES_DEFAULT))
     """The cache of parsed histories."""
 
@@ -114,8 +120,25 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         sight=_sight(profile, template),
         image_tokens=profile.image_tokens,
         isolates_tenants=profile.kv_isolation == "tenant",
+        pinned_texts=_pinned_texts(profile),
+        demotes_one_shots=profile.one_shots == "low",
+        retained_tokens_per_tenant=profile.retained_tokens_per_tenant or 0,
         histories=HistoryCache(prompt_cache_bytes),
     )
+
+
+def _pinned_texts(profile: ModelProfile) -> tuple[str, ...]:
+    """The texts of the files that the profile pins. SettingsError: one cannot be read, or is empty."""
+    texts = []
+    for path in profile.pinned_system_messages:
+        try:
+            text = path.read_text("utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"Model '{profile.name}': cannot read a pinned system message: {error}") from error
+        if not text:
+            raise SettingsError(f"Model '{profile.name}': the pinned system message {path} is empty.")
+        texts.append(text)
+    return tuple(texts)
 
 
 def _template_source(profile: ModelProfile, facts: model_directory.ModelFacts) -> str | None:

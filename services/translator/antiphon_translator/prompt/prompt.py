@@ -153,6 +153,20 @@ class PromptEncoder:
         tokens, spliced = encoded.tokens, encoded.spliced
         return EncodedPrompt(pieces, tokens, encoded.ids, encoded.is_floor, encoded.end, holding, spliced)
 
+    def tokens_before(self, chars: int, prompt: EncodedPrompt, conversation: Conversation, *, salt: str = "") -> int:
+        """The number of tokens in the first `chars` of a prompt's text, most of which the cache has. It may differ by a
+        few from the prompt's own, where that has the ids of earlier outputs."""
+        pieces, left = list[str](), chars
+        for piece in prompt.pieces:
+            if left <= 0:
+                break
+            pieces.append(piece[:left])
+            left -= len(piece)
+        if not pieces:
+            return 0
+        apart = _opening(self.roles.adapt(conversation), prompt.pieces[0])
+        return min(self._encoder.encode(pieces, apart=apart, salt=salt).tokens, prompt.tokens)
+
     def remember(self, prompt: EncodedPrompt, written: Sequence[int]) -> None:
         """Keeps the ids that the model wrote behind a prompt, for later prompts that have their text."""
         if prompt.end is not None and written:

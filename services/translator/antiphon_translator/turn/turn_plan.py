@@ -6,7 +6,7 @@ the token counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from antiphon_core import response
@@ -14,12 +14,14 @@ from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
 from antiphon_core.ids import Ids, tree_tag
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Turn
+from antiphon_core.request.body import Parameters
 from antiphon_translator.generation import SWITCHES, UNLIMITED, GenerationRequest, Guide, Level, Sampling
 from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.schemas.answer_check import AnswerCheck
-from antiphon_translator.turn import effective_reasoning, forced_calls, sampling
+from antiphon_translator.turn import cache_retention, effective_reasoning, forced_calls, sampling
+from antiphon_translator.turn.cache_retention import NO_CHOICE, CacheChoice, MayRetain
 from antiphon_translator.turn.checked_parameters import CheckedParameters, check_parameters
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
@@ -48,10 +50,13 @@ class TurnPlan:
     """Whether reasoning is sent as a summary."""
     has_one_call: bool
     """Whether the first complete call ends the turn."""
+    parameters: Parameters
     is_resumable: bool
     """Whether another generation could continue the output behind the ids of an interrupted one."""
     request_bytes: int
     turn_bytes: int
+    cache: CacheChoice = NO_CHOICE
+    """The hints for the engine about the blocks of the prompt."""
 
     @classmethod
     def of(
@@ -64,9 +69,8 @@ class TurnPlan:
         level: Level = Level.TOKENS,
         downloads: Downloads = NOTHING,
     ) -> TurnPlan:
-        """Validates and encodes the turn, which may take long. `controls` and `level` are those of the engine.
-        `downloads` are the contents of the turn's URLs (media/turn_media.py lists those that are needed). `ids` make
-        the seed for a turn without one.
+        """Validates and encodes the turn, which may take long. `controls` and `level` are those of the engine,
+        `downloads` the contents of the turn's URLs (media/turn_media.py). `ids` make the seed of a turn without one.
 
         InvalidRequest: the turn cannot be served; the error has the path of the cause. ContextLengthExceeded: prompt
         and output do not fit into the model's context.
@@ -89,10 +93,19 @@ class TurnPlan:
             skeleton=_skeleton(given, model, turn, prompt, request, effective | reasoning),
             has_summary=has_summary,
             has_one_call=given.parameters.parallel_tool_calls is False,
+            parameters=given.parameters,
             is_resumable=_is_resumable(given, request, level),
             request_bytes=len(turn.request),
             turn_bytes=turn.size_bytes,
         )
+
+    def with_hints(self, turn: Turn, controls: frozenset[str], may_retain: MayRetain) -> TurnPlan:
+        """The plan with hints for the engine's KV cache. `may_retain` counts what the tenant has retained there."""
+        cache = cache_retention.choose(turn, self.parameters, self.prompt, self.model, controls, may_retain)
+        if cache is NO_CHOICE:
+            return self
+        request = replace(self.request, retention=cache.retention)
+        return replace(self, request=request, skeleton=self.skeleton | (cache.members or {}), cache=cache)
 
 
 def _sampling(

@@ -18,7 +18,6 @@ def parse(**members: Any) -> Parameters:
     [
         {"reasoning": {"effort": "high", "summary": "auto", "context": "all_turns", "mode": "standard"}},
         {"stream_options": {"include_obfuscation": True}},
-        {"prompt_cache_options": {"mode": "explicit", "comparison_response_id": "resp_1"}},
         {"image": {"context_compression": "auto"}},
         {"service_tier": "flex"},
         {"background_options": {"completion_window": "soonest"}},
@@ -34,7 +33,6 @@ def test_options_are_kept_as_they_were_given(members: dict[str, Any]) -> None:
         ({"reasoning": {"effort": "some"}}, "reasoning.effort"),
         ({"reasoning": {"efort": "high"}}, "reasoning.efort"),
         ({"stream_options": {"include_obfuscation": 1}}, "stream_options.include_obfuscation"),
-        ({"prompt_cache_options": {"ttl": "12h"}}, "prompt_cache_options.ttl"),
         ({"image": {"context_compression": "enabled"}}, "image.context_compression"),
         ({"service_tier": "gold"}, "service_tier"),
     ],

@@ -42,6 +42,7 @@ def test_summary_request_keeps_the_prompt_and_drops_the_output_format() -> None:
     assert asked == {name: REQUEST[name] for name in ("model", "instructions", "tools", "reasoning")} | {
         "tool_choice": "none",
         "max_output_tokens": 20,
+        "prompt_cache_options": {"mode": "explicit"},
     }
 
 

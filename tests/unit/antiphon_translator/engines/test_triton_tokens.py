@@ -17,6 +17,8 @@ from antiphon_translator.generation import (
     Guide,
     GuideKind,
     Level,
+    Retention,
+    RetentionRange,
     Sampling,
     TokenChunk,
     TokenLogprob,
@@ -113,6 +115,25 @@ def test_salt_conversation_and_priority_are_sent_where_the_model_declares_them()
     assert not names.keys() & sent(REQUEST, ours).keys()
     assert "cache_salt" not in describe(MODEL).controls
     assert sent(replace(wishes, cache_salt=None)).keys() == sent().keys()
+
+
+def test_retention_is_sent_as_rows_of_one_length_where_the_model_declares_them() -> None:
+    ranges = "starts", "ends", "priorities", "durations_ms"
+    names = {**{f"retention_token_range_{name}": "INT32" for name in ranges}, "retention_decode_priority": "INT32"}
+    ours = replace(MODEL, inputs={**MODEL.inputs, **names})
+    kept = Retention((RetentionRange(0, 64, 60, 1_800_000), RetentionRange(64, None, 10)), 5)
+    found = {name: values for name, values in sent(replace(REQUEST, retention=kept), ours).items() if name in names}
+    assert found == {
+        "retention_token_range_starts": ([1, 2], [0, 64]),
+        "retention_token_range_ends": ([1, 2], [64, -1]),
+        "retention_token_range_priorities": ([1, 2], [60, 10]),
+        "retention_token_range_durations_ms": ([1, 2], [1_800_000, -1]),
+        "retention_decode_priority": ([1, 1], [5]),
+    }
+    forever = replace(REQUEST, retention=Retention((RetentionRange(0, None, 80),), 35))
+    assert "retention_token_range_durations_ms" not in sent(forever, ours)
+    assert ("retention" in describe(ours).controls, "retention" in describe(MODEL).controls) == (True, False)
+    assert sent(replace(REQUEST, retention=kept)).keys() == sent().keys()
 
 
 def test_salt_is_never_left_out() -> None:

@@ -98,6 +98,12 @@ def test_profile_of_a_chat_completions_server_has_a_url_and_a_key_file(tmp_path:
     assert profile.api_key_file == tmp_path / "key"
 
 
+def test_pinned_system_messages_are_files_beside_the_profile(tmp_path: Path) -> None:
+    given = MINIMAL | {"pinned_system_messages": ["a.txt", "b.txt"]}
+    profile = profiles.from_values(given, base=tmp_path)
+    assert profile.pinned_system_messages == (tmp_path / "a.txt", tmp_path / "b.txt")
+
+
 def test_a_chat_completions_server_needs_no_directory() -> None:
     given = {"name": "m", "engine": "openai_chat", "endpoint": "http://vllm:8000/v1"}
     assert profiles.from_values(given).directory is None

@@ -180,3 +180,13 @@ def test_vision_model_of_gpt_oss_without_a_template_is_rejected(profile: ModelPr
     harmony = replace(profile, family="gpt_oss", images="native", image_token="<image>")
     with pytest.raises(SettingsError, match="set chat_template to a template that has one"):
         served_model.load(harmony)
+
+
+def test_pinned_system_messages_are_read_from_their_files(profile: ModelProfile, tmp_path: Path) -> None:
+    pinned = tmp_path / "pinned.txt"
+    pinned.write_text("Be brief.\n")
+    assert served_model.load(replace(profile, pinned_system_messages=(pinned,))).pinned_texts == ("Be brief.",)
+    pinned.write_text(" \n")
+    for path, cause in ((pinned, "is empty"), (tmp_path / "none.txt", "cannot read a pinned system message")):
+        with pytest.raises(SettingsError, match=cause):
+            served_model.load(replace(profile, pinned_system_messages=(path,)))

@@ -1,0 +1,249 @@
+"""How long the KV cache of an engine keeps the parts of a prompt: rules over one turn, no I/O.
+
+| turn | beginning that others share | rest of the prompt | output |
+|---|---|---|---|
+| one that nothing continues, or with `mode` "explicit" and no breakpoint | normal | low | low |
+| with `ttl` (up to the last breakpoint, if `mode` is "explicit") | retained | retained | normal |
+| with breakpoints | retained up to the last one | normal; low with `mode` "explicit" | normal |
+| with a system message that the profile pins | pinned | as above | as above |
+| every other | normal | normal | normal |
+
+A cache evicts all blocks of a lower priority first, and leaves only. So a one-shot request takes no room from
+conversations, and a priority never rises along a prompt. Promoting conversations that run brings nothing: they are used
+all the time (docs/explain/cache.md). Nothing can demote blocks later: a branch that is deleted ages out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from typing import Any
+
+from antiphon_core.ids import tree_tag
+from antiphon_core.jsons import Object, parse_array
+from antiphon_core.ports.translator import NO_ITEMS, Turn
+from antiphon_core.request import prompt_cache
+from antiphon_core.request.body import Parameters
+from antiphon_core.request.prompt_cache import EXPLICIT, IMPLICIT, LIFETIME_DEFAULT, LIFETIMES_S
+from antiphon_translator.generation import RETENTION, Retention, RetentionRange
+from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.turn.turn_prompt import TurnPrompt
+
+NORMAL, LOW, RETAINED, PINNED = 35, 10, 60, 80
+"""Priorities of a prompt's blocks, of 0 to 100. NORMAL is TensorRT-LLM's default. LOW is below the priority from which
+it moves evicted blocks to the host's memory (30 in its code, 35 in its documentation)."""
+LOW_OUTPUT = 5
+BREAKPOINTS_MAX = 4
+"""The latest breakpoints of a request that count, as at OpenAI."""
+_BREAKPOINT = b"prompt_cache_breakpoint"
+_SEALED_REASONING = "reasoning.encrypted_content"
+
+MayRetain = Callable[[str, int, int], bool]
+"""Takes tokens from the tenant's share of the cache, for a line of turns and so many seconds, or returns False."""
+
+
+class Hint(Enum):
+    """A wish for a prompt's blocks in the KV cache of its engine. The values are those of the label of a metric."""
+
+    LOW = "low"
+    RETAIN = "retain"
+    PIN = "pin"
+
+
+class Outcome(Enum):
+    """The fate of a hint. The values are those of the label of a metric."""
+
+    SENT = "sent"
+    UNSUPPORTED = "unsupported"
+    """The engine takes no priorities of blocks."""
+    OVER_SHARE = "over_share"
+    """The tenant has its share of the cache, or the profile gives tenants none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheChoice:
+    """The hints for the engine about the blocks of a prompt, and what the response says of them."""
+
+    retention: Retention | None = None
+    members: Object | None = None
+    """The members of the response that differ from those of a turn without hints."""
+    outcomes: Sequence[tuple[Hint, Outcome]] = ()
+
+
+NO_CHOICE = CacheChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A priority of the prompt up to the position `end`; None is the end of the prompt."""
+
+    end: int | None
+    priority: int
+    duration_s: int | None = None
+
+
+def choose(
+    turn: Turn,
+    parameters: Parameters,
+    prompt: TurnPrompt,
+    model: ServedModel,
+    controls: frozenset[str],
+    may_retain: MayRetain,
+) -> CacheChoice:
+    """Chooses how long the parts of a prompt are kept. `controls` are those of the engine."""
+    layers, outcomes = list[Layer](), list[tuple[Hint, Outcome]]()
+    is_retained = False
+    if asked := _retained_layers(turn, parameters, prompt, model):
+        outcome = _outcome(controls, lambda: may_retain(*_share(turn, parameters, prompt, asked)))
+        outcomes.append((Hint.RETAIN, outcome))
+        is_retained = outcome is Outcome.SENT
+        layers += asked if is_retained else [Layer(layer.end, NORMAL) for layer in asked]
+    if pinned := _pinned_tokens(turn, prompt, model):
+        outcomes.append((Hint.PIN, _outcome(controls)))
+        layers.append(Layer(pinned, PINNED))
+    is_once = not asked and model.demotes_one_shots and is_one_shot(turn, parameters, prompt)
+    if is_low := _is_explicit(parameters) or is_once:
+        outcomes.append((Hint.LOW, _outcome(controls)))
+        root = prompt.root()
+        layers.append(Layer(root.tokens if root is not None else 0, NORMAL))
+    if not outcomes:
+        return NO_CHOICE
+    if RETENTION not in controls:
+        return CacheChoice(outcomes=outcomes)
+    retention = _retention(layers, LOW if is_low else NORMAL, LOW_OUTPUT if is_low and not asked else NORMAL)
+    return CacheChoice(retention, _members_in_effect(parameters, is_retained=is_retained), outcomes)
+
+
+def _retention(layers: Sequence[Layer], rest: int, output: int) -> Retention | None:
+    """None: all is as an engine does it anyway."""
+    ranges = ranges_of([*layers, Layer(None, rest)])
+    return Retention(ranges, output) if {output, *(each.priority for each in ranges)} != {NORMAL} else None
+
+
+def _share(turn: Turn, parameters: Parameters, prompt: TurnPrompt, asked: Sequence[Layer]) -> tuple[str, int, int]:
+    """The line of turns, the tokens and the seconds of what a request asks to retain."""
+    end = asked[-1].end
+    tokens, seconds = prompt.tokens if end is None else end, max(layer.duration_s or 0 for layer in asked)
+    return parameters.prompt_cache_key or tree_tag(turn.response_id) or turn.response_id, tokens, seconds
+
+
+def is_one_shot(turn: Turn, parameters: Parameters, prompt: TurnPrompt) -> bool:
+    """Whether nothing continues the turn, as far as its request shows: it is not stored or runs in the background,
+    continues nothing, and asks for nothing that a conversation needs."""
+    is_alone = parameters.store is False or parameters.background is True
+    is_named = parameters.prompt_cache_key is not None or parameters.conversation is not None
+    if not is_alone or is_named or parameters.tools or turn.history != NO_ITEMS or turn.output != NO_ITEMS:
+        return False
+    if _SEALED_REASONING in (parameters.include or ()):
+        return False
+    return all(message.role not in ("assistant", "tool") for message in prompt.conversation.messages)
+
+
+def ranges_of(layers: Sequence[Layer]) -> tuple[RetentionRange, ...]:
+    """The ranges of a prompt, without gaps, of layers that each begin with the prompt and of which one has no end. The
+    highest priority counts, and of two layers with the same one that which lasts longer."""
+    ends = sorted({layer.end for layer in layers if layer.end})
+    made = list[RetentionRange]()
+    for start, end in pairwise([0, *ends, None]):
+        covering = [layer for layer in layers if layer.end is None or (end is not None and layer.end >= end)]
+        best = max(covering, key=_rank)
+        duration_ms = None if best.duration_s is None else 1_000 * best.duration_s
+        is_one = bool(made) and (made[-1].priority, made[-1].duration_ms) == (best.priority, duration_ms)
+        begin = made.pop().start if is_one else start or 0
+        made.append(RetentionRange(begin, end, best.priority, duration_ms))
+    return tuple(made)
+
+
+def _rank(layer: Layer) -> tuple[int, bool, int]:
+    return layer.priority, layer.duration_s is None, layer.duration_s or 0
+
+
+def _outcome(controls: frozenset[str], may: Callable[[], bool] = lambda: True) -> Outcome:
+    if RETENTION not in controls:
+        return Outcome.UNSUPPORTED
+    return Outcome.SENT if may() else Outcome.OVER_SHARE
+
+
+def _is_explicit(parameters: Parameters) -> bool:
+    options = parameters.prompt_cache_options
+    return options is not None and options.mode == EXPLICIT
+
+
+def _lifetime_s(parameters: Parameters) -> int | None:
+    """The lifetime that a request asks for, for its whole prompt."""
+    options = parameters.prompt_cache_options
+    asked = [
+        LIFETIMES_S[options.ttl] if options is not None and options.ttl is not None else 0,
+        LIFETIMES_S["24h"] if parameters.prompt_cache_retention == "24h" else 0,
+    ]
+    return max(asked) or None
+
+
+def _members_in_effect(parameters: Parameters, *, is_retained: bool) -> Object:
+    """The members of the response that say how its prompt is cached."""
+    given, applied = parameters.prompt_cache_options, dict[str, Any]()
+    if given is not None:
+        mode = given.mode or IMPLICIT
+        applied["prompt_cache_options"] = prompt_cache.options_in_effect(mode, given.ttl if is_retained else None)
+    if is_retained and parameters.prompt_cache_retention == "24h":
+        applied["prompt_cache_retention"] = "24h"
+    return applied
+
+
+def _retained_layers(turn: Turn, parameters: Parameters, prompt: TurnPrompt, model: ServedModel) -> list[Layer]:
+    """The layers that a request asks to retain, the longest last."""
+    lifetime_s = _lifetime_s(parameters)
+    layers = [
+        Layer(_tokens_before(chars, turn, prompt, model), RETAINED, duration_s)
+        for chars, duration_s in _breakpoints(turn, prompt, lifetime_s or LIFETIMES_S[LIFETIME_DEFAULT])
+    ]
+    if lifetime_s is not None and not _is_explicit(parameters):
+        layers.append(Layer(None, RETAINED, lifetime_s))
+    return layers
+
+
+def _breakpoints(turn: Turn, prompt: TurnPrompt, default_s: int) -> Sequence[tuple[int, int]]:
+    """The latest breakpoints in the input of a turn, by their places in the prompt's text: places and seconds. A part
+    that the template does not repeat has none. The text is searched from its end, where the input is."""
+    if _BREAKPOINT not in turn.input or prompt.encoded is None:
+        return ()
+    text, found = "".join(prompt.encoded.pieces), list[tuple[int, int]]()
+    at = len(text)
+    for part in reversed(list(_parts(parse_array(turn.input, field="input")))):
+        place = text.rfind(part["text"].strip(), 0, at)
+        if place < 0:
+            continue
+        at = place
+        if isinstance(given := part.get("prompt_cache_breakpoint"), dict) and len(found) < BREAKPOINTS_MAX:
+            found.append((place + len(part["text"].strip()), LIFETIMES_S.get(given.get("ttl") or "", default_s)))
+    return found[::-1]
+
+
+def _parts(items: Sequence[Any]) -> Iterator[Object]:
+    """The parts with text of the input."""
+    for item in items:
+        content = item.get("content") or item.get("output")
+        for part in content if isinstance(content, list) else ({"text": content},):
+            if isinstance(part, dict) and isinstance(part.get("text"), str) and part["text"].strip():
+                yield part
+
+
+def _pinned_tokens(turn: Turn, prompt: TurnPrompt, model: ServedModel) -> int:
+    """The tokens up to the end of a system message that the profile pins, or 0."""
+    if not model.pinned_texts or prompt.encoded is None or not prompt.conversation.messages:
+        return 0
+    first, text = prompt.conversation.messages[0], "".join(prompt.encoded.pieces)
+    if first.role not in ("system", "developer"):
+        return 0
+    pinned = max((each for each in model.pinned_texts if first.text.startswith(each)), key=len, default="")
+    place = text.find(pinned) if pinned else -1
+    return _tokens_before(place + len(pinned), turn, prompt, model) if place >= 0 else 0
+
+
+def _tokens_before(chars: int, turn: Turn, prompt: TurnPrompt, model: ServedModel) -> int:
+    if prompt.encoded is None:
+        return 0
+    salt = model.cache_salt_of(turn) or ""
+    return model.prompt.tokens_before(chars, prompt.encoded, prompt.conversation, salt=salt)
