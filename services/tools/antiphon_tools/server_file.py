@@ -93,8 +93,8 @@ def _read_server(name: str, table: Any, path: Path, paths: list[Path]) -> Operat
     where = f"{path}: [servers.{name}]"
     if not _LABEL.fullmatch(name) or len(name) > TOOL_LABEL_CHARS_MAX:
         raise SettingsError(
-            f"{where}: a name begins with a letter and has at most {TOOL_LABEL_CHARS_MAX} letters, digits, hyphens, and "
-            "single underscores between them."
+            f"{where}: a name begins with a letter and has at most {TOOL_LABEL_CHARS_MAX} letters, digits, hyphens, "
+            "and single underscores between them."
         )
     if name == CLIENT:
         raise SettingsError(f"{where}: the name '{CLIENT}' stands for servers that requests name. Choose another.")

@@ -116,7 +116,7 @@ class KnownMessages:
 NO_MESSAGES = KnownMessages()
 
 
-def _unchanged(text: str) -> str:
+def _keep_text(text: str) -> str:
     return text
 
 
@@ -150,7 +150,7 @@ class Conversation:
         """Copies the conversation with other messages, none of them known."""
         return replace(self, messages=messages, known=NO_MESSAGES, known_from=0)
 
-    def map_text(self, change: Callable[[str], str], change_key: Callable[[str], str] = _unchanged) -> Conversation:
+    def map_text(self, change: Callable[[str], str], change_key: Callable[[str], str] = _keep_text) -> Conversation:
         """Copies the conversation with `change` applied to every text except the names of JSON types, and `change_key`
         to every key of an object. Templates look values up by key, so `change_key` must keep the keys that they know,
         and map two keys to two."""

@@ -185,9 +185,12 @@ def _written(path: Path, control: ControlTokens, shown: Conversation) -> Iterato
     for alphabet in (control.alphabet, sorted({name[0] for name in vocabulary(path).added.values() if len(name) > 1})):
         mask = Mask(alphabet, avoiding="")
         try:
-            masked = shown.map_text(mask.hide, lambda key: mask.hide(key) if control.find(key) else key)
-            yield list(control.spelt(template(path).render(masked, now_s=NOW_S)))
+            yield list(control.spelt(template(path).render(_masked(shown, control, mask), now_s=NOW_S)))
         except InvalidRequest:
             continue
     if not any(map(control.find, shown.texts())):
         yield list(control.spelt(template(path).render(shown, now_s=NOW_S)))
+
+
+def _masked(shown: Conversation, control: ControlTokens, mask: Mask) -> Conversation:
+    return shown.map_text(mask.hide, lambda key: mask.hide(key) if control.find(key) else key)

@@ -102,8 +102,8 @@ class ControlTokens:
         return list(self._cut(revealed, masked))
 
     def require_plain(self, keys: Iterable[str]) -> None:
-        """InvalidRequest: a key that templates may look things up by, because it is a word, spells a control token. Such
-        keys stay as they are; others are treated as all text."""
+        """InvalidRequest: a key that is a word spells a control token. Words stay as they are, because templates look
+        things up by them; other keys are treated as all text."""
         for key in keys:
             if key.isidentifier() and self.find(key):
                 raise InvalidRequest(

@@ -30,7 +30,7 @@ class Defusal:
     def of(self, conversation: Conversation) -> Conversation:
         """The conversation without names of control tokens in its texts; the same object where it has none.
 
-        InvalidRequest: a key that is a word spells a name, or no character keeps the tokenizer from reading the token."""
+        InvalidRequest: a key that is a word spells a name, or no character keeps the tokenizer from reading it."""
         self._control.require_plain(conversation.object_keys())
         if not any(conversation.each(self._spells)) and not self._is_in(conversation.tool_texts()):
             return conversation
