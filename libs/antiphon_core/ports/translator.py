@@ -79,12 +79,12 @@ class Turn:
     round_lineage: bytes = field(default=b"", kw_only=True)
     tenant: str = field(default="default", kw_only=True)
     cache_salt: str = field(default="", kw_only=True, repr=False)
+    size_bytes: int = field(init=False, repr=False, compare=False)
+    """The size of the turn's JSON and lineages, which determines how long work on it takes (offload.py)."""
 
-    @property
-    def size_bytes(self) -> int:
-        """The size of the turn's JSON and lineages, which determines how long work on it takes (offload.py)."""
+    def __post_init__(self) -> None:
         texts = self.request, self.history, self.input, self.output, self.round_lineage
-        return sum(map(len, texts)) + sum(map(len, self.lineages))
+        object.__setattr__(self, "size_bytes", sum(map(len, texts)) + sum(map(len, self.lineages)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from antiphon_core.jsons import Object
 from antiphon_core.request.context import ContextManagement
 from antiphon_core.request.errors import TAG
 from antiphon_core.request.extensions import Extensions, Seed, StopTexts
-from antiphon_core.request.hosted_tools import NONE_RUN_HERE, HostedTools
+from antiphon_core.request.hosted_tools import NAMING_TOOLS, NONE_RUN_HERE, HostedTools
 from antiphon_core.request.items import Item, items_given
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import AsGiven, Body, Open, json_kind
@@ -211,7 +211,8 @@ class Parameters(Body):
     @classmethod
     def of(cls, given: Object, *, work_bytes: int) -> Self:
         reject_misplaced(given, IN_RESPONSES)
-        reject_chat_spelling(given)
+        if "text" in given:
+            reject_chat_spelling(given["text"])
         request = super().of(given, work_bytes=work_bytes)
         _require_served(request)
         return request
@@ -246,7 +247,9 @@ class CreateRequest(Parameters):
         reject_server_set(given)
         if given.get("prompt") is not None and given.get("input") is None:
             given = given | {"input": []}  # the prompt's messages may be the whole input
-        return super().of(hosted.apply(given), work_bytes=work_bytes)
+        if not isinstance(given.get("input"), str) or not NAMING_TOOLS.isdisjoint(given):
+            given = hosted.apply(given)
+        return super().of(given, work_bytes=work_bytes)
 
 
 class CountRequest(CreateRequest):

@@ -24,7 +24,8 @@ HOSTED = frozenset(
     web_search web_search_2025_08_26 web_search_preview web_search_preview_2025_03_11
     """.split()
 )
-_NAMING_TOOLS = ("tools", "tool_choice")
+NAMING_TOOLS = frozenset({"tools", "tool_choice"})
+"""The members that name tools. Besides them, items of the input bring tools."""
 _BRINGING_TOOLS = ("additional_tools", "tool_search_output")
 
 
@@ -40,8 +41,6 @@ class HostedTools:
     def apply(self, given: Object) -> Object:
         """The request body without the tools that are dropped. InvalidRequest: it has a tool server, and none are
         called here. (A hosted tool of another type is rejected when the body is validated.)"""
-        if isinstance(given.get("input"), str) and given.keys().isdisjoint(_NAMING_TOOLS):
-            return given
         if self.are_dropped:
             given = drop_hosted_tools(given, kept=self.run_here)
         _reject_servers(given, "mcp" in self.run_here)

@@ -60,9 +60,8 @@ def reject_misplaced(given: Object, replacements: Mapping[str, str]) -> None:
             raise InvalidRequest(message, field=name, code="unknown_parameter")
 
 
-def reject_chat_spelling(given: Object) -> None:
+def reject_chat_spelling(text: object) -> None:
     """InvalidRequest: the members of `text.format` are nested as in chat completions."""
-    text = given.get("text")
     asked = text.get("format") if isinstance(text, dict) else None
     if isinstance(asked, dict) and "json_schema" in asked:
         raise InvalidRequest(

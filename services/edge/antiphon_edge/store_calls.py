@@ -30,7 +30,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.retrying import ONCE, PACING, STORE, Attempts, Pacing, Retrier, Retry, RetryPolicy
 from antiphon_core.rpc.methods import STORE as METHODS
-from antiphon_core.rpc.services import Row
+from antiphon_core.rpc.services import Repeat, Row
 
 SLOW_S = 0.4
 READY_S = 0.4
@@ -177,7 +177,8 @@ class RetryingStore:
             answer: Awaitable[Any] = getattr(self._store, row.port.__name__)(tenant, *arguments, **options)
             return answer
 
-        return self._retrier.run(attempt, self._policies[row.retry] if row.is_sent_again(tenant) else ONCE)
+        is_sent_again = row.repeat is Repeat.ALWAYS or row.is_sent_again(tenant)
+        return self._retrier.run(attempt, self._policies[row.retry] if is_sent_again else ONCE)
 
     async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
         """Chooses the id of the new session, so that a repeated call makes no second one."""

@@ -24,6 +24,7 @@ from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume,
 from antiphon_core.request.context import TRIGGER
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.compaction.compaction import Summary
+from antiphon_edge.compaction.context_window import MARKS
 
 THRESHOLD_SHARE = 0.8
 """How much of a model's context may be full before it is compacted, where the request does not say."""
@@ -146,7 +147,7 @@ def _is_plain(turn: Turn) -> bool:
     words, without parsing it. Those that it does not search (1 ms a MiB) are not plain."""
     if turn.size_bytes > SEARCHED_INLINE_BYTES_MAX or b"context_management" in turn.request:
         return False
-    return not any(mark in turn.history or mark in turn.input for mark in context_window.MARKS)
+    return not any(map(turn.history.__contains__, MARKS)) and not any(map(turn.input.__contains__, MARKS))
 
 
 class InsertingReceiver:

@@ -2,7 +2,7 @@
 
 Every request of a tenant counts, except cancellations and probes. A request that generates a response is also rejected
 while the tenant's tokens are used up, and holds one of its stream slots until the turn ends, even if the client has
-disconnected and the model goes on (stream_slots.py). A stream that is only read holds a slot, too, and so does an open
+disconnected and the model goes on (rate_limits.py). A stream that is only read holds a slot, too, and so does an open
 WebSocket. A WebSocket is admitted here once; its handler admits each of its responses (`limiter_of`).
 """
 

@@ -4,13 +4,17 @@ Admission makes one call to the counter (counting.py), which checks all three: w
 are left, and whether a stream slot is free. The tokens of a response are known when the response ends, and are charged
 then, in the background (settling.py). A charge is never rejected: it can overdraw the bucket, and then requests are
 rejected until the bucket has refilled.
+
+A request holds one stream slot of its tenant, and work that outlives the request keeps the slot, with the place of its
+turn in the process.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Self
 from weakref import WeakValueDictionary
@@ -23,9 +27,8 @@ from antiphon_core.process_load import ProcessLoad
 from antiphon_core.quotas import MINUTE_MS, TINY
 from antiphon_core.telemetry import metrics
 from antiphon_edge.access_settings import STREAM_SLOT_TTL_S, AccessSettings
-from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
+from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder, RunningTurn
 from antiphon_edge.quotas.settling import QuotaSettler
-from antiphon_edge.quotas.stream_slots import StreamSlot
 
 REQUESTS, TOKENS = "requests", "tokens"  # names of the buckets, as headers and errors show them
 STREAM_RETRY_MS = 1_000  # a guess: the time when a running response ends is unknown
@@ -97,6 +100,51 @@ class BucketLevels:
 
     def _now_ms(self) -> float:
         return self._clock.monotonic() * 1000
+
+
+class StreamSlot:
+    """One slot with several holders. It is given back when the last holder ends."""
+
+    def __init__(self, give_back: Callable[[], None], turn: RunningTurn | None = None) -> None:
+        """`turn` is that of the request, if it generates a response. `give_back` ends it."""
+        self._give_back = give_back
+        self._holders = 0
+        self.turn = turn
+
+    @contextmanager
+    def occupy(self) -> Iterator[None]:
+        """Holds the slot during the block. Tasks that the block starts can call `held_by_task`."""
+        former = _of_request.set(self)
+        self._holders += 1
+        try:
+            yield
+        finally:
+            _of_request.reset(former)
+            self._holders -= 1
+            if self._holders == 0:
+                self._give_back()
+
+
+@contextmanager
+def held_by_task() -> Iterator[None]:
+    """Holds the slot of the request that started this task, if it has one, even after the request has ended."""
+    slot = _of_request.get()
+    if slot is None:
+        yield
+        return
+    with slot.occupy():
+        yield
+
+
+def hold_bytes(size: int) -> None:
+    """Counts bytes that the turn of this request holds until it ends. Does nothing for a request without a turn.
+    RequestRateExceeded, Unavailable: there is no room for them."""
+    slot = _of_request.get()
+    if slot is not None and slot.turn is not None:
+        slot.turn.bytes.add(size)
+
+
+_of_request: ContextVar[StreamSlot | None] = ContextVar("_of_request", default=None)
 
 
 class RateLimiter:

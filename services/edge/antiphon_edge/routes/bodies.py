@@ -18,7 +18,7 @@ from antiphon_edge.callers.authentication import tenant_of
 from antiphon_edge.http.decoding import Decoding
 from antiphon_edge.http.encodings import decoder_of
 from antiphon_edge.quotas.admission import long_work_of
-from antiphon_edge.quotas.stream_slots import hold_bytes
+from antiphon_edge.quotas.rate_limits import hold_bytes
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

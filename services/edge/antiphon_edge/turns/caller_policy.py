@@ -17,7 +17,7 @@ from antiphon_core.telemetry import remedies
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
-from antiphon_edge.turns.turn_finisher import PASSING, TurnEnd, TurnFinisher
+from antiphon_edge.turns.turn_finisher import PASSING, TurnFinisher
 from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_starter import TurnStarter
@@ -104,7 +104,12 @@ class CallerPolicy:
         accepted = await self._with_log_up_to_date(run)
         if isinstance(end, SessionLocked):
             accepted = replace(accepted, lease=None)  # stored outside the session, which another turn has or had
-        ended = await self._finish(run, accepted, end)
+        if isinstance(end, SessionLost):
+            ended = await self._finisher.session_lost(accepted, run.state.fold, end)
+        else:
+            fold = run.state.fold
+            batch = await self._finisher.break_off(accepted, fold, end) if isinstance(end, Exception) else end
+            ended = await self._finisher.end(accepted, fold, batch)
         if ended.is_settled or accepted.key is None:  # otherwise the edge that continues the turn charges it
             self._charge(run, end)
         if ended.unused is not None:
@@ -112,13 +117,6 @@ class CallerPolicy:
         elif accepted.job_lease is not None:
             await self._jobs.release(accepted, is_over=ended.is_settled)
         return ended.batch
-
-    async def _finish(self, run: TurnRun, accepted: AcceptedTurn, end: Batch | Exception) -> TurnEnd:
-        fold = run.state.fold
-        if isinstance(end, SessionLost):
-            return await self._finisher.session_lost(accepted, fold, end)
-        batch = await self._finisher.break_off(accepted, fold, end) if isinstance(end, Exception) else end
-        return await self._finisher.end(accepted, fold, batch)
 
     def _charge(self, run: TurnRun, end: Batch | Exception) -> None:
         if isinstance(end, Batch) and end.final is not None:

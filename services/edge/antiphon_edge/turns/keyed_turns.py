@@ -20,7 +20,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record
 from antiphon_core.ports.translator import Batch, Receive
 from antiphon_core.telemetry import metrics, remedies
-from antiphon_edge.quotas import stream_slots
+from antiphon_edge.quotas import rate_limits
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.turns import log_follower
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
@@ -173,7 +173,7 @@ class KeyedTurns:
         running.result()
 
     async def _run(self, run: TurnRun) -> None:
-        with stream_slots.held_by_task():
+        with rate_limits.held_by_task():
             await self._runner.run(run, self._policy)
 
     # ---- Repeated requests ----

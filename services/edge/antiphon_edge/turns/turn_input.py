@@ -115,9 +115,7 @@ class TurnBuilder:
                 history, items = history_and_input(carried, stored.items, items, is_stored=request.store is not False)
             whole_input = compact(normalise_input(items, self._ids, relative=response_id))
             if must_fit and len(whole_input) > RECORD_BYTES_MAX:
-                raise TooLarge(
-                    f"The input is {len(whole_input)} bytes long; at most {RECORD_BYTES_MAX} are stored.", field="input"
-                )
+                raise _too_long(whole_input)
             lineages = choose_lineages(stored.lineages) if stored.lineages else ()
             texts, now_s = (compact(parameters), history, whole_input), self._clock.now_ms() // 1000
             return Turn(response_id, now_s, *texts, lineages=lineages, tenant=tenant)
@@ -153,6 +151,11 @@ async def look_up_references(store: LineageStore, tenant: str, given: Sequence[O
     items = await offload.run(partial(stored_content.items_by_id, found.items), size_bytes=added_bytes)
     resolved = [items[item["id"]] if item.get("type") == REFERENCE else item for item in given]
     return ResolvedItems(resolved, added_bytes)
+
+
+def _too_long(whole_input: bytes) -> TooLarge:
+    message = f"The input is {len(whole_input)} bytes long; at most {RECORD_BYTES_MAX} are stored."
+    return TooLarge(message, field="input")
 
 
 def _unknown(item_id: str, field: str) -> ItemNotFound:

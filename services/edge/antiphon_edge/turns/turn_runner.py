@@ -104,7 +104,8 @@ class TurnRun:
 
     def end(self, batch: Batch) -> None:
         """Sends the terminal batch, whose record is safe, to the receiver."""
-        self._send_unsent()
+        if self._unsent is not None:
+            self._send_unsent()
         self.watch.note_end(final_of(batch))
         self.receive(batch)
 

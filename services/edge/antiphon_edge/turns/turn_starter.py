@@ -29,7 +29,7 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import correlation, metrics
 from antiphon_edge import phases
 from antiphon_edge.quotas.long_work import LongWork
-from antiphon_edge.quotas.stream_slots import hold_bytes
+from antiphon_edge.quotas.rate_limits import hold_bytes
 from antiphon_edge.store_calls import StoreWatch
 from antiphon_edge.tools.declared_servers import credentials_of
 from antiphon_edge.turns import turn_input

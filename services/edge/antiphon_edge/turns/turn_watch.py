@@ -77,7 +77,7 @@ class TurnWatch:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Measures the whole turn. Logs and spans of the block carry the id of its response."""
-        response_id = self._accepted.response_id
+        response_id = self._accepted.turn.response_id
         correlation.note(response_id=response_id)
         in_flight = metrics.TURNS_IN_FLIGHT.of(self._delivery)
         in_flight.add()

@@ -37,7 +37,7 @@ from antiphon_edge.http.allowance import Allowance, Rate
 from antiphon_edge.http.http_errors import FAILED
 from antiphon_edge.http.socket_frames import Violation
 from antiphon_edge.quotas.admission import limiter_of, long_work_of
-from antiphon_edge.quotas.stream_slots import StreamSlot, hold_bytes
+from antiphon_edge.quotas.rate_limits import StreamSlot, hold_bytes
 from antiphon_edge.routes import bodies, turn_headers
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_runner import TurnRun

@@ -139,19 +139,14 @@ class PromptEncoder:
         try:
             pieces = self._control.pieces(conversation, render)
             holding = ancestors.of_prompt(pieces) if ancestors.lineages else ancestors
-            encoded = self._encoder.encode(
-                pieces,
-                apart=_opening(conversation, pieces[0]),
-                most_tokens=most_tokens,
-                outputs=holding.outputs if holding.lineages else (),
-                salt=salt,
-            )
+            outputs, apart = holding.outputs if holding.lineages else (), _opening(conversation, pieces[0])
+            encoded = self._encoder.encode(pieces, apart=apart, most_tokens=most_tokens, outputs=outputs, salt=salt)
         except _CannotFit as error:
             return EncodedPrompt((), error.tokens, (), is_floor=True)
         except UnspeltControlToken as error:
             raise _spells_a_control_token() from error
-        tokens, spliced = encoded.tokens, encoded.spliced
-        return EncodedPrompt(pieces, tokens, encoded.ids, encoded.is_floor, encoded.end, holding, spliced)
+        is_floor, end = encoded.is_floor, encoded.end
+        return EncodedPrompt(pieces, encoded.tokens, encoded.ids, is_floor, end, holding, encoded.spliced)
 
     def tokens_before(self, chars: int, prompt: EncodedPrompt, conversation: Conversation, *, salt: str = "") -> int:
         """The number of tokens in the first `chars` of a prompt's text, most of which the cache has. It may differ by a

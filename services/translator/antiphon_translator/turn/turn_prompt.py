@@ -84,9 +84,7 @@ class TurnPrompt:
         items = _TurnItems.read(model, turn, parameters)
         conversation = items.conversation(model, turn, parameters, media)
         chosen = _switches(model, parameters)
-        salt = cache_loss.salt_digest(model.cache_salt_of(turn)) if model.isolates_tenants else b""
-        lineages = _lineages_of(turn)
-        ancestors = Ancestors.read(lineages, model.prompt.fingerprint, salt) if lineages or salt else NO_ANCESTORS
+        ancestors = _ancestors_of(model, turn)
         encode = _encoding(model, turn, chosen, ancestors)
         is_exact = level is not Level.CHAT
         path_of = partial(_path_of, turn, parameters, media)
@@ -276,9 +274,11 @@ class _TurnItems:
         return conversation
 
 
-def _lineages_of(turn: Turn) -> Sequence[bytes]:
-    """The lineages of what the prompt of a turn begins with: its ancestors, and its earlier rounds."""
-    return (*turn.lineages, turn.round_lineage) if turn.round_lineage else turn.lineages
+def _ancestors_of(model: ServedModel, turn: Turn) -> Ancestors:
+    """The turns and the earlier rounds that the prompt of a turn begins with."""
+    stored = (*turn.lineages, turn.round_lineage) if turn.round_lineage else turn.lineages
+    salt = cache_loss.salt_digest(model.cache_salt_of(turn)) if model.isolates_tenants else b""
+    return Ancestors.read(stored, model.prompt.fingerprint, salt) if stored or salt else NO_ANCESTORS
 
 
 def _encoding(model: ServedModel, turn: Turn, chosen: Mapping[str, Any], ancestors: Ancestors) -> Encode:
