@@ -74,7 +74,11 @@ class PlainRun:
 
     def read(self, token_ids: Sequence[int]) -> list[Segment] | None:
         """The segments of these ids; None if not all of them are plain, or there is no run."""
-        text = self._text_of(token_ids)
+        texts = self._texts
+        if texts is not None and len(token_ids) == 1 and len(self._ids) < IDS_MAX:  # nearly always
+            text = texts[token_ids[0]]
+        else:
+            text = self._text_of(token_ids)
         if not text:
             return None
         self._ids += token_ids

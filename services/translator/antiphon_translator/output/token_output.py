@@ -107,14 +107,8 @@ class TokenOutput:
         return segments
 
     def _feed(self, token_ids: Sequence[int]) -> list[Segment]:
-        """Reads ids of which only the last one can complete a stop sequence."""
-        segments = self._parser.feed(self._count_wanted(token_ids))
-        if self._has_stop_texts and self._parser.is_stopped:
-            self.finish = FinishReason.STOP  # also at the last token that the limit permits
-        return segments
-
-    def _count_wanted(self, token_ids: Sequence[int]) -> list[int]:
-        """Counts the ids up to the end of the generation, and returns them without the stop id."""
+        """Counts ids up to the end of the generation, and reads them without the stop id. Only the last one can complete
+        a stop sequence."""
         wanted: list[int] = []
         for token_id in token_ids:
             if self.finish is not None:
@@ -127,7 +121,10 @@ class TokenOutput:
             if self._tokens >= self._max_tokens:
                 self._end(FinishReason.LENGTH)
         self.written_ids.extend(wanted)
-        return wanted
+        segments = self._parser.feed(wanted)
+        if self._has_stop_texts and self._parser.is_stopped:
+            self.finish = FinishReason.STOP  # also at the last token that the limit permits
+        return segments
 
     def _end(self, reason: FinishReason) -> None:
         if self.finish is None:

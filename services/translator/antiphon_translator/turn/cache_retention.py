@@ -93,6 +93,8 @@ def choose(
     may_retain: MayRetain,
 ) -> CacheChoice:
     """Chooses how long the parts of a prompt are kept. `controls` are those of the engine."""
+    if not _may_choose(turn, parameters, model):
+        return NO_CHOICE
     layers, outcomes = list[Layer](), list[tuple[Hint, Outcome]]()
     is_retained = False
     if asked := _retained_layers(turn, parameters, prompt, model):
@@ -114,6 +116,14 @@ def choose(
         return CacheChoice(outcomes=outcomes)
     retention = _retention(layers, LOW if is_low else NORMAL, LOW_OUTPUT if is_low and not asked else NORMAL)
     return CacheChoice(retention, _members_in_effect(parameters, is_retained=is_retained), outcomes)
+
+
+def _may_choose(turn: Turn, parameters: Parameters, model: ServedModel) -> bool:
+    """Whether a turn may have a hint. Most turns have none."""
+    is_asked = parameters.prompt_cache_options is not None or parameters.prompt_cache_retention == "24h"
+    is_alone = parameters.store is False or parameters.background is True
+    may_be_low = model.demotes_one_shots and is_alone
+    return is_asked or _BREAKPOINT in turn.input or bool(model.pinned_texts) or may_be_low
 
 
 def _retention(layers: Sequence[Layer], rest: int, output: int) -> Retention | None:
