@@ -48,8 +48,9 @@ class Approvals(Protocol):
 
     async def hold_approvals(
         self, tenant: Tenant, approval_ids: Annotated[Sequence[ApprovalId], _SEVERAL], response_id: ResponseId
-    ) -> None:
+    ) -> Sequence[Approval]:
         """Keeps approvals that the turn of this response took for ever: until then they are taken for a short time.
+        Returns them. Idempotent.
 
         ApprovalAlreadyUsed: another response has taken one of them meanwhile. ApprovalNotFound."""
 

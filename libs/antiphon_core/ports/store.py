@@ -292,7 +292,7 @@ class TurnStart:
     lease: Lease | None = None
     replay: Record | None = None
     running_response_id: str | None = None
-    approvals: Sequence[Approval] = ()
+    approvals: tuple[Approval, ...] = ()
 
     @property
     def is_repeated(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from antiphon_core.flow import Flow
 from antiphon_core.ports.store import Status
@@ -56,6 +56,13 @@ NO_USAGE = Usage(0, 0)
 NO_ITEMS = b"[]"
 
 
+class ServerTool(NamedTuple):
+    """A tool of a tool server."""
+
+    server_label: str
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One turn with its history. `request` is the create request without `input`; `history` and `input` are JSON arrays
@@ -64,6 +71,9 @@ class Turn:
 
     A turn that calls tools of servers is generated in rounds. `output` is a JSON array: the items of its response
     before this round. `used` are the tokens of the earlier rounds, `round_lineage` is that of the `Pause` before.
+    `approval_tools` are the tools of servers whose calls need an approval: such a call becomes a request for it. If
+    `output` has such requests, or calls in progress, which were approved, the round generates nothing: it sends the
+    events of these items, and pauses.
 
     Turns with different values of `cache_salt` share no cached prompt, where the model's profile isolates tenants; it
     is empty where the edge has no secret for it."""
@@ -77,6 +87,7 @@ class Turn:
     output: bytes = field(default=NO_ITEMS, kw_only=True)
     used: Usage = field(default=NO_USAGE, kw_only=True)
     round_lineage: bytes = field(default=b"", kw_only=True)
+    approval_tools: Sequence[ServerTool] = field(default=(), kw_only=True)
     tenant: str = field(default="default", kw_only=True)
     cache_salt: str = field(default="", kw_only=True, repr=False)
     size_bytes: int = field(init=False, repr=False, compare=False)

@@ -116,6 +116,11 @@ class TurnPipeline:
         return self._plan.cache.outcomes
 
     @property
+    def generates_nothing(self) -> bool:
+        """Whether the round ends with its opening events: its calls were written before, and are approved or not."""
+        return response_rounds.generates_nothing(self._plan.prompt.output)
+
+    @property
     def has_enough(self) -> bool:
         """Whether the turn has all output that is wanted, whatever follows."""
         return self._assembly.has_enough
@@ -144,6 +149,8 @@ class TurnPipeline:
             self._machine.skip_to(self._resume.next_sequence)
         for item in self._unsent:
             self._machine.send(Announce(item))
+        if self.generates_nothing:
+            self._machine.send(Pause(self._plan.prompt.used))
         batches = self._machine.take_whole() if self._unsent else self._machine.take()
         if self._plan.prompt.forced.beginning:
             self._assembly.take(self._output.write(self._plan.prompt.forced.beginning))

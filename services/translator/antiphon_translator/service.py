@@ -175,6 +175,8 @@ class TranslatorService:
             pipeline, batches, request = await _off_loop_if_long(turn, start, downloads, more_bytes=resumed_bytes)
         for batch in batches:
             receive(batch)
+        if pipeline.generates_nothing:
+            return
         for batch in await self._run(pipeline, request, route, watch, receive, flow):
             receive(batch)
             if len(batch.frames) > BATCH_BYTES_MAX:

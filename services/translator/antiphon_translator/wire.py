@@ -8,7 +8,18 @@ from google.protobuf.message import Message
 
 from antiphon_core.errors import InvalidRequest, ServiceFault
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import NO_USAGE, Batch, EngineTimes, Final, Model, Pause, Resume, Turn, Usage
+from antiphon_core.ports.translator import (
+    NO_USAGE,
+    Batch,
+    EngineTimes,
+    Final,
+    Model,
+    Pause,
+    Resume,
+    ServerTool,
+    Turn,
+    Usage,
+)
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
 
@@ -38,6 +49,7 @@ def turn_message(turn: Turn) -> Any:
         cache_salt=turn.cache_salt,
         lineages=list(turn.lineages),
         round_lineage=turn.round_lineage,
+        approval_tools=[v1.ServerTool(*each) for each in turn.approval_tools],
     )
 
 
@@ -55,6 +67,7 @@ def turn_value(message: Any, tenant: str) -> Turn:
         used=_usage_value(message.used) if message.used is not None else NO_USAGE,
         lineages=tuple(message.lineages),
         round_lineage=message.round_lineage,
+        approval_tools=tuple(ServerTool(each.server_label, each.name) for each in message.approval_tools),
         tenant=tenant,
         cache_salt=message.cache_salt,
     )

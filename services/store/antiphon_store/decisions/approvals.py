@@ -76,28 +76,37 @@ def _use(view: View, answer: ApprovalAnswer, response_id: str | None) -> None:
     view.unfile(Index.ASKED, "", answer.id)
 
 
-def reads_of(request: TurnRequest) -> list[Get]:
-    """The reads of the approvals that a turn takes."""
-    return [Get(Ref(Kind.APPROVAL, each.id), Payload.ALL) for each in request.consumes]
+def reads_of(approval_ids: Sequence[str]) -> list[Get]:
+    """The reads of approvals."""
+    return [Get(Ref(Kind.APPROVAL, each), Payload.ALL) for each in approval_ids]
 
 
-def read_back(request: TurnRequest, rows: Sequence[Row]) -> Sequence[Approval]:
-    """The approvals that a turn took, from the answers to `reads_of`."""
-    return [_approval(each.id, row) for each, row in zip(request.consumes, rows, strict=True)]
+def read_back(approval_ids: Sequence[str], rows: Sequence[Row]) -> tuple[Approval, ...]:
+    """The approvals, from the answers to `reads_of`."""
+    return tuple(map(_approval, approval_ids, rows))
+
+
+def ids_of(request: TurnRequest) -> list[str]:
+    """The ids of the approvals that a turn takes."""
+    return [each.id for each in request.consumes]
 
 
 def _approval(approval_id: str, row: Row) -> Approval:
     return Approval(approval_id, row.fields["response"], row.fields["created"], bytes(row.body))
 
 
-def begin_alone(view: View, request: TurnRequest) -> Finish[Sequence[Approval]]:
+def begin_alone(view: View, request: TurnRequest) -> Finish[tuple[Approval, ...]]:
     """Takes the approvals of a turn without a history: its input has the requests. Errors as `take`."""
     take(view, request, None)
-    return view.answer_from(lambda *rows: read_back(request, rows), *reads_of(request))
+    return _answer_with(view, ids_of(request))
 
 
-def hold(view: View, approval_ids: Sequence[str], response_id: str) -> Finish[None]:
-    """Keeps approvals for the response that took them. ApprovalNotFound, ApprovalAlreadyUsed."""
+def _answer_with(view: View, approval_ids: Sequence[str]) -> Finish[tuple[Approval, ...]]:
+    return view.answer_from(lambda *rows: read_back(approval_ids, rows), *reads_of(approval_ids))
+
+
+def hold(view: View, approval_ids: Sequence[str], response_id: str) -> Finish[Sequence[Approval]]:
+    """Keeps approvals for the response that took them, and reads them. ApprovalNotFound, ApprovalAlreadyUsed."""
     rows = view.need_all(*((Kind.APPROVAL, each) for each in approval_ids))
     for each, row in zip(approval_ids, rows, strict=True):
         if row is None:
@@ -106,7 +115,7 @@ def hold(view: View, approval_ids: Sequence[str], response_id: str) -> Finish[No
             raise ApprovalAlreadyUsed.of(each, used_by=row.fields["used_by"] or "another response")
         if row.fields["taken_until"] is not None:
             view.set(Kind.APPROVAL, each, taken_until=None)
-    return nothing
+    return _answer_with(view, approval_ids)
 
 
 def give_back(view: View, approval_ids: Sequence[str], response_id: str) -> Finish[None]:
@@ -121,13 +130,12 @@ def give_back(view: View, approval_ids: Sequence[str], response_id: str) -> Fini
 
 def read_open(view: View, approval_ids: Sequence[str], now_ms: int) -> Finish[Sequence[Approval]]:
     """Reads those approvals of one tree that are open."""
-    reads = [Get(Ref(Kind.APPROVAL, each), Payload.ALL) for each in approval_ids]
 
     def collect(*rows: Row | None) -> Sequence[Approval]:
         found = zip(approval_ids, rows, strict=True)
         return [_approval(each, row) for each, row in found if row is not None and _is_open(row, now_ms)]
 
-    return view.answer_from(collect, *reads)
+    return view.answer_from(collect, *reads_of(approval_ids))
 
 
 def _is_open(row: Row, now_ms: int) -> bool:

@@ -36,10 +36,10 @@ def begin_behind(
     approvals.take(view, request, response_id, history)
 
     def start(found: ChainRows, *rows: Row) -> TurnStart:
-        return TurnStart(_history(found, request), approvals=approvals.read_back(request, rows))
+        return TurnStart(_history(found, request), approvals=approvals.read_back(approvals.ids_of(request), rows))
 
     chain = Chain(response_id, _payload(request), request.max_depth, request.max_bytes)
-    return view.answer_from(start, chain, *approvals.reads_of(request))
+    return view.answer_from(start, chain, *approvals.reads_of(approvals.ids_of(request)))
 
 
 def read_history(view: View, start: str, request: TurnRequest, *, starts_at_head: bool) -> Finish[Sequence[str]]:
@@ -86,12 +86,12 @@ def begin_in_session(
         raise too_long(head_of(view, session_id), view.too_long, request.max_depth, request.max_bytes)
 
     def start(session: Row, chain: ChainRows, *rows: Row) -> tuple[TurnStart, Sequence[str]]:
-        lease, taken = leases.lease_of(session_id, session), approvals.read_back(request, rows)
+        lease, taken = leases.lease_of(session_id, session), approvals.read_back(approvals.ids_of(request), rows)
         return TurnStart(_history(chain, request), lease, approvals=taken), removed_from(session)
 
     max_bytes = limits.CHAIN_BYTES_MAX if was_measured else request.max_bytes
     reads = context(session_id, _payload(request), request.max_depth, max_bytes)
-    return view.answer_from(start, *reads, *approvals.reads_of(request))
+    return view.answer_from(start, *reads, *approvals.reads_of(approvals.ids_of(request)))
 
 
 def _take_in(view: View, session_id: str, request: TurnRequest, history: Sequence[str]) -> None:

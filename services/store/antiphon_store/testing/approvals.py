@@ -154,7 +154,8 @@ class ApprovalSuite:
         store, ids = approvals_of(subject.store), [drafts[0].id]
         with pytest.raises(ApprovalAlreadyUsed):
             await store.hold_approvals(subject.tenant, ids, str(lost.response_id))
-        await store.hold_approvals(subject.tenant, ids, str(later.response_id))
+        (held,) = await store.hold_approvals(subject.tenant, ids, str(later.response_id))
+        assert (held.id, held.response_id, held.content) == (ids[0], asker.id, b'{"call":0}')
         await subject.elapse(TAKEN_MS + 1)
         with pytest.raises(ApprovalAlreadyUsed):
             await begin(subject, answer(asker, drafts))

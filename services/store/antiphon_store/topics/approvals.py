@@ -47,10 +47,10 @@ class ApprovalOperations(Topic):
             start = (page[-1].at, page[-1].id)
 
     @implements(Approvals.hold_approvals)
-    async def hold_approvals(self, tenant: str, approval_ids: Sequence[str], response_id: str) -> None:
+    async def hold_approvals(self, tenant: str, approval_ids: Sequence[str], response_id: str) -> Sequence[Approval]:
         check_in_tree(approval_ids, response_id, "approval_ids")
         hold = partial(approvals.hold, approval_ids=approval_ids, response_id=response_id)
-        await self._bare.of_response(tenant, response_id, hold)
+        return await self._trees.of_response(tenant, response_id, hold)
 
     @implements(Approvals.return_approvals)
     async def return_approvals(self, tenant: str, approval_ids: Sequence[str], response_id: str) -> None:

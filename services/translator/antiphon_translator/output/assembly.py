@@ -16,6 +16,7 @@ from antiphon_core.request.items import MODEL_CALL_ID
 from antiphon_core.request.server_items import PARALLEL_WITH
 from antiphon_core.telemetry import metrics
 from antiphon_translator.logprobs import requested as logprobs
+from antiphon_translator.output.approval_call import ApprovalCall
 from antiphon_translator.output.client_call import ClientCall
 from antiphon_translator.output.custom_input import CustomInput
 from antiphon_translator.output.item_kinds import (
@@ -28,7 +29,7 @@ from antiphon_translator.output.item_kinds import (
     REFUSAL,
     ItemKind,
 )
-from antiphon_translator.output.machine import Append, AppendScored, Close, Leave, OpenNext, ResponseMachine
+from antiphon_translator.output.machine import Announce, Append, AppendScored, Close, Leave, OpenNext, ResponseMachine
 from antiphon_translator.parsing.segments import (
     Arguments,
     Break,
@@ -85,12 +86,14 @@ class Assembly:
         self._unwrap: CustomInput | None = None
         self._drops_call = False
         self._client_call: ClientCall | None = None
+        self._approval_call: ApprovalCall | None = None
         self._first_server_call: str | None = None
 
     @property
     def has_enough(self) -> bool:
         """Whether the generation can be stopped: the first call is complete, and no second one is wanted."""
-        return self._one_call and self.calls > 0 and self._kind is None and self._client_call is None
+        held = self._client_call or self._approval_call
+        return self._one_call and self.calls > 0 and self._kind is None and held is None
 
     def take(self, segments: Sequence[Segment]) -> None:
         """Sends segments to the machine, neighbouring pieces of one text joined."""
@@ -138,6 +141,9 @@ class Assembly:
     def _open(self, kind: ItemKind, members: Object) -> None:
         self._machine.send(OpenNext(kind, members))
         self._kind = kind
+        self._count_item()
+
+    def _count_item(self) -> None:
         self._items += 1
         self.is_full = self._items > OUTPUT_ITEMS_MAX
         self.is_empty = False
@@ -162,8 +168,13 @@ class Assembly:
     def _begin_server_call(self, tool: Tool, server: str) -> None:
         first = self._first_server_call
         together = {PARALLEL_WITH: first} if first is not None else {}
-        self._open(MCP_CALL, {"server_label": server, "name": tool.name, **together})
-        self._first_server_call = first or self._machine.open_item_id
+        members = {"server_label": server, "name": tool.name, **together}
+        if tool.needs_approval:
+            self._approval_call = ApprovalCall(members)
+            self.is_empty = False
+        else:
+            self._open(MCP_CALL, members)
+            self._first_server_call = first or self._machine.open_item_id
 
     def _is_unwanted(self, tool: Tool) -> bool:
         """Whether a call must not become an item: a second one, or one that tool_choice rules out."""
@@ -192,6 +203,9 @@ class Assembly:
         if self._client_call is not None:
             self._client_call.add(text)
             return
+        if self._approval_call is not None:
+            self._approval_call.add(text)
+            return
         if self._unwrap is not None:
             text = self._unwrap.feed(text)
         if text:
@@ -215,6 +229,10 @@ class Assembly:
             self._open(kind, members)
             self.close("completed" if is_complete and is_whole else "incomplete")
             return
+        if self._approval_call is not None:
+            asked, self._approval_call = self._approval_call, None
+            self._ask(asked, is_whole=is_complete and asked.is_readable)
+            return
         rest = self._unwrap.finish() if self._unwrap is not None else ""
         if rest:
             self._machine.send(Append(rest))
@@ -223,6 +241,18 @@ class Assembly:
             self._machine.send(Leave())
             self._kind = None
         self.close("completed" if is_complete else "incomplete")
+
+    def _ask(self, call: ApprovalCall, *, is_whole: bool) -> None:
+        """Sends the request for an approval, or the call without its end."""
+        if is_whole:
+            self._machine.send(Announce(call.request()))
+            self._count_item()
+            self._first_server_call = self._first_server_call or self._machine.items[-1]["id"]
+            return
+        self._open(MCP_CALL, call.members)
+        if call.arguments:
+            self._machine.send(Append(call.arguments))
+        self.close("incomplete")
 
 
 def _join_segments(segments: Iterable[Segment]) -> Iterable[Segment]:

@@ -237,14 +237,34 @@ MCP_CALL = _server_call(
 
 
 def announcement(item: Object, output_index: int) -> list[Event]:
-    """The events of a list of tools, which the server has read before the model begins."""
+    """The events of an item that no model writes piece by piece: a list of tools, a request for an approval, or a call
+    that was approved, which stays open."""
+    if item["type"] == "mcp_approval_request":
+        return [
+            {"type": event, "output_index": output_index, "item": item}
+            for event in (events.OUTPUT_ITEM_ADDED, events.OUTPUT_ITEM_DONE)
+        ]
     at: Object = {"item_id": item["id"], "output_index": output_index}
+    return _call_announcement(item, at) if item["type"] == "mcp_call" else _list_announcement(item, at)
+
+
+def _call_announcement(item: Object, at: Object) -> list[Event]:
+    arguments = item["arguments"]
+    return [
+        {"type": events.OUTPUT_ITEM_ADDED, "output_index": at["output_index"], "item": item | {"arguments": ""}},
+        {"type": events.MCP_CALL_IN_PROGRESS, **at},
+        {"type": events.MCP_ARGUMENTS.delta, **at, "delta": arguments},
+        {"type": events.MCP_ARGUMENTS.done, **at, "arguments": arguments},
+    ]
+
+
+def _list_announcement(item: Object, at: Object) -> list[Event]:
     end = events.MCP_LIST_TOOLS_FAILED if item.get("error") else events.MCP_LIST_TOOLS_COMPLETED
     return [
-        {"type": events.OUTPUT_ITEM_ADDED, "output_index": output_index, "item": item | {"tools": []}},
+        {"type": events.OUTPUT_ITEM_ADDED, "output_index": at["output_index"], "item": item | {"tools": []}},
         {"type": events.MCP_LIST_TOOLS_IN_PROGRESS, **at},
         {"type": end, **at},
-        {"type": events.OUTPUT_ITEM_DONE, "output_index": output_index, "item": item},
+        {"type": events.OUTPUT_ITEM_DONE, "output_index": at["output_index"], "item": item},
     ]
 
 

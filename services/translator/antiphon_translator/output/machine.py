@@ -22,7 +22,8 @@ A response begins (created, in_progress), then gets any number of items, one at 
 
 A call that the server runs is left open (IN_ITEM --Leave--> BETWEEN_ITEMS). A response with such calls is made in
 rounds, each by a machine of its own: it begins with the output of the rounds before, and pauses when its calls are to
-be run. A list of tools that the server has read is sent at once (BETWEEN_ITEMS --Announce--> BETWEEN_ITEMS).
+be run. A list of tools, a request for an approval and a call that was approved are sent at once (BETWEEN_ITEMS
+--Announce--> BETWEEN_ITEMS).
 
 item_kinds.py defines the events of each kind of item. Frames collect until `take` returns them as batches. The last
 batch has the terminal event, and the record to commit before it is sent. The terminal event is alone in its batch; if
@@ -40,6 +41,7 @@ from typing import Any, ClassVar, NamedTuple
 from antiphon_core import events, response
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import Ids, new_item_id
+from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Fragment, Object, dumps, loads
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from antiphon_core.ports.store import Status
@@ -101,7 +103,7 @@ class Leave:
 
 @value
 class Announce:
-    """Adds a list of tools, which is complete."""
+    """Adds an item with all its members. One without an id gets one."""
 
     item: Object
 
@@ -214,7 +216,8 @@ class ResponseMachine:
         """The events since the last call, in one batch, however large: whoever continues the response finds all of them
         or none."""
         frames, self._frames = self._frames, []
-        return [Batch(self._next_sequence - len(frames), len(frames), b"".join(frames))] if frames else []
+        first, whole = self._next_sequence - len(frames), b"".join(frames)
+        return [Batch(first, len(frames), whole, pause=self.pause)] if frames else []
 
     def skip_to(self, next_sequence: int) -> None:
         """Drops the events so far, which an earlier translator has sent, and sets the number of the next event."""
@@ -289,10 +292,13 @@ class ResponseMachine:
         self.left += 1
 
     def _announce(self, given: Announce) -> None:
-        output = self._response["output"]
-        for event in announcement(given.item, len(output)):
+        output, item = self._response["output"], given.item
+        if "id" not in item:
+            prefix = ID_PREFIX[item["type"]]
+            item = {"id": new_item_id(self._ids, prefix, relative=self._response["id"]), **item}
+        for event in announcement(item, len(output)):
             self._emit(event)
-        self._response = self._response | {"output": [*output, given.item]}
+        self._response = self._response | {"output": [*output, item]}
 
     def _pause(self, given: Pause) -> None:
         items = dumps(self._response["output"])

@@ -13,11 +13,12 @@ item of the conversation lists it then (declarations.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
+from antiphon_core.ports.translator import ServerTool
 from antiphon_core.request.server_tools import McpTool, ServerChoice
 from antiphon_core.request.tools import (
     CLIENT_RUN,
@@ -45,12 +46,13 @@ class Tool:
     """One tool. `shown_as` is its name for the model; `name` and `namespace` are those that the client declared.
     `grammar` is the one that the input of a custom tool must match. The output of an `is_async` tool may come in any
     later turn. `client` is the definition of a client tool (client_tools.py). `server` is the label of the server that
-    has the tool."""
+    has the tool; a call of such a tool may need a person's approval (`needs_approval`)."""
 
     shown_as: str
     name: str
     namespace: str | None = None
     server: str | None = None
+    needs_approval: bool = False
     is_custom: bool = False
     is_async: bool = False
     client: ClientTool | None = None
@@ -107,6 +109,18 @@ class ToolSet:
         """The tools of a response that has used up its calls: all are shown, so that the prompt begins as before, and
         those of servers cannot be called."""
         return replace(self, callable=tuple(tool for tool in self.callable if tool.server is None))
+
+    def with_approvals(self, tools: Collection[ServerTool]) -> ToolSet:
+        """These tools, of which calls of `tools` need an approval."""
+        names = frozenset(tools)
+
+        def mark(group: Iterable[Tool]) -> tuple[Tool, ...]:
+            return tuple(
+                replace(tool, needs_approval=tool.server is not None and ServerTool(tool.server, tool.name) in names)
+                for tool in group
+            )
+
+        return replace(self, shown=mark(self.shown), callable=mark(self.callable))
 
     @property
     def forced_name(self) -> str | None:

@@ -31,6 +31,16 @@ def split_output(output: Sequence[Object], resume: Resume | None) -> tuple[Seque
     return output[:sent], output[sent:]
 
 
+def generates_nothing(output: Collection[Any]) -> bool:
+    """Whether a round only sends the events of its output: calls that were approved, which are to be run, and requests
+    for approvals."""
+    return any(
+        item.get("type") == server_calls.REQUEST
+        or (item.get("type") == server_calls.CALL and item.get("status") == "in_progress")
+        for item in output
+    )
+
+
 def tools_of_round(offered: ToolSet, output: Collection[Any], parameters: Parameters) -> ToolSet:
     """The tools of a round behind other output. A choice of the request holds for the first round."""
     if _is_later_round(output):

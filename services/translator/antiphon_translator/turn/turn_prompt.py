@@ -251,6 +251,8 @@ class _TurnItems:
         offered = tools.offered_tools(declared, parameters.tool_choice)
         if output:
             offered = response_rounds.tools_of_round(offered, output, parameters)
+        if turn.approval_tools:
+            offered = offered.with_approvals(turn.approval_tools)
         return cls(known, history, given, output, in_history, history_cost, offered)
 
     def conversation(

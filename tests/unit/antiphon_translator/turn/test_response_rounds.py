@@ -13,8 +13,9 @@ from antiphon_core.errors import EngineTimeout
 from antiphon_core.fold import fold
 from antiphon_core.ids import DerivedIds
 from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.limits import TOOL_ARGUMENTS_BYTES_MAX
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Pause, Resume, Turn, Usage
+from antiphon_core.ports.translator import Batch, Pause, Resume, ServerTool, Turn, Usage
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
     ChatChunk,
@@ -213,7 +214,8 @@ def test_choice_forces_the_first_round_only() -> None:
 
 
 def test_used_up_calls_leave_the_tools_in_the_prompt_and_a_further_call_is_ignored() -> None:
-    made = Round(first_turn(max_tool_calls=1, output=[server_call()]), *call("shop__buy"), Text("So."))
+    sent = Resume(9, sent_items=2)
+    made = Round(first_turn(max_tool_calls=1, output=[server_call()]), *call("shop__buy"), Text("So."), resume=sent)
     assert names_offered(made) == ["shop__buy", "shop__search", "f"]
     assert "response.mcp_call.in_progress" not in made.types
 
@@ -249,3 +251,82 @@ def test_round_resumes_behind_its_token_ids_with_the_same_items(cut: int) -> Non
     assert b"".join(batch.frames for batch in continued) == b"".join(batch.frames for batch in expected)
     assert continued[-1].pause == expected[-1].pause
     assert expected[-1].pause is not None
+
+
+# ---- Approvals ----
+
+ASKED = ["response.output_item.added", "response.output_item.done"]
+BUYING_ASKS = [ServerTool("shop", "buy")]
+
+
+def asking(**request: Any) -> Turn:
+    return replace(first_turn(**request), approval_tools=BUYING_ASKS)
+
+
+def approved(**members: object) -> Object:
+    """A call that a person has approved, before it is run."""
+    waits = {"status": "in_progress", "output": None, "approval_request_id": "mcpr_1"}
+    return server_call("mcp_9", "buy", **waits | members)
+
+
+def test_call_that_needs_an_approval_is_one_request_and_ends_the_response() -> None:
+    made = Round(asking(), Text("I buy."), *call("shop__buy", '{"n":1}'))
+    assert made.types[-3:] == [*ASKED, "response.completed"]
+    added, done = made.log[-3:-1]
+    assert added["item"] == done["item"]
+    request = dict(done["item"])
+    assert request.pop("id").startswith("mcpr_")
+    assert request == {
+        "type": "mcp_approval_request",
+        "server_label": "shop",
+        "name": "buy",
+        "arguments": '{"n":1}',
+    }
+    assert fold(made.log)["output"][-1] == done["item"]
+
+
+def test_round_with_calls_of_both_kinds_pauses_with_the_request_beside_the_open_call() -> None:
+    made = Round(asking(), *call("shop__buy"), *call("shop__search"))
+    request, opened = made.paused_output[1:]
+    assert (request["type"], opened["type"], opened["status"]) == ("mcp_approval_request", "mcp_call", "in_progress")
+    assert opened["parallel_with"] == request["id"]
+
+
+@pytest.mark.parametrize("arguments", ["{", "x" * (TOOL_ARGUMENTS_BYTES_MAX + 1)])
+def test_call_that_is_cut_off_or_too_long_asks_for_no_approval(arguments: str) -> None:
+    is_whole = len(arguments) > 1
+    finish = FinishReason.STOP if is_whole else FinishReason.LENGTH
+    made = Round(asking(), *call("shop__buy", arguments, is_complete=is_whole), finish=finish)
+    last = made.log[-1]["response"]["output"][-1]
+    assert (last["type"], last["status"]) == ("mcp_call", "incomplete")
+
+
+def test_approved_calls_are_sent_before_the_first_round_and_pause_it() -> None:
+    again = {"id": "mcpr_2", "type": "mcp_approval_request", "server_label": "shop", "name": "buy", "arguments": "{}"}
+    given = first_turn(output=[approved(), again])
+    ids = DerivedIds("x/3")
+    made = pipeline_of(model(), given, controls=ALL_CONTROLS, ids=ids, level=Level.CHAT)
+    assert made.generates_nothing
+    (batch,), _request = made.start()
+    types = [event["type"] for event in events.decode(batch.frames)]
+    assert types == [
+        "response.created",
+        "response.in_progress",
+        *LISTING,
+        *ROUND_ONE,
+        "response.mcp_call_arguments.done",
+        *ASKED,
+    ]
+    assert batch.pause is not None
+    assert loads(batch.pause.output_items) == fold(events.decode(batch.frames))["output"]
+
+
+def test_result_of_an_approved_call_is_that_of_its_request() -> None:
+    request = {"id": "mcpr_1", "type": "mcp_approval_request", "server_label": "shop", "name": "buy"}
+    done = approved(status="completed", output="Bought.")
+    given = replace(first_turn(output=[done]), history=dumps([request | {"arguments": "{}"}]))
+    made = Round(given, Text("So."))
+    assert [each["content"] for each in made.prompt.messages if each["role"] == "tool"] == ["Bought."]
+    assert not pipeline_of(
+        model(), given, controls=ALL_CONTROLS, ids=DerivedIds("x"), level=Level.CHAT
+    ).generates_nothing
