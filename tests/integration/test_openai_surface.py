@@ -120,7 +120,6 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("moderation", {"model": "omni"}, UNSUPPORTED, "moderation"),
     ("prompt", {}, "missing_required_parameter", "prompt.id"),
     ("prompt", {"id": "pmpt_1", "version": "latest"}, INVALID_VALUE, "prompt.version"),
-    ("prompt_cache_options", {"prewarm": True}, UNSUPPORTED, "prompt_cache_options.prewarm"),
     ("prompt_cache_options", {"mode": "some"}, INVALID_VALUE, "prompt_cache_options.mode"),
     ("prompt_cache_options", {"ttl": "1h"}, INVALID_VALUE, "prompt_cache_options.ttl"),
     ("prompt_cache_retention", "1h", INVALID_VALUE, "prompt_cache_retention"),

@@ -274,11 +274,6 @@ _UNSERVED: tuple[Unserved, ...] = (
         "unsupported_value",
     ),
     Unserved(
-        "prompt_cache_options.prewarm",
-        bool,
-        "Unsupported parameter: 'prompt_cache_options.prewarm'. Over a WebSocket it is served, as 'generate': false.",
-    ),
-    Unserved(
         "reasoning.mode",
         lambda given: given == "pro",
         "Unsupported value: 'reasoning.mode' must be 'standard'.",

@@ -30,7 +30,8 @@ class PromptCacheOptions(Exact):
     that needs an engine which takes lifetimes, and the tenant's share of the cache (`retained_tokens_per_tenant` of
     the model's profile)."""
     prewarm: bool | None = None
-    """Over a WebSocket the same as `generate: false`; elsewhere rejected."""
+    """The engine reads the prompt, so that the next turn finds it in the cache, and the response has no output. Over a
+    WebSocket the same as `generate: false`."""
     comparison_response_id: str | None = None
     """Accepted without effect: this server has no cache diagnostics."""
 

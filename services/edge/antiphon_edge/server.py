@@ -36,6 +36,7 @@ from antiphon_edge.http.request_ids import RequestsInProgress
 from antiphon_edge.openapi.routes import DocumentRoutes
 from antiphon_edge.operations.routing import routes_of
 from antiphon_edge.operations.table import Access
+from antiphon_edge.prewarming import PrewarmingTranslator
 from antiphon_edge.quotas import admission
 from antiphon_edge.quotas.counting import OwnShare, SharedCounts
 from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
@@ -59,7 +60,6 @@ from antiphon_edge.store_calls import retrying
 from antiphon_edge.turns.turn_parts import TurnParts, turn_service
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.websocket.routes import SocketRoutes
-from antiphon_edge.websocket.warm_up import WarmUps
 
 ENDING_S = 3.0
 """How long responses that are broken off get for their records and last events."""
@@ -102,7 +102,7 @@ class EdgeServer:
         meter = _meter(self._limiter)
         self._long_work = LongWork(settings.long_bytes_per_tenant)
         self._readers = ResponseReaders(settings.readers_per_response)
-        translator = CompactingTranslator(translator, clock=clock)
+        translator = PrewarmingTranslator(CompactingTranslator(translator, clock=clock), clock=clock)
         self._parts = self._turn_parts(store, translator, sealer or _sealer(settings, clock), tools)
         self._turns = turn_service(self._parts, meter=meter, readers=self._readers)
         self._service = _service_routes(settings, store, translator, exposition or Exposition([self.name]), clock)
@@ -133,7 +133,6 @@ class EdgeServer:
         return SocketRoutes(
             self._turns,
             parts.starter,
-            WarmUps(parts.store, parts.translator, clock=self._clock),
             keep_alive_s=self._settings.keep_alive_s,
             lifetime_s=self._settings.websocket_max_s,
             lanes=self._settings.websocket_lanes,

@@ -30,6 +30,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 TURNS = 10
 LAST = 1
 """The last id of an output that its length ends has not been evaluated."""
+ANSWERS_BEGINNING = 8
+"""At most so many ids of a prompt begin the answer (the template's `assistant` and an empty thought); the next prompt
+has a user's message there."""
 LOOK_UP: Object = {
     "type": "function",
     "name": "look_up",
@@ -107,3 +110,12 @@ async def test_each_branch_of_a_fork_evaluates_what_is_new(system: System) -> No
         assert evaluated_again(root, branch) <= LAST
         going_on = await ask(system, branch, [user("Go on.")], max_output_tokens=4)
         assert evaluated_again(branch, going_on) <= LAST
+
+
+async def test_prewarm_leaves_what_is_new_to_the_next_turn(system: System) -> None:
+    text = f"A prompt that is read before its user has finished the question. {'Long ' * 80}"
+    warm = await ask(system, None, [user(text)], prompt_cache_options={"prewarm": True})
+    assert (warm["output"], warm["usage"]["output_tokens"]) == ([], 0)
+    assert warm["usage"]["input_tokens_details"]["cache_write_tokens"] > 80
+    after = await ask(system, warm, [user("Go on.")], max_output_tokens=4)
+    assert evaluated_again(warm, after) <= ANSWERS_BEGINNING

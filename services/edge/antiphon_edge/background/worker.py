@@ -39,6 +39,7 @@ from antiphon_edge.background.background_policy import JOB_ATTEMPTS, BackgroundP
 from antiphon_edge.background.charging import StoreCharges
 from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
+from antiphon_edge.prewarming import PrewarmingTranslator
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
@@ -86,7 +87,7 @@ class Worker:
         self._clock = clock
         self._timing = timing = timing or TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._store = store = retrying(store, restart_wait_s=settings.restart_wait_s)
-        self._translator = translator = CompactingTranslator(translator, clock=clock)
+        self._translator = translator = PrewarmingTranslator(CompactingTranslator(translator, clock=clock), clock=clock)
         parts = partial(TurnParts.of, tools=tools, tool_limits=settings.tool_limits)
         self._parts = parts(store, translator, clock=clock, ids=ids, sealer=sealer, timing=timing)
         self._background = Background(self._parts, store)

@@ -14,7 +14,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -48,7 +48,6 @@ from antiphon_edge.websocket.lanes import Lanes, LaneTurn, Phase
 from antiphon_edge.websocket.local_histories import LocalHistories
 from antiphon_edge.websocket.messages import Cancel, Create
 from antiphon_edge.websocket.outbox import LaneQueue, Outbox
-from antiphon_edge.websocket.warm_up import WarmUps
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +70,6 @@ class Connection:
         socket: web.WebSocketResponse,
         turns: TurnService,
         starter: TurnStarter,
-        warm_ups: WarmUps,
         *,
         session_id: str | None,
         hosted: HostedTools,
@@ -84,7 +82,6 @@ class Connection:
         self._socket = socket
         self._turns = turns
         self._starter = starter
-        self._warm_ups = warm_ups
         self._tenant = tenant_of(request)
         self._session_id = session_id
         self._limiter = limiter_of(request)
@@ -268,10 +265,6 @@ class Connection:
         authentication.check_again(self._request)
         parse = partial(turn.create.request, hosted=self._hosted)
         request = await self._parse(parse, turn.create.work_bytes)
-        if not turn.is_generating:
-            await self._limiter.admit(self._tenant, generates=False)
-            await self._warm_up(turn, queue, request, carried)
-            return
         async with self._admit():
             hold_bytes(turn.create.work_bytes)
             await self._generate(turn, queue, request, carried)
@@ -302,19 +295,6 @@ class Connection:
 
         run = TurnRun(accepted, receive, queue.flow, with_context=False, on_ending=turn.note_end)
         await self._turns.run(run)
-
-    async def _warm_up(self, turn: LaneTurn, queue: LaneQueue, request: CreateRequest, carried: bytes | None) -> None:
-        await self._warm_ups.require_model(request.model)
-        accepted = await self._begin(turn, request, carried)
-        turn.note_end()
-        try:
-            batch, final = await self._warm_ups.run(accepted)
-        except BaseException:
-            with suppress(AntiphonError):
-                await asyncio.shield(self._starter.give_up(accepted))
-            raise
-        self._lanes.end(turn, accepted, final)
-        queue.put(turn.messages_of(batch.frames))
 
     async def _begin(self, turn: LaneTurn, body: CreateRequest, carried: bytes | None) -> AcceptedTurn:
         request, session_id = turn_headers.with_session(body, self._session_id)

@@ -93,11 +93,6 @@ class LaneTurn:
     def lane(self) -> str | None:
         return self.create.stream_id
 
-    @property
-    def is_generating(self) -> bool:
-        """Whether the model is to generate; False for a warm-up."""
-        return self.create.generates is not False
-
     def messages_of(self, frames: bytes) -> list[bytes]:
         """The events in `frames`, as messages of this lane."""
         return socket_messages.messages_of(frames, self.lane)

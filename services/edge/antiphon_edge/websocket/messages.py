@@ -1,8 +1,8 @@
 """The messages of a WebSocket connection. Each is a text with one JSON object.
 
-A client sends `response.create`: the body of POST /v1/responses with up to three more members. `generate: false` asks
-for a response without output, as does `prewarm` in `prompt_cache_options`. `stream_id` names the lane of the response,
-and is repeated in all its events. `stream`, which some clients send, is ignored. `response.cancel`, an addition of
+A client sends `response.create`: the body of POST /v1/responses with up to three more members. `generate: false` is the
+same as `prewarm` in `prompt_cache_options`: a response without output. `stream_id` names the lane of the response, and
+is repeated in all its events. `stream`, which some clients send, is ignored. `response.cancel`, an addition of
 Antiphon, cancels the running response of a lane. The server sends the events of a stream without SSE frames. An error
 outside of a stream is an `error` event with an HTTP status.
 """
@@ -128,9 +128,9 @@ def _create(given: Object, raw: bytes) -> Create:
     stream_id = _stream_id(given)
     given.pop("stream", None)
     generates = given.pop("generate", None)
-    if _take_prewarm(given):
-        generates = False
     if generates is False:
+        _add_prewarm(given)
+    if _is_prewarm(given):
         given.setdefault("input", [])
     return Create(given, generates, stream_id, len(raw), work_bytes(raw))
 
@@ -156,13 +156,16 @@ def _cancel(given: Object) -> Cancel:
     return Cancel(stream_id, response_id)
 
 
-def _take_prewarm(given: Object) -> bool:
-    """Removes `prewarm` from the cache options. Returns whether it asked for a response without output."""
-    caching = given.get("prompt_cache_options")
-    if not isinstance(caching, dict) or caching.get("prewarm") is not True:
-        return False
-    given["prompt_cache_options"] = {name: value for name, value in caching.items() if name != "prewarm"}
-    return True
+def _add_prewarm(given: Object) -> None:
+    """Adds `prewarm` to the cache options, unless these are invalid."""
+    options = given.get("prompt_cache_options") or {}
+    if isinstance(options, dict):
+        given["prompt_cache_options"] = options | {"prewarm": True}
+
+
+def _is_prewarm(given: Object) -> bool:
+    options = given.get("prompt_cache_options")
+    return isinstance(options, dict) and options.get("prewarm") is True
 
 
 def _steer(given: Object) -> Steer:

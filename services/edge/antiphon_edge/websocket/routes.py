@@ -22,7 +22,6 @@ from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.websocket import subprotocols
 from antiphon_edge.websocket.connection import Connection
-from antiphon_edge.websocket.warm_up import WarmUps
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +41,6 @@ class SocketRoutes:
         self,
         turns: TurnService,
         starter: TurnStarter,
-        warm_ups: WarmUps,
         *,
         keep_alive_s: float,
         lifetime_s: float = LIFETIME_S,
@@ -58,7 +56,6 @@ class SocketRoutes:
         self._hosted = hosted
         self._turns = turns
         self._starter = starter
-        self._warm_ups = warm_ups
         self._keep_alive_s = keep_alive_s
         self._lifetime_s = lifetime_s
         self._running_max = lanes
@@ -95,7 +92,6 @@ class SocketRoutes:
             socket,
             self._turns,
             self._starter,
-            self._warm_ups,
             session_id=session_id,
             hosted=self._hosted,
             running_max=self._running_max,

@@ -68,7 +68,6 @@ def test_members_that_known_clients_send_are_accepted(members: dict[str, Any]) -
         ({"access_programs": {}}, "access_programs", "unsupported_parameter"),
         ({"image": {"context_compression": "enabled"}}, "image.context_compression", "unsupported_value"),
         ({"image": {"compression": "auto"}}, "image.compression", "unknown_parameter"),
-        ({"prompt_cache_options": {"prewarm": True}}, "prompt_cache_options.prewarm", "unsupported_parameter"),
         ({"prompt_cache_options": {"ttl": "1h"}}, "prompt_cache_options.ttl", "invalid_value"),
         ({"reasoning": {"mode": "pro"}}, "reasoning.mode", "unsupported_value"),
         (

@@ -247,12 +247,6 @@ def test_continuation_of_a_history_over_the_limit_is_rejected() -> None:
         lanes.carried_by(following)
 
 
-def test_a_warm_up_generates_nothing() -> None:
-    lanes = Lanes(running_max=2)
-    assert not begin_next(lanes, generate=False).is_generating
-    assert begin_next(lanes, stream_id="x").is_generating
-
-
 def test_message_beyond_the_limit_of_waiting_messages_is_rejected() -> None:
     lanes = Lanes()
     for _ in range(SOCKET_WAITING_ITEMS_MAX):

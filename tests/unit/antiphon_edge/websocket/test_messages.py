@@ -20,7 +20,8 @@ def create(**members: Any) -> Create:
 
 def test_create_message_is_split_into_a_request_body_and_its_own_members() -> None:
     parsed = create(stream=True, stream_id="lane.1", generate=False, previous_response_id="resp_x")
-    assert parsed.body == {"model": "m", "input": "hi", "previous_response_id": "resp_x"}
+    warming = {"prompt_cache_options": {"prewarm": True}}
+    assert parsed.body == {"model": "m", "input": "hi", "previous_response_id": "resp_x"} | warming
     assert (parsed.stream_id, parsed.generates, parsed.previous_id) == ("lane.1", False, "resp_x")
     assert parsed.request().input == "hi"
 
@@ -53,11 +54,17 @@ def test_invalid_member_of_a_create_is_rejected_by_name(members: Any, field: str
     assert (raised.value.field, raised.value.code) == (field, code)
 
 
-def test_prewarm_option_makes_a_warm_up() -> None:
-    parsed = create(prompt_cache_options={"prewarm": True, "mode": "explicit"}, generate=True)
-    assert parsed.generates is False
-    assert parsed.request().as_json()["prompt_cache_options"] == {"mode": "explicit"}
-    assert create(prompt_cache_options={"prewarm": False}).generates is None
+@pytest.mark.parametrize(
+    ("members", "options"),
+    [
+        ({"generate": False}, {"prewarm": True}),
+        ({"generate": False, "prompt_cache_options": {"mode": "explicit"}}, {"mode": "explicit", "prewarm": True}),
+        ({"generate": True, "prompt_cache_options": {"prewarm": True}}, {"prewarm": True}),
+        ({"prompt_cache_options": {"prewarm": False}}, {"prewarm": False}),
+    ],
+)
+def test_generate_false_is_the_prewarm_option(members: Any, options: Any) -> None:
+    assert create(**members).request().as_json()["prompt_cache_options"] == options
 
 
 @pytest.mark.parametrize("members", [{"background": False}, {"background": None}, {"generate": None}, {"stream": None}])

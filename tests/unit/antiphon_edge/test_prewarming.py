@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from openresponses_types.types import ResponseResource
+
+from antiphon_core import events
+from antiphon_core.clock import SystemClock
+from antiphon_core.errors import EngineUnavailable, InvalidRequest
+from antiphon_core.fold import fold
+from antiphon_core.jsons import dumps, loads
+from antiphon_core.ports.translator import Batch, Resume, Turn
+from antiphon_edge.prewarming import PrewarmingTranslator
+from tests.support.served_models import turn
+from tests.support.translators import ScriptedTranslator
+
+WARMING: dict[str, Any] = {"prompt_cache_options": {"prewarm": True, "mode": "explicit"}}
+
+
+async def run(given: Turn, inner: ScriptedTranslator | None = None, resume: Resume | None = None) -> list[Batch]:
+    batches: list[Batch] = []
+    translator = PrewarmingTranslator(inner or ScriptedTranslator(), clock=SystemClock())
+    await translator.generate(given, batches.append, resume=resume)
+    return batches
+
+
+async def test_prewarm_reads_the_prompt_and_has_no_output() -> None:
+    inner = ScriptedTranslator()
+    given = turn("Hi", store=False, text={"format": {"type": "json_object"}}, tools=[], **WARMING)
+    batches = await run(given, inner)
+    told = [event for batch in batches for event in events.decode(batch.frames)]
+    assert [event["type"] for event in told] == [events.CREATED, events.IN_PROGRESS, events.COMPLETED]
+    assert [event["sequence_number"] for event in told] == [0, 1, 2]
+    ended, final = told[-1]["response"], batches[-1].final
+    assert final is not None
+    ResponseResource.model_validate(ended)
+    assert fold(told) == ended == loads(final.body) | {"output": loads(final.output_items)}
+    assert (ended["output"], ended["usage"]["input_tokens"], ended["usage"]["total_tokens"]) == ([], 3, 3)
+    (asked,) = inner.turns
+    assert asked == replace(given, request=asked.request), "the prompt is that of any other turn"
+    assert loads(asked.request) == {
+        "model": "m",
+        "store": True,
+        "tools": [],
+        "max_output_tokens": 1,
+        "prompt_cache_options": {"mode": "explicit"},
+    }
+
+
+async def test_other_turns_are_passed_on_unchanged() -> None:
+    inner = ScriptedTranslator()
+    schema = {"type": "function", "name": "f", "parameters": {"prewarm": True}}
+    for given in (turn("Hi", prompt_cache_options={"prewarm": False}), turn("Hi", tools=[schema])):
+        assert len(await run(given, inner)) > 2
+        assert inner.turns.pop() is given
+
+
+async def test_prewarm_that_another_translator_continues_repeats_no_event() -> None:
+    (last,) = await run(turn("Hi", **WARMING), resume=Resume(2))
+    assert (last.first_sequence, last.count) == (2, 1)
+
+
+async def test_prewarm_fails_as_any_other_turn() -> None:
+    with pytest.raises(EngineUnavailable):
+        await run(turn("Hi", **WARMING), ScriptedTranslator(fault=EngineUnavailable("down")))
+    with pytest.raises(InvalidRequest):
+        await run(turn("Hi", **WARMING), Rejecting())
+
+
+async def test_instructions_alone_need_no_prompt() -> None:
+    """Codex warms up before its user has written anything. Some templates render no prompt without a message."""
+    given = replace(turn(instructions="Be brief.", **WARMING), input=dumps([]))
+    last = (await run(given, Rejecting()))[-1]
+    assert last.final is not None
+    assert loads(last.final.body)["usage"]["total_tokens"] == 0
+
+
+class Rejecting(ScriptedTranslator):
+    async def generate(self, *_: Any, **__: Any) -> None:
+        raise InvalidRequest("The template needs a message.", field="input")
