@@ -31,6 +31,7 @@ HANDSHAKE_ITEMS = 128  # for its TLS handshake: a signature with RSA of 2,048 bi
 ADDRESSES_ITEMS_MAX = 4_096  # whose budgets are kept
 STREAMS_ITEMS_MAX = 1_024  # calls at once on one connection
 CONNECTIONS_ITEMS_MAX = 1_024  # at once, with those in the handshake
+CALLER_CONNECTIONS_ITEMS_MAX = CONNECTIONS_ITEMS_MAX // 2  # of one caller: the rest is for others
 
 # ---- What waits in this process ----
 UNSENT_ANSWERS_BYTES_MAX = 64 * 2**10  # of one call; beyond, its handler waits until the client reads

@@ -10,16 +10,20 @@ import socket
 import struct
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import uvloop
+from hyperframe.frame import SettingsFrame
 from yarl import URL
 
+from antiphon_http2.server.call import ServerCall
+from antiphon_http2.server.server import GrpcServer
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.http2_peer import Http2Peer, message
 from tests.support.raw_http import head, post
 from tests.support.socket_client import connected
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_MAX_S, until
 
 CREATE = {"model": "m", "input": "hi", "store": False}
 TURN = post(json.dumps(CREATE).encode(), b"Content-Type: application/json")
@@ -89,3 +93,44 @@ async def test_answers_that_are_ready_reach_a_client_that_has_closed_its_sending
         answers = await asyncio.wait_for(reader.read(), 30)
         assert answers.startswith(b"HTTP/1.1 200 OK")
         writer.close()
+
+
+async def hang_up_with_unread_answers(*, resets: bool) -> None:
+    """A client does not read a large answer, and sends pings until the server stops reading from it."""
+    ended = asyncio.Event()
+
+    async def serve(call: ServerCall) -> None:
+        call.authenticate()
+        try:
+            await call.next_size()
+            call.send(b"x" * 15 * 2**20)
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    server, peer, loop = GrpcServer(lambda _path: serve), Http2Peer(), asyncio.get_running_loop()
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    client.connect(("127.0.0.1", await server.listen("127.0.0.1", 0)))
+    client.setblocking(False)
+    wide = peer.hello({SettingsFrame.INITIAL_WINDOW_SIZE: 2**24}) + peer.credit(0, 2**24)
+    await loop.sock_sendall(client, wide + peer.request(1) + peer.data(1, message(b""), ends=True))
+    await until(lambda: bool(server._links) and next(iter(server._links))._full_bytes is not None, "the full socket")
+    (link,) = server._links
+    transport = cast(asyncio.Transport, link._transport)
+    while transport.is_reading():
+        assert not ended.is_set()
+        with suppress(BlockingIOError):
+            client.send(peer.ping() * 100)
+        await asyncio.sleep(0.01)
+    if resets:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    client.close()
+    await asyncio.wait_for(ended.wait(), WAIT_MAX_S)
+    await server.drain(0)
+
+
+@pytest.mark.parametrize("resets", [False, True], ids=["closed", "reset"])
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_call_ends_when_its_client_hangs_up_while_it_is_not_read(run: Run, resets: bool) -> None:
+    run(hang_up_with_unread_answers(resets=resets))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hyperframe.frame import DataFrame, GoAwayFrame
+from hyperframe.frame import DataFrame, Frame, GoAwayFrame, HeadersFrame, PingFrame
 
 from antiphon_core.errors import Unavailable
 from antiphon_core.rpc.client import RpcClient
@@ -19,8 +19,8 @@ from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import OPTIONS
 from antiphon_http2.limits import STRANGER_ITEMS_MAX
-from antiphon_http2.statuses import ErrorCode
-from tests.support.guarded_store import VICTIM, GuardedStore, guarded_store
+from antiphon_http2.statuses import UNAVAILABLE, ErrorCode
+from tests.support.guarded_store import ATTACKER, VICTIM, GuardedStore, guarded_store
 from tests.support.http2_peer import GRPC, Fields, Http2Peer, message
 from tests.support.waiting import WAIT_MAX_S
 
@@ -33,7 +33,7 @@ Make = Callable[[Http2Peer, int], bytes]
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[GuardedStore]:
-    options = replace(OPTIONS, connections_max=CONNECTIONS)
+    options = replace(OPTIONS, connections_max=CONNECTIONS, caller_connections_max=CONNECTIONS // 2)
     async with guarded_store(tmp_path / "credentials", IntakeLimits(), role="writer", options=options) as store:
         yield store
 
@@ -112,6 +112,34 @@ async def test_open_calls_on_all_connections_give_way_to_a_new_one(served: Guard
             await ask(served.victim)
             await ask_over_a_new_connection(served)
             await ask(served.victim)
+
+
+async def test_holder_of_one_token_has_half_of_all_connections(served: GuardedStore) -> None:
+    """Each connection has a call that lasts: one whose request does not come."""
+    head = fields(DESCRIBE.path, ("authorization", f"Bearer {ATTACKER}"), ("antiphon-tenant", "acme"))
+    ended: list[str] = []
+    async with AsyncExitStack() as stack:
+        for _ in range(2 * CONNECTIONS):
+            client = Http2Peer(is_client=True)
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            stack.callback(writer.close)
+            writer.write(client.hello() + client.headers(1, head) + client.ping())
+            first = await _statuses(client, reader)
+            writer.write(client.ping())  # behind the handler, which has run by its answer
+            ended += first or await _statuses(client, reader)
+        async with asyncio.timeout(WAIT_MAX_S):
+            await ask(served.victim)
+            await ask_over_a_new_connection(served)
+    assert ended == [str(UNAVAILABLE)] * (2 * CONNECTIONS - CONNECTIONS // 2)
+
+
+async def _statuses(client: Http2Peer, reader: asyncio.StreamReader) -> list[str]:
+    """Waits for the answer to a ping, or the end of a call. Returns the statuses of calls that have ended."""
+    frames: list[Frame] = []
+    async with asyncio.timeout(WAIT_MAX_S):
+        while not any(isinstance(each, PingFrame | HeadersFrame) for each in frames):
+            frames = client.read(await reader.read(2**16))
+    return [client.decode(each.data)["grpc-status"] for each in frames if isinstance(each, HeadersFrame)]
 
 
 async def begun(client: Http2Peer, reader: asyncio.StreamReader, path: str) -> None:

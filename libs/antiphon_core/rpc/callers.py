@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from antiphon_core.errors import Unavailable
 from antiphon_core.rpc.authentication import caller_metadata
 from antiphon_core.rpc.security import ServerSecurity
+from antiphon_http2.limits import CALLER_CONNECTIONS_ITEMS_MAX
 from antiphon_http2.server.call import ServerCall
 
 
@@ -11,11 +13,19 @@ def identify(call: ServerCall, security: ServerSecurity) -> str:
     """Authenticates a caller and returns its name, whatever its tenants and roles. Unauthenticated, Unavailable."""
     security.require_usable()
     if security.guard is None:
-        caller = host_of(call.peer)
-    else:
-        caller = name_of(security.guard.identify(caller_metadata(call.metadata), call.certificate).name)
-    call.authenticate()
+        call.authenticate()
+        return host_of(call.peer)
+    caller = name_of(security.guard.identify(caller_metadata(call.metadata), call.certificate).name)
+    note(call, caller)
     return caller
+
+
+def note(call: ServerCall, caller: str) -> None:
+    """Notes the caller of a call. Unavailable: the caller has too many connections."""
+    if not call.authenticate(caller):
+        raise Unavailable(
+            f"The {caller} has {CALLER_CONNECTIONS_ITEMS_MAX} connections to this process, the most that one may have."
+        )
 
 
 def name_of(credential: str) -> str:

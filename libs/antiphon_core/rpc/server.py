@@ -197,10 +197,10 @@ class _Served:
         guard = self.security.guard
         path, roles = self.method.path, self.method.row.roles
         if guard is None:
-            caller = callers.host_of(rpc.peer)
-        else:
-            caller = callers.name_of(guard.admit(metadata, rpc.certificate, tenant, path, roles).name)
-        rpc.authenticate()
+            rpc.authenticate()
+            return callers.host_of(rpc.peer), call
+        caller = callers.name_of(guard.admit(metadata, rpc.certificate, tenant, path, roles).name)
+        callers.note(rpc, caller)
         return caller, call
 
     def answers(self, rpc: ServerCall, request: Any, call: Call) -> AsyncGenerator[Any, None]:

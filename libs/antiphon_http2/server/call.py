@@ -31,6 +31,8 @@ class CallLink(Protocol):
 
     def flush_soon(self) -> None: ...
 
+    def note_caller(self, caller: str) -> bool: ...
+
 
 class ServerCall:
     """One call of a client."""
@@ -84,10 +86,12 @@ class ServerCall:
         """The client's verified certificate, as `ssl.SSLSocket.getpeercert` returns it; empty without one."""
         return self._link.certificate
 
-    def authenticate(self) -> None:
+    def authenticate(self, caller: str = "") -> bool:
         """Notes that the caller is known. Calls of strangers are limited by a budget of their connection and address,
-        and give way to those of known callers."""
+        and give way to those of known callers. With the caller's name its connections are counted: returns False, and
+        takes no more calls on this one, if the caller has as many others as one may have."""
         self._connection.authenticate(self._stream)
+        return self._link.note_caller(caller)
 
     def time_remaining_s(self) -> float | None:
         """The time until the call's timeout; None if it has none."""

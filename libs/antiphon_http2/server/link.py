@@ -48,9 +48,11 @@ class ServerLink(SocketLink[ServerConnection]):
         tasks: set[asyncio.Task[None]],
         admit: Callable[[ServerLink], bool],
         on_closed: Callable[[ServerLink], None],
+        admit_caller: Callable[[str], bool] = lambda _caller: True,
     ) -> None:
         """`tasks` gets the tasks of handlers, until they end. `admit` is called when the client has connected, and
-        returns whether the server serves it. `on_closed` is called at the end of a connection that was admitted."""
+        returns whether the server serves it. `on_closed` is called at the end of a connection that was admitted.
+        `admit_caller` returns whether a caller may have another connection."""
         super().__init__(
             loop,
             ServerConnection(options, loop.time),
@@ -58,25 +60,20 @@ class ServerLink(SocketLink[ServerConnection]):
             keepalive_timeout_s=options.keepalive_timeout_s,
         )
         self.peer = ""
+        self.caller = ""
         self.certificate: Mapping[str, Any] = {}
         self._options = options
         self._route = route
         self._read_tls = read_tls
         self._turn = ReadTurn(self, turns)
         self._tasks = tasks
-        self._admit, self._on_closed = admit, on_closed
+        self._admit, self._on_closed, self._admit_caller = admit, on_closed, admit_caller
         self._tls: TlsSession | None = None
         self._flush_handle: asyncio.Handle | None = None
         self._farewell: asyncio.TimerHandle | None = None  # of the wait for calls on their way, after a shut-down
         self._frame_timer: asyncio.TimerHandle | None = None
         self._age_timers: tuple[asyncio.TimerHandle, ...] = ()
-        self._on: Mapping[Happening, Callable[[ServerStream], None]] = {
-            Happening.BEGUN: self._begin,
-            Happening.RECEIVED: lambda stream: stream.owner.on_received(),
-            Happening.SENT: lambda stream: stream.owner.on_sent(),
-            Happening.ENDED: lambda stream: _release_call(stream).on_ended(),
-            Happening.CANCELLED: lambda stream: _release_call(stream).on_cancelled(),
-        }
+        self._on: Mapping[Happening, Callable[[ServerStream], None]] = {Happening.BEGUN: self._begin, **_REPORTS}
 
     def shut_down(self) -> None:
         """Takes no more calls, and closes the connection after the last one. A connection that is not ready yet is
@@ -87,6 +84,16 @@ class ServerLink(SocketLink[ServerConnection]):
             self._farewell = self._loop.call_later(_FAREWELL_S, self._refuse_calls)
         else:
             self.abort()
+
+    def note_caller(self, caller: str) -> bool:
+        """Counts the connection as one of the first caller that is named on it. Returns False, and shuts the connection
+        down, if that caller has as many others as one may have."""
+        if caller and not self.caller:
+            if not self._admit_caller(caller):
+                self.shut_down()
+                return False
+            self.caller = caller
+        return True
 
     @property
     def address(self) -> str:
@@ -257,6 +264,14 @@ def _release_call(stream: ServerStream) -> ServerCall:
     call: ServerCall = stream.owner
     stream.owner = None
     return call
+
+
+_REPORTS: Mapping[Happening, Callable[[ServerStream], None]] = {
+    Happening.RECEIVED: lambda stream: stream.owner.on_received(),
+    Happening.SENT: lambda stream: stream.owner.on_sent(),
+    Happening.ENDED: lambda stream: _release_call(stream).on_ended(),
+    Happening.CANCELLED: lambda stream: _release_call(stream).on_cancelled(),
+}
 
 
 def _ignore(_link: ServerLink) -> None:

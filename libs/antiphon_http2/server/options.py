@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from antiphon_http2.limits import CONNECTIONS_ITEMS_MAX, MESSAGE_BYTES_MAX, STREAMS_ITEMS_MAX
+from antiphon_http2.limits import (
+    CALLER_CONNECTIONS_ITEMS_MAX,
+    CONNECTIONS_ITEMS_MAX,
+    MESSAGE_BYTES_MAX,
+    STREAMS_ITEMS_MAX,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +20,7 @@ class ServerOptions:
     message_bytes_max: int = MESSAGE_BYTES_MAX
     streams_max: int = STREAMS_ITEMS_MAX
     connections_max: int = CONNECTIONS_ITEMS_MAX
+    caller_connections_max: int = CALLER_CONNECTIONS_ITEMS_MAX
     handshake_timeout_s: float = 10.0  # TLS and the client's settings
     frame_timeout_s: float = 10.0  # a frame or a header block of 16 to 20 KiB, from its first byte
     keepalive_interval_s: float = 30.0

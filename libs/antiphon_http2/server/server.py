@@ -93,6 +93,7 @@ class GrpcServer:
             tasks=self._tasks,
             admit=self._admit,
             on_closed=self._drop,
+            admit_caller=self._admit_caller,
         )
 
     def _admit(self, link: ServerLink) -> bool:
@@ -103,6 +104,11 @@ class GrpcServer:
             items = CONNECTION_ITEMS if self._read_tls is None else CONNECTION_ITEMS + HANDSHAKE_ITEMS
             link.connection.strangers.share(self._addresses.of(link.address), items)
         return has_room
+
+    def _admit_caller(self, caller: str) -> bool:
+        """Returns whether a caller may have another connection. Otherwise the holder of one token could keep all others
+        out by calls that last."""
+        return sum(link.caller == caller for link in self._links) < self._options.caller_connections_max
 
     def _make_room(self) -> bool:
         """Closes a connection without calls of known callers: the one of least worth of the address that has most of
