@@ -40,7 +40,7 @@ TOOL_SERVER = "antiphon.tool.server"
 TOOL_OUTCOME = "antiphon.tool.outcome"
 
 CHAT = "chat"
-"""The operation of every turn and of every generation."""
+"""The operation of every turn and of every generation. Their spans are named after it and the model."""
 EXECUTE_TOOL = "execute_tool"
 TURN_PROVIDER = "antiphon"
 GRPC = "grpc"
@@ -62,11 +62,6 @@ class SpanKind(Enum):
     CLIENT = "client"
     CONSUMER = "consumer"
     INTERNAL = "internal"
-
-
-def chat(model: str) -> str:
-    """The name of the span of a turn, and of a generation."""
-    return f"{CHAT} {model}"
 
 
 def execute_tool(tool: str) -> str:

@@ -42,7 +42,7 @@ class GenerationWatch:
         in_flight = metrics.GENERATIONS_IN_FLIGHT.of(self._model)
         in_flight.add()
         try:
-            with tracing.span(spans.chat(self._model), SpanKind.INTERNAL, facts) as span:
+            with tracing.span(f"{spans.CHAT} {self._model}", SpanKind.INTERNAL, facts) as span:
                 yield
                 if self._usage is not None:
                     span.note(_usage_facts(self._usage))

@@ -33,11 +33,17 @@ from antiphon_core.tracebacks import release_frames
 from antiphon_edge.http import ambiguity, request_ids
 from antiphon_edge.http.chunk_framing import FramingBound
 from antiphon_edge.http.connection_table import ConnectionTable
-from antiphon_edge.http.connections import StreamConnection
+from antiphon_edge.http.connections import (
+    FRAME_BYTES,
+    FRAMED_BYTES,
+    PLAIN_BYTES,
+    PacedReads,
+    ReadBuffer,
+    StreamConnection,
+)
 from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.http_errors import MALFORMED, Handler, answer_to, raw_rejection, rejection
 from antiphon_edge.http.incomplete_requests import SenderWatch
-from antiphon_edge.http.paced_reads import FRAME_BYTES, FRAMED_BYTES, PLAIN_BYTES, PacedReads, ReadBuffer
 from antiphon_edge.http.request_ids import RequestsInProgress
 from antiphon_edge.http.socket_frames import CheckedFrames
 

@@ -22,6 +22,10 @@ def open_items(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: s
     )
 
 
+MARKS = (sealed_reasoning.INCLUDE.encode(), b"context_management", TRIGGER.encode())
+"""One of them is in the request or the input of every turn whose response may have content to seal."""
+
+
 def changes_of(
     tenant: str, turn: Turn, sealer: Sealer, *, sent: Sequence[Object] = (), with_context: bool = True
 ) -> Change | None:

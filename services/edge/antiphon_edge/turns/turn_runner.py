@@ -274,6 +274,9 @@ class TurnRunner:
     async def _change_of(self, run: TurnRun) -> Change | None:
         """Makes the change that each batch goes through before it is sent."""
         accepted, turn = run.accepted, run.accepted.turn
+        size_bytes = len(turn.request) + len(turn.input)
+        if size_bytes <= offload.INLINE_BYTES_MAX and not _has_marks(turn):
+            return None
         look = partial(
             sealed_items.changes_of,
             accepted.tenant,
@@ -282,7 +285,7 @@ class TurnRunner:
             sent=run.state.output,
             with_context=run.with_context and not accepted.is_stored,
         )
-        return await offload.run(look, size_bytes=len(turn.request) + len(turn.input))
+        return await offload.run(look, size_bytes=size_bytes)
 
     def _renewal_of_session(self, run: TurnRun) -> AbstractAsyncContextManager[None]:
         """The renewal of the lease of the turn's session, if it has one. A lease that is lost stops the model."""
@@ -296,6 +299,12 @@ class TurnRunner:
             self._timing.session_pace,
             on_lost=lambda _: run.break_off(SessionLost.of(session_id)),
         )
+
+
+def _has_marks(turn: Turn) -> bool:
+    """Whether the response of a turn may have content to seal. Of most turns it has none."""
+    marks = sealed_items.MARKS
+    return any(map(turn.request.__contains__, marks)) or any(map(turn.input.__contains__, marks))
 
 
 def _after(prepared: Callable[[], None], receive: Receive) -> Receive:

@@ -61,7 +61,7 @@ class WatchedEngine:
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self._in_flight.add()
         try:
-            with tracing.span(spans.chat(self._model), SpanKind.CLIENT, self._facts):
+            with tracing.span(f"{spans.CHAT} {self._model}", SpanKind.CLIENT, self._facts):
                 await self._inner.generate(request, PlacedDelivery(deliver, self._place), flow)
             self._mark_up()
         except AntiphonError as error:

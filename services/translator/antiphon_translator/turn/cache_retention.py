@@ -37,7 +37,7 @@ it moves evicted blocks to the host's memory (30 in its code, 35 in its document
 LOW_OUTPUT = 5
 BREAKPOINTS_MAX = 4
 """The latest breakpoints of a request that count, as at OpenAI."""
-_BREAKPOINT = b"prompt_cache_breakpoint"
+BREAKPOINT = b"prompt_cache_breakpoint"
 _SEALED_REASONING = "reasoning.encrypted_content"
 
 MayRetain = Callable[[str, int, int], bool]
@@ -93,8 +93,6 @@ def choose(
     may_retain: MayRetain,
 ) -> CacheChoice:
     """Chooses how long the parts of a prompt are kept. `controls` are those of the engine."""
-    if not _may_choose(turn, parameters, model):
-        return NO_CHOICE
     layers, outcomes = list[Layer](), list[tuple[Hint, Outcome]]()
     is_retained = False
     if asked := _retained_layers(turn, parameters, prompt, model):
@@ -116,14 +114,6 @@ def choose(
         return CacheChoice(outcomes=outcomes)
     retention = _retention(layers, LOW if is_low else NORMAL, LOW_OUTPUT if is_low and not asked else NORMAL)
     return CacheChoice(retention, _members_in_effect(parameters, is_retained=is_retained), outcomes)
-
-
-def _may_choose(turn: Turn, parameters: Parameters, model: ServedModel) -> bool:
-    """Whether a turn may have a hint. Most turns have none."""
-    is_asked = parameters.prompt_cache_options is not None or parameters.prompt_cache_retention == "24h"
-    is_alone = parameters.store is False or parameters.background is True
-    may_be_low = model.demotes_one_shots and is_alone
-    return is_asked or _BREAKPOINT in turn.input or bool(model.pinned_texts) or may_be_low
 
 
 def _retention(layers: Sequence[Layer], rest: int, output: int) -> Retention | None:
@@ -217,7 +207,7 @@ def _retained_layers(turn: Turn, parameters: Parameters, prompt: TurnPrompt, mod
 def _breakpoints(turn: Turn, prompt: TurnPrompt, default_s: int) -> Sequence[tuple[int, int]]:
     """The latest breakpoints in the input of a turn, by their places in the prompt's text: places and seconds. A part
     that the template does not repeat has none. The text is searched from its end, where the input is."""
-    if _BREAKPOINT not in turn.input or prompt.encoded is None:
+    if BREAKPOINT not in turn.input or prompt.encoded is None:
         return ()
     text, found = "".join(prompt.encoded.pieces), list[tuple[int, int]]()
     at = len(text)

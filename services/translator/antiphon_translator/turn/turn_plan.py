@@ -21,7 +21,7 @@ from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.schemas.answer_check import AnswerCheck
 from antiphon_translator.turn import cache_retention, effective_reasoning, forced_calls, sampling
-from antiphon_translator.turn.cache_retention import NO_CHOICE, CacheChoice, MayRetain
+from antiphon_translator.turn.cache_retention import BREAKPOINT, NO_CHOICE, CacheChoice, MayRetain
 from antiphon_translator.turn.checked_parameters import CheckedParameters, check_parameters
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
@@ -101,11 +101,21 @@ class TurnPlan:
 
     def with_hints(self, turn: Turn, controls: frozenset[str], may_retain: MayRetain) -> TurnPlan:
         """The plan with hints for the engine's KV cache. `may_retain` counts what the tenant has retained there."""
+        if not _may_have_hints(self.parameters, turn, self.model):
+            return self
         cache = cache_retention.choose(turn, self.parameters, self.prompt, self.model, controls, may_retain)
         if cache is NO_CHOICE:
             return self
         request = replace(self.request, retention=cache.retention)
         return replace(self, request=request, skeleton=self.skeleton | (cache.members or {}), cache=cache)
+
+
+def _may_have_hints(parameters: Parameters, turn: Turn, model: ServedModel) -> bool:
+    """Whether anything asks for hints to the KV cache. Of most turns nothing does."""
+    is_asked = parameters.prompt_cache_options is not None or parameters.prompt_cache_retention == "24h"
+    is_alone = parameters.store is False or parameters.background is True
+    may_be_low = model.demotes_one_shots and is_alone
+    return is_asked or BREAKPOINT in turn.input or bool(model.pinned_texts) or may_be_low
 
 
 def _sampling(

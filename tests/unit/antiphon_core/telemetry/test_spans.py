@@ -22,5 +22,5 @@ def test_no_attribute_holds_content() -> None:
     assert not spans.ATTRIBUTES & content
 
 
-def test_a_span_of_a_model_has_the_conventions_name() -> None:
-    assert spans.chat("m") == f"{gen_ai_attributes.GenAiOperationNameValues.CHAT.value} m"
+def test_the_operation_of_a_model_is_that_of_the_conventions() -> None:
+    assert gen_ai_attributes.GenAiOperationNameValues.CHAT.value == spans.CHAT

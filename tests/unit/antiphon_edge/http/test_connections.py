@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from antiphon_edge.http.paced_reads import FRAMED_BYTES, PLAIN_BYTES, Connection, PacedReads, ReadBuffer
+from antiphon_edge.http.connections import FRAMED_BYTES, PLAIN_BYTES, Connection, PacedReads, ReadBuffer
 
 
 def paced(read_bytes: int = FRAMED_BYTES) -> tuple[PacedReads, Mock, Mock]:
