@@ -43,6 +43,10 @@ class FakeCall:
     def is_full(self) -> bool:
         return not self._reads
 
+    @property
+    def is_idle(self) -> bool:
+        return self._reads or not self.sent
+
     def authenticate(self) -> None:
         pass
 

@@ -118,6 +118,11 @@ class ServerCall:
         """Whether the handler has to wait for `room` before it sends more."""
         return self._connection.unsent_bytes(self._stream) > UNSENT_ANSWERS_BYTES_MAX
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all answers so far are passed on to the socket."""
+        return not self._connection.unsent_bytes(self._stream)
+
     def send(self, message: bytes) -> None:
         """Sends one answer. It leaves with everything else that this iteration of the event loop sends."""
         if not self._stream.is_ending:

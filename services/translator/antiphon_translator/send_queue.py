@@ -1,6 +1,7 @@
 """The batches of one stream that wait until the batch before them is written to the network.
 
-A slow network gets few large messages instead of many small ones: waiting batches are joined where that does not change
+A batch is pushed at once where nothing waits: a switch to the task of the stream costs as much as the batch itself. A
+slow network gets few large messages instead of many small ones: waiting batches are joined where that does not change
 their meaning. Too many waiting bytes pause the flow, so that nothing more is read from the engine.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from antiphon_core.flow import Flow
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, STREAM_WAITING_BYTES_MAX
@@ -21,8 +22,10 @@ HEARTBEAT = Batch(first_sequence=0, count=0, frames=b"")
 class SendQueue:
     """The queue of one stream. Any code may put batches in; one task takes them. Use inside one event loop."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, push: Callable[[Batch], bool] = lambda _batch: False) -> None:
+        """`push` sends a batch behind all that were taken, and returns whether it could."""
         self._flow = flow
+        self._push = push
         self._waiting: deque[Batch] = deque()
         self._waiting_bytes = 0
         self._is_closed = False
@@ -30,6 +33,9 @@ class SendQueue:
         self._changed = asyncio.Event()
 
     def put(self, batch: Batch) -> None:
+        if not (self._waiting or self._is_closed) and self._push(batch):
+            self._must_beat = False
+            return
         self._waiting.append(batch)
         self._waiting_bytes += len(batch.frames)
         if self._waiting_bytes > STREAM_WAITING_BYTES_MAX:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -21,6 +21,16 @@ def batches(*given: tuple[int, bytes] | tuple[int, bytes, Sequence[int]]) -> lis
         made.append(Batch(number, count, frames, token_ids=ids[0] if ids else ()))
         number += count
     return made
+
+
+def sending_to(sent: list[Batch], *, can: bool = True) -> Callable[[Batch], bool]:
+    """A push that notes its batches, and returns whether it `can`."""
+
+    def push(batch: Batch) -> bool:
+        sent.append(batch)
+        return can
+
+    return push
 
 
 async def taken(*given: Batch) -> list[Batch]:
@@ -114,3 +124,30 @@ async def test_heartbeat_is_sent_only_with_an_empty_queue() -> None:
     assert await queue.take() == one
     queue.close()
     assert await queue.take() is None
+
+
+async def test_batch_is_pushed_where_nothing_waits() -> None:
+    sent = list[Batch]()
+    queue, given = SendQueue(Flow(), sending_to(sent)), batches((1, b"a"), (1, b"b"))
+    for batch in given:
+        queue.put(batch)
+    queue.close()
+    assert (sent, await queue.take()) == (given, None)
+
+
+async def test_batch_behind_one_that_could_not_be_pushed_waits_too() -> None:
+    tried = list[Batch]()
+    queue, given = SendQueue(Flow(), sending_to(tried, can=False)), batches((1, b"a"), (1, b"b"), (1, b"c"))
+    for batch in given[:2]:
+        queue.put(batch)
+    assert (tried, await queue.take()) == (given[:1], Batch(0, 2, b"ab", token_ids=[]))
+    queue.put(given[2])
+    assert tried == [given[0], given[2]]
+
+
+async def test_batch_of_a_closed_queue_is_not_pushed() -> None:
+    sent, (batch,) = list[Batch](), batches((1, b"a"))
+    queue = SendQueue(Flow(), sending_to(sent))
+    queue.close()
+    queue.put(batch)
+    assert (sent, await queue.take()) == ([], batch)

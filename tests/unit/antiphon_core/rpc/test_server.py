@@ -16,13 +16,16 @@ from antiphon_core.errors import (
     StoreUnavailable,
     Unimplemented,
 )
-from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.delivery import UNCOUNTED_BYTES_MAX
+from antiphon_core.rpc.methods import STORE, TRANSLATOR
 from antiphon_core.rpc.server import Call, Handler, RpcServer
 from antiphon_core.rpc.status import from_grpc_error
 from antiphon_http2.errors import GrpcError
 from antiphon_protos.antiphon.store import v1
 from tests.support.fake_call import FakeCall
 
+GENERATE = TRANSLATOR.methods["Generate"]
+GENERATED = GENERATE.response.message
 GET, READ_EVENTS = (STORE.methods[name] for name in ("GetResponseRecord", "ReadEvents"))
 EVENTS = READ_EVENTS.response.message
 
@@ -33,7 +36,8 @@ async def ready() -> None:
 
 async def served(path: str, call: FakeCall, **handlers: Handler) -> FakeCall:
     server = RpcServer()
-    server.add(STORE, handlers, ready=ready)
+    for api in (STORE, TRANSLATOR):
+        server.add(api, {name: handler for name, handler in handlers.items() if name in api.methods}, ready=ready)
     await server._methods[path](call.call)
     assert server._intake.budget.is_unused
     return call
@@ -103,3 +107,49 @@ async def test_error_of_a_stream_comes_after_its_earlier_answers() -> None:
     call = await served(READ_EVENTS.path, FakeCall(b""), ReadEvents=events)
     assert [EVENTS.FromString(answer).first_sequence for answer in call.sent] == [0, 1]
     assert type(error_of(call)) is StoreUnavailable
+
+
+async def pushed(call: FakeCall, *frames: bytes) -> tuple[list[bool], list[bytes]]:
+    """Pushes answers with these frames from the handler of a stream, and yields one more. Returns which of them were
+    sent at once, and the frames that were sent."""
+    done = list[bool]()
+
+    async def generate(_request: Any, call: Call) -> AsyncGenerator[Any, None]:
+        done.extend(call.push(GENERATED(frames=each)) for each in frames)
+        yield GENERATED(frames=b"yielded")
+
+    await served(GENERATE.path, call, Generate=generate)
+    return done, [GENERATED.FromString(each).frames for each in call.sent]
+
+
+async def test_pushed_answers_are_sent_before_what_is_yielded_later() -> None:
+    assert await pushed(FakeCall(b""), b"a", b"b") == ([True, True], [b"a", b"b", b"yielded"])
+
+
+async def test_large_answer_is_not_pushed_because_it_counts() -> None:
+    large = b"x" * UNCOUNTED_BYTES_MAX
+    assert await pushed(FakeCall(b""), b"a", large) == ([True, False], [b"a", b"yielded"])
+
+
+async def test_answer_is_not_pushed_while_another_waits() -> None:
+    call, done = FakeCall(b"", reads=False), list[bool]()
+
+    async def generate(_request: Any, call: Call) -> AsyncGenerator[Any, None]:
+        done.extend(call.push(GENERATED(frames=each)) for each in (b"a", b"b"))
+        return
+        yield
+
+    await served(GENERATE.path, call, Generate=generate)
+    assert (done, len(call.sent)) == ([True, False], 1)
+
+
+async def test_answers_whose_caller_is_checked_again_are_not_pushed() -> None:
+    done = list[bool]()
+
+    async def read(_request: Any, call: Call) -> AsyncGenerator[Any, None]:
+        done.append(call.push(EVENTS(frames=b"a")))
+        return
+        yield
+
+    call = await served(READ_EVENTS.path, FakeCall(b""), ReadEvents=read)
+    assert (done, call.sent) == ([False], [])
