@@ -27,6 +27,8 @@ TRACES = ("conversation", "synthetic")
 TRACE_FLEET = Scenario(kv_tokens=1_000_000)
 TRACE_SPEED = 2.0
 ONE_SHOTS_PER_S = 2.0
+THINKS = 0.6
+PREWARM_HEADINGS = (*HEADINGS[:3], "read in advance", "a person's p50 ms", "p95 ms", "all p95 ms")
 UPDATE = ", replicas stop in turn"
 
 
@@ -40,6 +42,7 @@ def main() -> None:
     blocks = {"fleet": page.table(HEADINGS, _rows(results)), "targets": page.table(("", "figure"), _targets(results))}
     mixed = replace(scenario, one_shots_per_s=ONE_SHOTS_PER_S)
     blocks["mix"] = page.table(HEADINGS, _rows({name: simulate(mixed, arm) for name, arm in MIX_ARMS.items()}))
+    blocks["prewarm"] = page.table(PREWARM_HEADINGS, _prewarm_rows(replace(scenario, thinks=THINKS)))
     for name in TRACES:
         blocks[name] = page.table(HEADINGS, _rows(_replays(name)))
     print("\n".join(blocks.values()))
@@ -67,6 +70,25 @@ def _figures(result: Result) -> list[str]:
         f"{result.first_token_ms(0.5):,.0f}",
         f"{result.first_token_ms(0.95):,.0f}",
         f"{result.imbalance:.2f}",
+    ]
+
+
+def _prewarm_rows(scenario: Scenario) -> list[list[str]]:
+    """Of a template that leaves out reasoning: without and with the next prompt read in advance."""
+    results = {
+        name: simulate(replace(scenario, prewarms=prewarms), ARMS[FOUR_TRANSLATORS])
+        for name, prewarms in (("prompts are read when they come", False), ("the next prompt is read in advance", True))
+    }
+    return [
+        [
+            name,
+            *_figures(result)[:2],
+            f"{result.prewarmed_tokens / result.turns:,.0f}",
+            f"{result.human_first_token_ms(0.5):,.0f}",
+            f"{result.human_first_token_ms(0.95):,.0f}",
+            f"{result.first_token_ms(0.95):,.0f}",
+        ]
+        for name, result in results.items()
     ]
 
 

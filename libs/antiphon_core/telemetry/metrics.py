@@ -395,6 +395,14 @@ CACHE_HINTS = counter(
     targets=[TRANSLATOR],
     labels=("model", "hint", "outcome"),
 )
+PREWARMS = counter(
+    "antiphon_prewarms_total",
+    "Prompts of coming turns that were to be read in advance (prewarm_tokens_per_minute in the model's profile): read; "
+    "busy (other prompts waited at the endpoint), cancelled (the turn came, or the translator stopped), over_share "
+    "(the tenant has used its tokens of the minute), failed.",
+    targets=[TRANSLATOR],
+    labels=("model", "outcome"),
+)
 PROMPT_CACHE_EVICTIONS = counter(
     "antiphon_prompt_cache_evictions_total",
     "Token ids of prompt prefixes that were evicted because the cache was full.",

@@ -184,6 +184,7 @@ class GenerationRequest:
     `placement` are the caches that hold a beginning of the prompt, the longest beginning first. `root` is the beginning
     that other conversations share. `prompt_tokens` is the length of the prompt, an estimate where its server encodes
     it; 0 if it is not known. `retention` is a hint for the KV cache; None leaves all to the engine.
+    With `is_prewarm` the prompt is only read in advance: where other prompts wait, nothing is generated or delivered.
     """
 
     request_id: str
@@ -208,6 +209,7 @@ class GenerationRequest:
     prompt_tokens: int = 0
     root: RootPrefix | None = None
     retention: Retention | None = None
+    is_prewarm: bool = False
 
     @property
     def answer_stops(self) -> tuple[str, ...]:

@@ -106,6 +106,11 @@ class TurnPipeline:
         """Whether nothing more is wanted from this generation: the engine can be stopped."""
 
     @property
+    def plan(self) -> TurnPlan:
+        """The plan that is executed."""
+        return self._plan
+
+    @property
     def prompt(self) -> TurnPrompt:
         """The prompt of the turn."""
         return self._plan.prompt

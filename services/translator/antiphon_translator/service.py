@@ -46,6 +46,7 @@ from antiphon_translator.models.retained_shares import RetainedShares
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.models.tenant_isolation import SharedCaches
 from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.prewarms import Prewarms
 from antiphon_translator.prompt import history_damage
 from antiphon_translator.readiness import Readiness
 from antiphon_translator.schemas.check_budgets import CheckBudgets
@@ -96,6 +97,7 @@ class TranslatorService:
         self._fetcher: Fetcher | None = None
         self._check_budgets = CheckBudgets()
         self._shared_caches = SharedCaches()
+        self._prewarms = Prewarms()
         self._turn_bytes = TurnBytes(settings.turns_bytes_max or bytes_for_turns())
         self._is_closed = False
         self._routes: dict[str, _Route] = {}
@@ -124,6 +126,7 @@ class TranslatorService:
     async def close(self) -> None:
         """Closes the engines; turns that still run fail."""
         self._is_closed = True
+        await self._prewarms.close()
         routes, self._routes = self._routes, {}
         for route in routes.values():
             await route.engine.close()
@@ -140,6 +143,7 @@ class TranslatorService:
         checkpoints: bool = False,
     ) -> None:
         with self._turn_bytes.count_turn(turn) as held:
+            self._prewarms.end(turn)
             route = await self._route_of(turn)
             watch = GenerationWatch(route.model.name, turn.response_id)
             with watch.running():
@@ -177,14 +181,13 @@ class TranslatorService:
             receive(batch)
         if pipeline.generates_nothing:
             return
-        for batch in await self._run(pipeline, request, route, watch, receive, flow):
+        last = await self._run(pipeline, request, route, watch, receive, flow)
+        for batch in last:
             receive(batch)
             if len(batch.frames) > BATCH_BYTES_MAX:
                 await asyncio.sleep(0)  # each of the last events repeats the output: 8 MB take 15 ms to write
-        watch.note_usage(pipeline.usage)
-        watch.note_prompt(pipeline.prompt)
-        watch.note_hints(pipeline.hints)
-        watch.note_check(pipeline.mismatch, is_unchecked=pipeline.is_unchecked)
+        _note_end(watch, pipeline)
+        self._prewarms.begin(turn, pipeline.plan, last[-1].final if last else None, route.engine)
 
     async def count_tokens(self, turn: Turn) -> int:
         with self._turn_bytes.count_turn(turn) as held:
@@ -316,6 +319,14 @@ class TranslatorService:
             if not limit.expired():
                 raise
             raise EngineTimeout(f"The generation did not end within {limit_s:g} s.") from error
+
+
+def _note_end(watch: GenerationWatch, pipeline: TurnPipeline) -> None:
+    """Counts a turn that has ended."""
+    watch.note_usage(pipeline.usage)
+    watch.note_prompt(pipeline.prompt)
+    watch.note_hints(pipeline.hints)
+    watch.note_check(pipeline.mismatch, is_unchecked=pipeline.is_unchecked)
 
 
 async def _controls_if_up(engine: Engine) -> frozenset[str] | None:

@@ -63,6 +63,17 @@ def test_one_shots_of_low_priority_take_no_room_from_conversations() -> None:
     assert retaining.hit > plain.hit
 
 
+def test_prompt_read_in_advance_answers_a_person_in_less_than_half_the_time() -> None:
+    thinking = Scenario(replicas=2, kv_tokens=300_000, sessions=12, at_once=12, thinks=0.6)
+    plain, prewarming = (
+        simulate(replace(thinking, prewarms=prewarms), ARMS[FOUR_TRANSLATORS]) for prewarms in (False, True)
+    )
+    assert plain.input_tokens == prewarming.input_tokens, "the same turns"
+    assert prewarming.human_first_token_ms(0.5) <= 0.45 * plain.human_first_token_ms(0.5)
+    assert prewarming.uncached_tokens + prewarming.prewarmed_tokens <= 1.1 * plain.uncached_tokens
+    assert prewarming.failed == 0
+
+
 def test_trace_is_replayed_at_its_speed_with_parents_that_are_whole_beginnings() -> None:
     lines = traces.load("synthetic")[:600]
     fleet = replace(SMALL, kv_tokens=2_000_000)

@@ -92,7 +92,7 @@ class Replica:
     async def _serve(self, work: Work, priority: int, deliver: Deliver) -> None:
         came_s = asyncio.get_running_loop().time()
         facts = await self._run_prefill(work, priority, came_s)
-        self.generations += 1
+        self.generations += work.output_tokens > 0
         self.running += 1
         try:
             deliver([TokenChunk((1,), facts=facts, placement=placement_of(self.name))])

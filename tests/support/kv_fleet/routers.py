@@ -34,6 +34,7 @@ class FleetTurn:
     root: RootPrefix | None
     hints: Sequence[PlacementHint] = ()
     is_one_shot: bool = False
+    is_prewarm: bool = False
 
     def request(self) -> GenerationRequest:
         """The request for an engine, without hints."""
@@ -44,6 +45,7 @@ class FleetTurn:
             max_tokens=2**31,
             prompt_tokens=tokens,
             block_tokens=BLOCK_TOKENS,
+            is_prewarm=self.is_prewarm,
         )
 
 

@@ -32,7 +32,9 @@ MakeRouters = Callable[[Sequence[Replica]], Sequence[Router]]
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """The fleet and its load. With `stops_from_s` the replicas stop one after the other from then on. One-shot requests
-    come between the conversations, and are not counted in their figures."""
+    come between the conversations, and are not counted in their figures. `thinks` is the share of each output that
+    is reasoning, which the template leaves out of the history when a person goes on; with `prewarms` the next prompt
+    is read in advance then."""
 
     replicas: int = 8
     kv_tokens: int = 300_000
@@ -41,6 +43,8 @@ class Scenario:
     seed: int = 1
     stops_from_s: float | None = None
     one_shots_per_s: float = 0.0
+    thinks: float = 0.0
+    prewarms: bool = False
 
 
 @dataclass
@@ -54,7 +58,10 @@ class Result:
     uncached_tokens: int = 0
     possible_tokens: int = 0
     first_token_s: list[float] = field(default_factory=list)
+    human_first_token_s: list[float] = field(default_factory=list)
     generations: list[int] = field(default_factory=list)
+    prewarmed_tokens: int = 0
+    """Tokens that were read in advance."""
 
     @property
     def hit(self) -> float:
@@ -73,8 +80,37 @@ class Result:
         return max(self.generations) * len(self.generations) / sum(self.generations)
 
     def first_token_ms(self, share: float) -> float:
-        ordered = sorted(self.first_token_s)
-        return 1000 * ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+        return _quantile_ms(self.first_token_s, share)
+
+    def human_first_token_ms(self, share: float) -> float:
+        """Of the turns behind a person's pause."""
+        return _quantile_ms(self.human_first_token_s, share)
+
+
+def _quantile_ms(times_s: Sequence[float], share: float) -> float:
+    ordered = sorted(times_s)
+    return 1000 * ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A branch behind one of its turns: the tokens so far, and the hints for a prompt that continues them. `stripped`
+    is what a template shows of them to a turn of a person (`is_human`), and `stripped_hints` those for it."""
+
+    chain: Chain
+    hints: Sequence[PlacementHint]
+    stripped: Chain
+    stripped_hints: Sequence[PlacementHint]
+    is_human: bool = True
+
+    def told_by_template(self) -> Line:
+        """The line as the next prompt begins with it."""
+        return replace(self, chain=self.stripped, hints=self.stripped_hints) if self.is_human else self
+
+
+def _with_hint(hints: Sequence[PlacementHint], new: PlacementHint) -> Sequence[PlacementHint]:
+    older = (hint for hint in hints if hint.endpoint != new.endpoint)
+    return (new, *older)[:HINTS_MAX]
 
 
 def simulate(scenario: Scenario, make_routers: MakeRouters) -> Result:
@@ -165,56 +201,64 @@ class _Run:
         await asyncio.sleep(start_s)
         for session in waiting:
             async with asyncio.TaskGroup() as children:
-                script = Script(session.seed)
-                await self._branch(session, script, session.beginning, (), session.turns, children)
+                script, beginning = Script(session.seed), session.beginning
+                await self._branch(session, script, Line(beginning, (), beginning, ()), session.turns, children)
             await asyncio.sleep(self._random.random() * 2)
 
     async def _branch(
-        self,
-        session: Session,
-        script: Script,
-        chain: Chain,
-        hints: Sequence[PlacementHint],
-        turns: int,
-        children: asyncio.TaskGroup | None,
+        self, session: Session, script: Script, line: Line, turns: int, children: asyncio.TaskGroup | None
     ) -> None:
         """The turns of one branch. Children of a branch, which has a group for them, have none themselves."""
-        earlier: list[tuple[Chain, Sequence[PlacementHint]]] = []
+        earlier: list[Line] = []
         for left in range(turns - 1, -1, -1):
             if back := script.turns_back(len(earlier)):
-                chain, hints = earlier[-back]
+                line = replace(earlier[-back], is_human=True)
                 del earlier[-back:]
-            earlier.append((chain, hints))
-            chain, hints = await self._turn(session, script.next_turn(), chain, hints)
+            earlier.append(line)
+            line = await self._turn(session, script.next_turn(), line.told_by_template() if self._strips else line)
             if script.has_child() and children is not None and left:
                 child_turns, seed, pause_s = script.child()
                 own = replace(session, key=f"{session.key}/{seed}")  # to its client it is another conversation
-                children.create_task(self._child(own, Script(seed), chain, hints, child_turns, pause_s))
-            await asyncio.sleep(script.pause_s())
+                children.create_task(self._child(own, Script(seed), line, child_turns, pause_s))
+            pause = script.pause()
+            line = replace(line, is_human=pause.is_human)
+            if self._scenario.prewarms and pause.is_human and left:
+                await self._prewarm(session, line)
+            await asyncio.sleep(pause.seconds)
 
-    async def _child(
-        self,
-        session: Session,
-        script: Script,
-        chain: Chain,
-        hints: Sequence[PlacementHint],
-        turns: int,
-        pause_s: float,
-    ) -> None:
+    async def _child(self, session: Session, script: Script, line: Line, turns: int, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
-        await self._branch(session, script, chain, hints, turns, None)
+        await self._branch(session, script, replace(line, is_human=False), turns, None)
 
-    async def _turn(
-        self, session: Session, planned: NextTurn, chain: Chain, hints: Sequence[PlacementHint]
-    ) -> tuple[Chain, Sequence[PlacementHint]]:
-        """One turn. Returns the chain with its output, and the hints for the next one."""
-        prompt = chain.copy().add(planned.input_tokens, planned.content)
+    async def _turn(self, session: Session, planned: NextTurn, line: Line) -> Line:
+        """One turn. Returns the line behind it."""
+        prompt = line.chain.copy().add(planned.input_tokens, planned.content)
         whole = prompt.copy().add(planned.output_tokens, planned.content + b"output")
         root = RootPrefix(session.root_key, session.root_tokens)
-        turn = FleetTurn(f"r{next(self._ids)}", prompt, session.key, root, hints)
-        new = await self._serve(turn, Work(prompt, whole, planned.output_tokens))
-        older = (hint for hint in hints if hint.endpoint != new.endpoint)
-        return whole, (new, *older)[:HINTS_MAX]
+        turn = FleetTurn(f"r{next(self._ids)}", prompt, session.key, root, line.hints)
+        new, first_s = await self._serve(turn, Work(prompt, whole, planned.output_tokens))
+        if line.is_human:
+            self._result.human_first_token_s.append(first_s)
+        shown = round(planned.output_tokens * (1 - self._scenario.thinks))
+        stripped = prompt.copy() if line.is_human else line.stripped.copy().add(planned.input_tokens, planned.content)
+        stripped.add(shown, planned.content + b"answer")
+        began = _with_hint(line.hints, replace(new, tokens=prompt.tokens))
+        return Line(whole, _with_hint(line.hints, new), stripped, began if line.is_human else line.stripped_hints)
+
+    async def _prewarm(self, session: Session, line: Line) -> None:
+        """Has the prompt of the next turn read as far as it is known, if it does not continue this turn's."""
+        stripped = line.stripped
+        turn = FleetTurn(f"r{next(self._ids)}", stripped, session.key, None, line.stripped_hints, is_prewarm=True)
+        delivery = await self._deliver(turn, Work(stripped, stripped, 0))
+        if delivery.first_s >= 0:
+            uncached = stripped.tokens - delivery.cached_tokens
+            self._result.prewarmed_tokens += uncached
+            self._result.cached_tokens -= delivery.cached_tokens
+            self._result.uncached_tokens -= uncached
+
+    @property
+    def _strips(self) -> bool:
+        return self._scenario.thinks > 0
 
     async def _replay(self, line: TraceLine, start_s: float, known: dict[bytes, PlacementHint]) -> None:
         """Sends a request of a trace at its time. `known` are the hints of all earlier prompts, by their last whole
@@ -224,15 +268,16 @@ class _Run:
         blocks = work.prompt.blocks
         parent = next((known[block] for block in reversed(blocks) if block in known), None)
         turn = FleetTurn(f"r{next(self._ids)}", work.prompt, "", line.root(), (parent,) if parent else ())
-        hint = await self._serve(turn, work)
+        hint, _ = await self._serve(turn, work)
         if whole := line.whole_blocks:
             known[blocks[whole - 1]] = replace(hint, tokens=whole * BLOCK_TOKENS)
 
-    async def _serve(self, turn: FleetTurn, work: Work) -> PlacementHint:
-        """Sends a turn until it is served. Returns the hint for those that continue it."""
+    async def _serve(self, turn: FleetTurn, work: Work) -> tuple[PlacementHint, float]:
+        """Sends a turn until it is served. Returns the hint for those that continue it, and the time to the first
+        token."""
         delivery = await self._deliver(turn, work)
         self._count(work.prompt, work.whole, delivery)
-        return PlacementHint(delivery.placement, work.whole.tokens, self._clock.now_ms())
+        return PlacementHint(delivery.placement, work.whole.tokens, self._clock.now_ms()), delivery.first_s
 
     async def _deliver(self, turn: FleetTurn, work: Work) -> _Delivery:
         """Sends a turn until it is served."""

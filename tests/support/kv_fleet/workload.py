@@ -47,6 +47,14 @@ class NextTurn:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The time before the next turn: a person's, or a tool's."""
+
+    seconds: float
+    is_human: bool
+
+
 def sessions(seed: int, count: int) -> list[Session]:
     random = Random(seed)
     everyone = Chain().add(ALL_SHARE_TOKENS, b"everyone")
@@ -94,7 +102,7 @@ class Script:
         """A child's number of turns, its seed, and the pause before its first turn."""
         return self.random.randint(3, 8), self.random.getrandbits(64), lognormal(self.random, 1, 2, 0.1, 10)
 
-    def pause_s(self) -> float:
+    def pause(self) -> Pause:
         if self.random.random() < HUMAN_CHANCE:
-            return lognormal(self.random, 25, 60, 3, 600)
-        return lognormal(self.random, 1.5, 4, 0.05, 120)
+            return Pause(lognormal(self.random, 25, 60, 3, 600), is_human=True)
+        return Pause(lognormal(self.random, 1.5, 4, 0.05, 120), is_human=False)

@@ -129,6 +129,16 @@ class EndpointChoice:
         chosen.last_used = next(self._uses)
         return Chosen(chosen, _outcome(costs, chosen), costs.share_at(chosen.name))
 
+    def can_prewarm(self, request: GenerationRequest, *, now_s: float, now_ms: int) -> bool:
+        """Whether a prompt that is read in advance goes to the endpoint of its longest beginning, and no other prompt
+        waits there. At another endpoint its next turn would not find it."""
+        caches = {endpoint.name: endpoint.cache for endpoint in self.available()}
+        costs = PlacementCosts(
+            request, caches, self._placements, now_s=now_s, now_ms=now_ms, translators=self._translators
+        )
+        home = costs.home()
+        return home is not None and caches[home].waiting_tokens(now_s, self._translators) < 1
+
     def note_load(self, name: str, report: LoadReport) -> None:
         """Notes what an endpoint reports of its load."""
         next(endpoint for endpoint in self.endpoints if endpoint.name == name).cache.note_load(report)

@@ -108,6 +108,8 @@ class EndpointsEngine:
         self._probes.start_due()
         if self._polls is not None:
             self._polls.wake()
+        if request.is_prewarm and not self._can_prewarm(request):
+            return
         progress = _Progress(request, deliver, self._clock)
         tried: list[str] = []
         while True:
@@ -129,6 +131,9 @@ class EndpointsEngine:
                     len(progress.ids),
                     error.message,
                 )
+
+    def _can_prewarm(self, request: GenerationRequest) -> bool:
+        return self._choice.can_prewarm(request, now_s=self._clock.monotonic(), now_ms=self._clock.now_ms())
 
     def _count_migration(self, progress: _Progress) -> None:
         if progress.has_begun:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from copy import copy
-from functools import partial
 
 from antiphon_core.errors import AntiphonError, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
@@ -27,7 +26,8 @@ class WatchedEngine:
         self._inner = inner
         self._model = profile.name
         self._endpoint = profile.endpoint
-        self._place = partial(placement_of, profile.endpoint)
+        self._waiting: set[str] = set()
+        """The ids of the generations without any output."""
         self._facts = {
             spans.OPERATION: spans.CHAT,
             spans.PROVIDER: profile.engine,
@@ -59,10 +59,18 @@ class WatchedEngine:
         return probe.result()
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        if request.is_prewarm and self._waiting:
+            return
+        self._waiting.add(request.request_id)
         self._in_flight.add()
+
+        def place(routed_to: str) -> str:
+            self._waiting.discard(request.request_id)
+            return placement_of(self._endpoint, routed_to)
+
         try:
             with tracing.span(f"{spans.CHAT} {self._model}", SpanKind.CLIENT, self._facts):
-                await self._inner.generate(request, PlacedDelivery(deliver, self._place), flow)
+                await self._inner.generate(request, PlacedDelivery(deliver, place), flow)
             self._mark_up()
         except AntiphonError as error:
             metrics.ENGINE_ERRORS.of(self._model, self._endpoint, type(error).__name__).add()
@@ -70,6 +78,7 @@ class WatchedEngine:
             raise
         finally:
             self._in_flight.add(-1)
+            self._waiting.discard(request.request_id)
 
     async def ready(self) -> None:
         try:

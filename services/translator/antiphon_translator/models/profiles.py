@@ -103,6 +103,10 @@ class ModelProfile:
     """Tokens of the KV cache that each tenant may have retained by `prompt_cache_options.ttl`, breakpoints and
     `prompt_cache_retention`, in each translator process. Without it such lifetimes are left out. A quarter of the
     cache, divided by the translators and by the tenants that use it at once, is a beginning."""
+    prewarm_tokens_per_minute: int | None = None
+    """Tokens of coming prompts that are read in advance for each tenant in a minute, by each translator process: behind
+    an answer whose reasoning the template leaves out of the history, while no other prompt waits at the endpoint.
+    Without it none are. Only for models in token ids that reason."""
     pinned_system_messages: tuple[Path, ...] = ()
     """Files, each with the beginning of a system message. Prompts that begin with one keep this beginning in the KV
     cache before all others."""

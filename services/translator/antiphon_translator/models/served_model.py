@@ -72,6 +72,8 @@ class ServedModel:
     """Beginnings of system messages that stay in the KV cache."""
     demotes_one_shots: bool = True
     """Whether prompts that nothing continues leave the KV cache first."""
+    prewarm_tokens_per_minute: int = 0
+    """Tokens of coming prompts that are read in advance for each tenant."""
     retained_tokens_per_tenant: int = 0
     """Tokens of the KV cache that each tenant may ask to retain."""
     histories: HistoryCache = field(default_factory=lambda: HistoryCache(limits.PROMPT_CACHE_BYTES_DEFAULT))
@@ -122,6 +124,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         isolates_tenants=profile.kv_isolation == "tenant",
         pinned_texts=_pinned_texts(profile),
         demotes_one_shots=profile.one_shots == "low",
+        prewarm_tokens_per_minute=profile.prewarm_tokens_per_minute or 0,
         retained_tokens_per_tenant=profile.retained_tokens_per_tenant or 0,
         histories=HistoryCache(prompt_cache_bytes),
     )

@@ -179,3 +179,19 @@ def test_pressure_spreads_conversations_of_one_root() -> None:
         found.endpoint.cache.backlog_tokens = 0
     assert set(counts) == {*"abcd"}
     assert max(counts.values()) < 20
+
+
+def test_prompt_is_read_in_advance_only_where_its_turn_will_go_and_nothing_waits() -> None:
+    choice = of("a", "b")
+
+    def can_prewarm(*names: str) -> bool:
+        hints = [PlacementHint(placement_of(name), 500, NOW_MS) for name in names]
+        asked = replace(REQUEST, prompt_tokens=1_000, placement=hints, is_prewarm=True)
+        return choice.can_prewarm(asked, now_s=NOW_S, now_ms=NOW_MS)
+
+    assert can_prewarm("a")
+    assert not can_prewarm(), "nobody knows where its turn will go"
+    choice.endpoints[0].cache.place(1_000, 1_000, NOW_S)
+    assert [can_prewarm(name) for name in "ab"] == [False, True]
+    choice.endpoints[1].eject(NOW_S)
+    assert not can_prewarm("b")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.telemetry import metrics
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines import watched as watched_module
-from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine, Step
+from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step
 from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.generation import GenerationRequest, Level, TokenChunk, TokenPrompt
 from antiphon_translator.models.profiles import ModelProfile
@@ -17,6 +18,7 @@ from antiphon_translator.placement import placement_of
 from tests.support.pushed import Deliveries
 from tests.support.recorded_spans import recorded
 from tests.support.served_models import FILES
+from tests.support.waiting import until
 
 REQUEST = GenerationRequest(request_id="r", max_tokens=5, prompt=TokenPrompt((1,)))
 
@@ -108,3 +110,17 @@ async def test_closed_engine_has_no_up_metric() -> None:
     engine = watched("w4", Emit([5]))
     await engine.close()
     assert ("w4", "t:1") not in metrics.ENGINE_UP.children()
+
+
+async def test_prompt_is_read_in_advance_only_while_none_waits_for_its_first_output() -> None:
+    waiting, answering, deliveries = watched("w8", Hang()), watched("w9", Emit([5]), Hang()), Deliveries()
+    prewarm = replace(REQUEST, request_id="p", is_prewarm=True)
+    running = [asyncio.create_task(generate(each)) for each in (waiting, answering)]
+    await asyncio.sleep(0)
+    await waiting.generate(prewarm, deliveries, Flow())
+    assert deliveries.ids == []
+    running.append(asyncio.create_task(answering.generate(prewarm, deliveries, Flow())))
+    await until(lambda: deliveries.ids == [5], "the prompt is read")
+    for task in running:
+        task.cancel()
+    await asyncio.wait(running)
