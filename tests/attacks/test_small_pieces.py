@@ -23,8 +23,7 @@ from antiphon_core.errors import InvalidApiKey
 from antiphon_core.limits import BODY_BYTES_MAX, CHUNK_FRAMING_BYTES_MAX
 from antiphon_edge.callers import authentication
 from antiphon_edge.http import decoding, encodings, http_server, socket_frames
-from antiphon_edge.http.connections import StreamConnection
-from antiphon_edge.http.connections import FRAME_BYTES, FRAMED_BYTES, PacedReads
+from antiphon_edge.http.connections import FRAME_BYTES, FRAMED_BYTES, PacedReads, StreamConnection
 from antiphon_edge.http.socket_frames import CheckedFrames
 from antiphon_edge.websocket.connection import TOO_MANY_USELESS, USELESS_RATE, Connection
 from antiphon_edge.websocket.lanes import Lanes

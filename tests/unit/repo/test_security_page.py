@@ -12,7 +12,10 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/explain/security.md"
 ROW = re.compile(r"^\| (can|cannot) \| (.+) \| (.+) \|$", re.MULTILINE)
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
-CALLERS = ("Anonymous", "A key holder", "An engine", "The database", "The operator")
+CALLERS = (
+    *("Anonymous", "A key holder: a tenant", "A holder of a token", "An engine", "A tool server"),
+    *("A key holder who names", "The database", "The operator"),
+)
 
 
 def missing(text: str) -> list[str]:

@@ -107,8 +107,8 @@ class TokenOutput:
         return segments
 
     def _feed(self, token_ids: Sequence[int]) -> list[Segment]:
-        """Counts ids up to the end of the generation, and reads them without the stop id. Only the last one can complete
-        a stop sequence."""
+        """Counts ids up to the end of the generation, and reads them without the stop id. Only the last one can
+        complete a stop sequence."""
         wanted: list[int] = []
         for token_id in token_ids:
             if self.finish is not None:
