@@ -16,6 +16,11 @@ from typing import Annotated, Any, Protocol
 from antiphon_core import jsons, limits
 from antiphon_core.ports.checks import Tenant, bytes_up_to, fitting, utf8_length
 
+DECLARED_LABEL = r"^[a-zA-Z][a-zA-Z0-9-]*(_[a-zA-Z0-9-]+)*$"
+"""The label of a server that a request declares or an operator configures. The model sees LABEL__NAME. With two
+underscores in a row, or one at the end, the tool of one server could have the name of another server's tool and get its
+calls: `a` and `b__c` beside `a__b` and `c`."""
+
 
 class Outcome(StrEnum):
     """How a call ended. Only a call that ended as NOT_SENT, or of a tool that is repeatable, may be made again."""

@@ -18,10 +18,6 @@ from antiphon_core.request.models import ItemId, Open
 PARALLEL_WITH = "parallel_with"
 """The member of a call with the id of the first call of its round, if that is another one."""
 
-DECLARED_LABEL = r"^[a-zA-Z][a-zA-Z0-9-]*(_[a-zA-Z0-9-]+)*$"
-"""The label of a server that a request declares or an operator configures. The model sees LABEL__NAME. With two
-underscores in a row, or one at the end, the tool of one server could have the name of another server's tool and get its
-calls: `a` and `b__c` beside `a__b` and `c`."""
 ServerLabel = Annotated[
     str,
     Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]*$", max_length=limits.TOOL_SERVER_CHARS_MAX),

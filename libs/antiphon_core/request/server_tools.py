@@ -12,10 +12,11 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
+from antiphon_core.ports.tools import DECLARED_LABEL
 from antiphon_core.request.errors import TAG
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, Open, json_kind
-from antiphon_core.request.server_items import DECLARED_LABEL, ServerLabel, ServerToolName
+from antiphon_core.request.server_items import ServerLabel, ServerToolName
 
 ToolNames = Annotated[list[ServerToolName], AtMost(limits.TOOLS_ITEMS_MAX)]
 

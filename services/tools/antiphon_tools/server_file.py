@@ -30,8 +30,7 @@ from typing import Any
 from antiphon_core.config import SettingsError
 from antiphon_core.egress.urls import EgressRules, UrlRejected, check_url
 from antiphon_core.limits import TOOL_LABEL_CHARS_MAX
-from antiphon_core.ports.tools import Approval
-from antiphon_core.request.server_items import DECLARED_LABEL
+from antiphon_core.ports.tools import DECLARED_LABEL, Approval
 from antiphon_core.rpc.watched import read_secret, read_text
 
 SERVERS_ITEMS_MAX = 1_000

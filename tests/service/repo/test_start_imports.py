@@ -27,12 +27,13 @@ TRANSLATING = {"jinja2", "jsonschema_rs", "minijinja", "numpy", "tokenizers", "t
 UNASKED = {"opentelemetry", "prometheus_client", "structlog"}
 """Libraries that are imported only when metrics are read, traces are turned on, or logs are JSON."""
 DATABASES = {"psycopg", "psycopg_pool", "redis", "hiredis"}
-# betterproto2 imports pydantic wherever it is installed, so pydantic is allowed in the store.
+# betterproto2 imports pydantic wherever it is installed, so instead of pydantic, the models of requests are forbidden.
 FOREIGN = {
     "store": TRANSLATING
     | DATABASES
     | {"aiohttp", "cryptography", "antiphon_edge.server", "antiphon_core.request.body"},
     "translator": DATABASES | {"aiohttp", "cryptography", "numpy", "antiphon_edge.server", "antiphon_store.service"},
+    "tools": TRANSLATING | DATABASES | {"cryptography", "antiphon_edge.server", "antiphon_core.request.models"},
     "edge": TRANSLATING | DATABASES | {"antiphon_translator.service", "antiphon_store.service"},
     "worker": TRANSLATING | DATABASES | {"aiohttp", "antiphon_translator.service", "antiphon_store.service"},
 }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from antiphon_core.jsons import Object
 from antiphon_core.limits import TOOL_LABEL_CHARS_MAX
-from antiphon_core.request.server_items import DECLARED_LABEL
+from antiphon_core.ports.tools import DECLARED_LABEL
 from antiphon_translator.prompt.tool_names import server_tool_name, shown_name, shown_names
 
 
