@@ -17,6 +17,7 @@ from antiphon_core.error_forms import envelope
 from antiphon_core.errors import (
     AlreadyExists,
     AntiphonError,
+    ApprovalAlreadyUsed,
     Conflict,
     DataDamaged,
     EngineFault,
@@ -71,6 +72,7 @@ SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
     PermissionDenied: False,
     Conflict: False,
     AlreadyExists: False,
+    ApprovalAlreadyUsed: False,
     VersionMismatch: False,
     StatusMismatch: False,
     SessionLost: True,  # nothing of the turn was stored
