@@ -17,10 +17,11 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import Fence, Lease, TurnCommit
+from antiphon_core.ports.store import ApprovalDraft, Fence, Lease, TurnCommit
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.rows.model import Kind
 from antiphon_store.service import StoreService
+from antiphon_store.testing import approvals
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.event_logs import append_at
 from antiphon_store.testing.idempotency import keyed_request
@@ -66,13 +67,15 @@ async def taken(store: StoreService, tenant: str, session_id: str) -> Lease:
 
 
 async def converse(store: StoreService, tenant: str, conversation_id: str) -> Fence:
-    """Creates a conversation with an item, a turn and a fork. Returns the fence of its last lease."""
+    """Creates a conversation with an item, a turn that asks for an approval, and a fork. Returns the fence of its
+    last lease."""
     items = dumps([{"type": "message"}])
     await store.create_conversation(tenant, conversation_id=conversation_id, items=items)
     lease = await taken(store, tenant, conversation_id)
     state = await store.describe_session(tenant, conversation_id)
     record = draft(tag=conversation_id, parent_id=state.head_id, session_id=conversation_id)
-    await store.commit_turn(tenant, TurnCommit(record, lease.fence, lineage=b"lineage"))
+    approval = ApprovalDraft(approvals.new_id(record), b"approval")
+    await store.commit_turn(tenant, TurnCommit(record, lease.fence, lineage=b"lineage", approvals=[approval]))
     await store.fork(tenant, ForkSource(conversation_id, None), new_session_id=new_session_id(beside=record.id))
     return lease.fence
 
