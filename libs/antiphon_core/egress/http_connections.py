@@ -70,6 +70,8 @@ class BoundedProtocol(ResponseHandler):
     """Whether reading is paused."""
     _chunks: aiohttp.StreamReader | None = None
     """The body, if it comes in chunks."""
+    _fault: EndlessFraming | None = None
+    """The error with which this body ended."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, chunk_bytes: int) -> None:
         super().__init__(loop)
@@ -97,6 +99,13 @@ class BoundedProtocol(ResponseHandler):
             if not self.is_connected():
                 return
             self._parse(data[start : start + HTTP_PIECE_BYTES_MAX])
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Ends the body with the fault because of which the connection was closed. For aiohttp a body that ends within
+        a chunk is cut off, which would be told to a reader that did not wait at that moment."""
+        super().connection_lost(exc)
+        if self._fault is not None and self._chunks is not None:
+            self._chunks.set_exception(self._fault)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """Takes a head that was parsed, and its body."""
@@ -135,6 +144,7 @@ class BoundedProtocol(ResponseHandler):
             error = EndlessFraming(reason)
             self.set_exception(error)
             if body is not None and not body.is_eof():
+                self._fault = error
                 body.set_exception(error)
             self.transport.abort()
 

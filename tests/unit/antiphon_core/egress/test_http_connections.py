@@ -145,3 +145,12 @@ async def test_the_framing_of_an_answer_does_not_count_for_the_next_on_the_conne
         _, body = await line.answer()
         assert (len(body), line.wire.is_aborted) == (count, False)
         line.protocol.set_response_params()
+
+
+async def test_reader_that_comes_after_the_end_of_the_connection_is_told_of_the_framing() -> None:
+    line = Line()
+    line.protocol.data_received(CHUNKED + b"1;" + b"x" * 2 * HTTP_FRAMING_BYTES_MAX)
+    assert line.wire.is_aborted
+    line.protocol.connection_lost(None)
+    with pytest.raises(EndlessFraming, match="chunks that are too small"):
+        await line.answer()
