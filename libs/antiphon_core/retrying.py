@@ -137,7 +137,7 @@ HOPS = (
     # Three exceptions above a hop. None repeats a call: streams are continued from another position, and an attempt at
     # a job is a whole turn, maybe of another worker.
     Hop("a translator, once a generation has begun", "antiphon_edge.turns.generation", (TAKEOVER,)),
-    Hop("the store, once a stream of events has begun", "antiphon_edge.turns.log_follower", (FOLLOW,)),
+    Hop("the store, once a stream of events has begun", "antiphon_edge.turns.event_logs", (FOLLOW,)),
     Hop("the model of a background turn", "antiphon_edge.background.background_policy", (JOB,)),
 )
 """Calls of other hops are not repeated: calls of tool servers, health checks, quotas, downloads of media, the store's

@@ -36,8 +36,8 @@ from antiphon_core.rpc.methods import TRANSLATOR as TRANSLATOR_API
 from antiphon_core.rpc.server import Call, Handler, RpcServer
 from antiphon_core.rpc.services import Api
 from antiphon_edge.store_calls import retrying
+from antiphon_edge.turns.event_logs import LogFollower
 from antiphon_edge.turns.generation import Generation
-from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.calls import OPERATIONS
 from antiphon_store.client import StoreClient

@@ -31,7 +31,7 @@ from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
-from antiphon_edge.turns import log_follower
+from antiphon_edge.turns import event_logs
 from antiphon_edge.turns.accepted_turn import accepted_of
 from antiphon_edge.turns.leases import JobLease, RenewalPace
 from antiphon_edge.turns.turn_parts import TurnParts
@@ -294,7 +294,7 @@ class Bench:
         logs = cast("FullStore", self.store)
         async with asyncio.timeout(WAIT_MAX_S):
             while True:
-                kept = await log_follower.read_state(logs, tenant, response_id)
+                kept = await event_logs.read_state(logs, tenant, response_id)
                 if len(kept.token_ids) >= ids and kept.fold.next_sequence >= numbers:
                     return
                 await asyncio.sleep(0.001)
@@ -354,7 +354,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shortens the timeouts that TIMING does not set."""
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
-    monkeypatch.setattr(log_follower, "LOOK_AGAIN_S", 0.005)
+    monkeypatch.setattr(event_logs, "LOOK_AGAIN_S", 0.005)
 
 
 def without_room_for_output(made: Bench) -> BreakableStore:

@@ -189,7 +189,7 @@ class RetryingStore:
     async def read_events(
         self, tenant: str, response_id: str, *, after: int | None = None, follow: bool = False
     ) -> AsyncGenerator[EventBatch, None]:
-        """Repeats the call until its first event. Its readers continue it behind their last one (log_follower.py)."""
+        """Repeats the call until its first event. Its readers continue it behind their last one (event_logs.py)."""
         attempts, has_begun = Attempts(self._retrier, self._policies[Retry.CALL]), False
         while True:
             try:

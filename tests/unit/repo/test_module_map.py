@@ -142,6 +142,8 @@ FOREIGN = {
     "antiphon_local_triton/test_chatml.py": "chatml.jinja",
     "antiphon_http2/server/test_rfc_9113.py": "connection.py, case by case of the RFC",
     "antiphon_http2/server/test_floods.py": "connection.py, and what one client may make it do",
+    "antiphon_edge/turns/test_log_follower.py": "the readers in event_logs.py",
+    "antiphon_edge/turns/test_turn_jobs.py": "the jobs in durable_turns.py",
     "antiphon_translator/test_pipeline_calls.py": "pipeline.py with a model that reasons and calls tools",
     "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator continues a turn",
     "antiphon_translator/test_pipeline_logprobs.py": "pipeline.py with log probabilities, from ids to events",

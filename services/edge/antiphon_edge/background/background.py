@@ -38,13 +38,12 @@ from antiphon_core.telemetry import metrics
 from antiphon_edge import stored_content
 from antiphon_edge.background.background_policy import job_of, opening
 from antiphon_edge.quotas.response_readers import ResponseReaders
-from antiphon_edge.turns import log_follower
+from antiphon_edge.turns import event_logs
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest, size_errors_translated
-from antiphon_edge.turns.durable_turns import Step, next_step
+from antiphon_edge.turns.durable_turns import StaleKey, Step, next_step
+from antiphon_edge.turns.event_logs import LogFollower
 from antiphon_edge.turns.generation import LogState
-from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.turn_finisher import REJECTED, cancellation, commit_or_as_root, failure, final_of, unstorable
-from antiphon_edge.turns.turn_jobs import StaleKey
 from antiphon_edge.turns.turn_parts import TurnParts
 from antiphon_edge.turns.turn_watch import Delivery
 
@@ -269,8 +268,8 @@ class Background:
         log to end. DataDamaged: neither can be read."""
         state = LogState()
         with suppress(DataDamaged):
-            state = await log_follower.read_unparsed(self._store, tenant, record.id)
-            await log_follower.parse(state, record.id)
+            state = await event_logs.read_unparsed(self._store, tenant, record.id)
+            await event_logs.parse(state, record.id)
             if state.next_sequence:
                 return state.fold, True
         fold = Fold()

@@ -17,8 +17,8 @@ from antiphon_core.telemetry import remedies
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.durable_turns import TurnJobs
 from antiphon_edge.turns.turn_finisher import PASSING, TurnFinisher
-from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_starter import TurnStarter
 

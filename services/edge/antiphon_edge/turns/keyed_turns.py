@@ -22,15 +22,14 @@ from antiphon_core.ports.translator import Batch, Receive
 from antiphon_core.telemetry import metrics, remedies
 from antiphon_edge.quotas import rate_limits
 from antiphon_edge.quotas.response_readers import ResponseReaders
-from antiphon_edge.turns import log_follower
+from antiphon_edge.turns import event_logs
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
-from antiphon_edge.turns.durable_turns import Step, next_step
+from antiphon_edge.turns.durable_turns import StaleKey, Step, TurnJobs, next_step
+from antiphon_edge.turns.event_logs import LogFollower
 from antiphon_edge.turns.generation import LogState
-from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.turn_finisher import failure
-from antiphon_edge.turns.turn_jobs import StaleKey, TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner, discard
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 from antiphon_edge.turns.turn_watch import Delivery
@@ -202,7 +201,7 @@ class KeyedTurns:
         except AntiphonError as error:
             if not reader.next_sequence:
                 raise
-            await log_follower.parse(LogState(reader.fold), repeated.response_id)
+            await event_logs.parse(LogState(reader.fold), repeated.response_id)
             reader.receive(await failure(reader.fold, error))
 
     async def _follow(self, repeated: RepeatedRequest, reader: _Reader) -> None:
@@ -241,7 +240,7 @@ class KeyedTurns:
         try:
             record = await self._store.get(repeated.tenant, repeated.response_id)
         except ResponseNotFound:
-            await log_follower.parse(LogState(reader.fold), repeated.response_id)
+            await event_logs.parse(LogState(reader.fold), repeated.response_id)
             return await failure(reader.fold, InternalError("The stream broke off; ask for the response again."))
         return await self._follower.end_of(record, reader.next_sequence)
 

@@ -12,10 +12,9 @@ from dataclasses import replace
 
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.full_store import FullStore
-from antiphon_edge.turns import log_follower
-from antiphon_edge.turns.durable_turns import Step, next_step
+from antiphon_edge.turns import event_logs
+from antiphon_edge.turns.durable_turns import Step, TurnJobs, is_unkeyed, next_step
 from antiphon_edge.turns.turn_finisher import TurnFinisher, failure, final_of
-from antiphon_edge.turns.turn_jobs import TurnJobs, is_unkeyed
 from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ class LostTurns:
         held = await self._jobs.claim_unkeyed(tenant, response_id)
         if held is None:
             return False
-        state = await log_follower.read_state(self._store, tenant, response_id)
+        state = await event_logs.read_state(self._store, tenant, response_id)
         if not state.next_sequence or state.is_over:
             await self._jobs.release(held, is_over=True)
             return state.is_over

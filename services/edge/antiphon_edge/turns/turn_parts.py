@@ -38,12 +38,12 @@ from antiphon_edge.store_calls import StoreWatch, fail_fast
 from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.durable_turns import TurnJobs
 from antiphon_edge.turns.keyed_turns import KeyedTurns
 from antiphon_edge.turns.lost_turns import LostTurns
 from antiphon_edge.turns.tool_loop import run_rounds
 from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_input import TurnBuilder
-from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import RunRounds, TurnRunner, without_tools
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_starter import TurnStarter

@@ -31,10 +31,10 @@ from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.tools import declared_servers
-from antiphon_edge.turns import leases, log_follower
+from antiphon_edge.turns import event_logs, leases
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
-from antiphon_edge.turns.event_log_writer import EventLogWriter
+from antiphon_edge.turns.event_logs import EventLogWriter
 from antiphon_edge.turns.generation import Generation, Interrupt, LogState
 from antiphon_edge.turns.leases import JobLease
 from antiphon_edge.turns.turn_finisher import final_of
@@ -197,7 +197,7 @@ class TurnRunner:
             return
         async with lease.run_renewals(*self._renewals_of(run, lease)):
             if run.accepted.is_from_job:
-                run.state = await log_follower.read_state(self._store, run.accepted.tenant, run.accepted.response_id)
+                run.state = await event_logs.read_state(self._store, run.accepted.tenant, run.accepted.response_id)
             if not run.state.is_over:
                 run.event_log = self._event_log_of(run)
                 await self._run(run, policy)

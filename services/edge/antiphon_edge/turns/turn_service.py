@@ -28,9 +28,9 @@ from antiphon_core.telemetry import metrics
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.durable_turns import TurnJobs
 from antiphon_edge.turns.keyed_turns import KeyedTurns
 from antiphon_edge.turns.lost_turns import LostTurns
-from antiphon_edge.turns.turn_jobs import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 

@@ -27,7 +27,7 @@ from antiphon_core.telemetry.log_fields import REMEDY
 from antiphon_edge.background import background
 from antiphon_edge.background.background_policy import JOB_ATTEMPTS
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
-from antiphon_edge.turns.turn_jobs import StaleKey
+from antiphon_edge.turns.durable_turns import StaleKey
 from antiphon_store.decisions.tenant_line import place_id
 from antiphon_store.rows.model import Delete, Index, Kind, Ref, Unfile
 from antiphon_store.service import StoreService

@@ -14,7 +14,7 @@ from antiphon_core.jsons import dumps
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import Fence, Lease, Status
 from antiphon_core.request.body import CreateRequest
-from antiphon_edge.turns import log_follower
+from antiphon_edge.turns import event_logs
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.durable_turns import STEPS, Step, next_step
 from antiphon_edge.turns.leases import RenewalPace
@@ -189,7 +189,7 @@ async def test_takeover_of_a_partial_text_without_token_ids_fails_the_turn() -> 
         await anext(batches)
         async with asyncio.timeout(30):
             while (
-                await log_follower.read_state(bench.store, TENANT, accepted.response_id)
+                await event_logs.read_state(bench.store, TENANT, accepted.response_id)
             ).fold.next_sequence < 6:  # the text has begun
                 await asyncio.sleep(0.001)
         await bench.settle()

@@ -19,8 +19,8 @@ from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch
 from antiphon_core.retrying import RetryPolicy
 from antiphon_edge import replay
-from antiphon_edge.turns import log_follower
-from antiphon_edge.turns.log_follower import LogFollower, Look, final_of
+from antiphon_edge.turns import event_logs
+from antiphon_edge.turns.event_logs import LogFollower, Look, final_of_record
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from tests.support.background import TENANT, BreakableStore, hasten
@@ -139,12 +139,12 @@ async def test_ended_log_is_read_after_any_event(
     assert joined(await read(follower.rest(TENANT, RESPONSE_ID, after=after))) == expected
 
 
-async def test_last_batch_has_the_final_of_the_response(store: BreakableStore, follower: LogFollower) -> None:
+async def test_last_batch_has_the_final_of_record_the_response(store: BreakableStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
     await append(store, 2, 3)
     batches = await read(follow(follower))
     assert [batch.final for batch in batches[:-1]] == [None] * (len(batches) - 1)
-    assert batches[-1].final == final_of(ENDED)
+    assert batches[-1].final == final_of_record(ENDED)
 
 
 async def test_events_are_followed_as_they_are_appended(store: BreakableStore, follower: LogFollower) -> None:
@@ -245,7 +245,7 @@ async def test_store_outage_at_the_start_is_raised_at_once(
 async def test_finished_response_is_replayed_in_one_batch(follower: LogFollower) -> None:
     frames = replay.frames_of(ENDED)
     (batch,) = [batch async for batch in follower.replay(ENDED)]
-    assert batch == Batch(0, len(frames), b"".join(frames), final_of(ENDED))
+    assert batch == Batch(0, len(frames), b"".join(frames), final_of_record(ENDED))
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ async def test_a_large_response_is_replayed_outside_the_event_loop(
 ) -> None:
     large = replace(ENDED, output_items=b'[{"id":"i","type":"other","text":"%s"}]' % (b"x" * INLINE_BYTES_MAX))
     (batch,) = [batch async for batch in follower.replay(large)]
-    assert batch.final == final_of(large)
+    assert batch.final == final_of_record(large)
     assert len(parsers) == 1
     assert threading.current_thread() not in parsers
 
@@ -292,15 +292,15 @@ async def test_log_state_has_the_events_the_token_ids_and_the_end_of_a_log() -> 
     backend, response_id = row_backend("memory://"), new_response_id(RandomIds())
     await backend.open()
     store = StoreService(backend)
-    assert (await log_follower.read_state(store, TENANT, response_id)).fold.next_sequence == 0
+    assert (await event_logs.read_state(store, TENANT, response_id)).fold.next_sequence == 0
     created = events.encode({"type": events.CREATED, "response": {"id": response_id, "output": []}})
     other = events.encode({"type": events.KEEP_ALIVE})
     await store.append_events(TENANT, EventAppend(response_id, 0, 1, created, Checkpoint(0, (1, 2))))
     await store.append_events(TENANT, EventAppend(response_id, 1, 1, other, Checkpoint(2, (3,))))
-    said = await log_follower.read_state(store, TENANT, response_id)
+    said = await event_logs.read_state(store, TENANT, response_id)
     assert (said.fold.next_sequence, said.fold.response()["id"], said.is_over) == (2, response_id, False)
     assert list(said.token_ids) == [1, 2, 3]
     ended = events.encode({"type": events.COMPLETED, "response": {"id": response_id}})
     await store.append_events(TENANT, EventAppend(response_id, 2, 1, ended, terminal=True))
-    assert (await log_follower.read_state(store, TENANT, response_id)).is_over
+    assert (await event_logs.read_state(store, TENANT, response_id)).is_over
     await backend.close()

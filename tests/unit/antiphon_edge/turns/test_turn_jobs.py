@@ -14,10 +14,10 @@ from antiphon_core.errors import DataDamaged, StaleFence, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobPulse, JobState
 from antiphon_core.ports.store import Fence, Lease, TurnRequest, TurnStart
-from antiphon_edge.turns import turn_jobs
+from antiphon_edge.turns import durable_turns
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.durable_turns import StaleKey, TurnJobs
 from antiphon_edge.turns.leases import RenewalPace
-from antiphon_edge.turns.turn_jobs import StaleKey, TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_edge.turns.turn_watch import Delivery
@@ -380,7 +380,7 @@ def loop_clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
     """Replaces the clock of the event loop that StaleKey reads."""
     clock = ManualClock()
     loop = SimpleNamespace(time=clock.monotonic)
-    monkeypatch.setattr(turn_jobs, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+    monkeypatch.setattr(durable_turns, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
     return clock
 
 

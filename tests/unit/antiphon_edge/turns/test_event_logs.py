@@ -16,7 +16,7 @@ from antiphon_core.limits import (
 )
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
 from antiphon_core.ports.translator import Batch
-from antiphon_edge.turns.event_log_writer import EventLogWriter
+from antiphon_edge.turns.event_logs import EventLogWriter
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
