@@ -30,7 +30,6 @@ from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.ids import Ids
-from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume, Usage
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, TokenChunk, TokenPrompt
 from antiphon_translator.output import guided_output, outputs
@@ -48,9 +47,7 @@ from antiphon_translator.output.model_output import ModelOutput
 from antiphon_translator.placement import PlacementHint
 from antiphon_translator.schemas.answer_check import Unchecked
 from antiphon_translator.turn import response_rounds
-from antiphon_translator.turn.cache_retention import Hint, Outcome
 from antiphon_translator.turn.turn_plan import TurnPlan
-from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 _ENCODING = 32  # encoding a byte of text takes as long as parsing this many bytes of JSON
 _REREADING = 32  # a text is parsed again id by id, or character by character
@@ -60,7 +57,6 @@ _INCOMPLETE: Mapping[FinishReason | None, str] = {
     FinishReason.CONTENT_FILTER: "content_filter",
 }
 """The reasons of an incomplete response, by those of its generation."""
-_NOTHING_SENT: tuple[Sequence[Object], Sequence[Object]] = (), ()
 
 
 class TurnPipeline:
@@ -82,10 +78,11 @@ class TurnPipeline:
         InvalidRequest: the turn cannot be resumed from token ids."""
         if resume is not None and resume.token_ids and not plan.is_resumable:
             raise _cannot_resume()
-        self._plan = plan
-        sent, self._unsent = _NOTHING_SENT
-        if plan.prompt.output:
-            sent, self._unsent = response_rounds.split_output(plan.prompt.output, resume)
+        self.plan = plan
+        output = plan.prompt.output
+        sent, self._unsent = response_rounds.split_output(output, resume) if output else ((), ())
+        self.generates_nothing = bool(output) and response_rounds.generates_nothing(output)
+        """Whether the round ends with its opening events: its calls were written before, and are approved or not."""
         self._machine = ResponseMachine(plan.skeleton, ids, sent)
         self._assembly = _assembly_of(plan, self._machine, ids)
         self._output = _output_of(plan)
@@ -106,26 +103,6 @@ class TurnPipeline:
         """Whether nothing more is wanted from this generation: the engine can be stopped."""
 
     @property
-    def plan(self) -> TurnPlan:
-        """The plan that is executed."""
-        return self._plan
-
-    @property
-    def prompt(self) -> TurnPrompt:
-        """The prompt of the turn."""
-        return self._plan.prompt
-
-    @property
-    def hints(self) -> Sequence[tuple[Hint, Outcome]]:
-        """The hints about the KV cache that the turn had for its engine."""
-        return self._plan.cache.outcomes
-
-    @property
-    def generates_nothing(self) -> bool:
-        """Whether the round ends with its opening events: its calls were written before, and are approved or not."""
-        return response_rounds.generates_nothing(self._plan.prompt.output)
-
-    @property
     def has_enough(self) -> bool:
         """Whether the turn has all output that is wanted, whatever follows."""
         return self._assembly.has_enough
@@ -135,16 +112,16 @@ class TurnPipeline:
         """The work of `finish` and `fail`, in bytes of JSON that take as long to parse: the last events repeat the
         output and the request, an answer is checked against its schema, and prompt and output are encoded where the
         engine reports no token counts."""
-        output_bytes, check = self._machine.output_bytes, self._plan.answer_check
+        output_bytes, check = self._machine.output_bytes, self.plan.answer_check
         check_bytes = check.work_bytes(output_bytes) if check is not None else 0
-        prompt_bytes = self._plan.turn_bytes if self._output.must_count_prompt else 0
+        prompt_bytes = self.plan.turn_bytes if self._output.must_count_prompt else 0
         count_bytes = _ENCODING * (prompt_bytes + self._output.uncounted_bytes)
-        return self._plan.request_bytes + _REPEATING * output_bytes + check_bytes + count_bytes
+        return self.plan.request_bytes + _REPEATING * output_bytes + check_bytes + count_bytes
 
     @property
     def follow_up_bytes(self) -> int:
         """The work of `follow_up`, in bytes as in `end_bytes`: before a second generation the output is read again."""
-        return _REREADING * self._machine.output_bytes if self._plan.answer_guide is not None else 0
+        return _REREADING * self._machine.output_bytes if self.plan.answer_guide is not None else 0
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """Returns the opening events, and the request for the engine. The forced beginning of the output is sent with
@@ -155,14 +132,14 @@ class TurnPipeline:
         for item in self._unsent:
             self._machine.send(Announce(item))
         if self.generates_nothing:
-            self._machine.send(Pause(self._plan.prompt.used))
+            self._machine.send(Pause(self.plan.prompt.used))
         batches = self._machine.take_whole() if self._unsent else self._machine.take()
-        if self._plan.prompt.forced.beginning:
-            self._assembly.take(self._output.write(self._plan.prompt.forced.beginning))
+        if self.plan.prompt.forced.beginning:
+            self._assembly.take(self._output.write(self.plan.prompt.forced.beginning))
             self._note_progress()
         if self._resume is not None and self._resume.token_ids:
             return batches, self._resume_request(self._resume)
-        return batches, self._plan.request
+        return batches, self.plan.request
 
     def _resume_request(self, resume: Resume) -> GenerationRequest:
         """Reads the ids that another translator received, and returns the request for the rest. The boundaries of
@@ -170,7 +147,7 @@ class TurnPipeline:
         self._assembly.take(self._output.take(TokenChunk(resume.token_ids)))
         self._note_progress()
         self._machine.skip_to(resume.next_sequence)
-        request = self._plan.request
+        request = self.plan.request
         return replace(
             request,
             prompt=TokenPrompt([*request.prompt_as(TokenPrompt).ids, *resume.token_ids]),
@@ -179,7 +156,7 @@ class TurnPipeline:
 
     def _note_progress(self) -> None:
         output, assembly = self._output, self._assembly
-        is_whole_call = self._plan.has_one_call and assembly.has_enough and not output.reads_to_the_end
+        is_whole_call = self.plan.has_one_call and assembly.has_enough and not output.reads_to_the_end
         self.is_done = output.finish is not None or assembly.is_full or is_whole_call
 
     def follow_up(self) -> GenerationRequest | None:
@@ -190,7 +167,7 @@ class TurnPipeline:
         self._note_progress()
         if request is None or self.placement is None:
             return request
-        created_ms = 1000 * int(self._plan.skeleton["created_at"])
+        created_ms = 1000 * int(self.plan.skeleton["created_at"])
         hint = PlacementHint(self.placement, request.prompt_tokens, created_ms)  # the first generation's cache
         return replace(request, placement=(hint, *request.placement))
 
@@ -202,7 +179,7 @@ class TurnPipeline:
             if self.is_done:
                 break
             segments = self._output.take(chunk)
-            if not (self._plan.has_one_call and self._assembly.has_enough):
+            if not (self.plan.has_one_call and self._assembly.has_enough):
                 self._assembly.take(segments)
             if self._sends_ids and isinstance(chunk, TokenChunk):
                 self._unsent_ids += chunk.ids
@@ -217,8 +194,8 @@ class TurnPipeline:
         ending = FinishReason.LENGTH if self._assembly.is_full else self._output.finish
         reason = _INCOMPLETE.get(ending) if not self._assembly.has_enough else None
         cut_off = reason is not None
-        if self._plan.prompt.forced.rest and not cut_off:
-            self._assembly.take(self._output.write(self._plan.prompt.forced.rest))
+        if self.plan.prompt.forced.rest and not cut_off:
+            self._assembly.take(self._output.write(self.plan.prompt.forced.rest))
         self._assembly.take(self._output.end(cut_off=cut_off))
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
@@ -235,7 +212,7 @@ class TurnPipeline:
 
     def _lineage(self, at_ms: int) -> bytes:
         """Remembers the ids of the output, and returns the lineage of the turn."""
-        prompt, model, request = self._plan.prompt, self._plan.model, self._plan.request
+        prompt, model, request = self.plan.prompt, self.plan.model, self.plan.request
         begun = request.prompt.ids[len(prompt.ids) :] if isinstance(request.prompt, TokenPrompt) else ()
         written = [*begun, *self._output.written_ids]  # all ids behind the prompt; none where the engine delivers none
         prompt.remember(model, written)
@@ -245,14 +222,14 @@ class TurnPipeline:
     def _count(self) -> Usage:
         """Sets the usage of this round, and returns that of the response so far."""
         self.usage = self._output.usage()
-        return self.usage.added_to(self._plan.prompt.used)
+        return self.usage.added_to(self.plan.prompt.used)
 
     def _check(self) -> None:
         """Checks the answer against the format that was asked for."""
-        if self._plan.answer_check is None:
+        if self.plan.answer_check is None:
             return
         try:
-            self.mismatch = self._plan.answer_check.mismatch_of(self._machine.items, self._may_check)
+            self.mismatch = self.plan.answer_check.mismatch_of(self._machine.items, self._may_check)
         except Unchecked:
             self.is_unchecked = True
 

@@ -51,13 +51,13 @@ class Prewarms:
 
     def __init__(self, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._budgets = PrewarmBudgets(monotonic_s=monotonic_s)
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
         """By the trees of their turns."""
         self._is_closed = False
 
     def end(self, turn: Turn) -> None:
         """Ends the reading for this turn, which has come."""
-        if self._tasks and (task := self._tasks.get(tree_tag(turn.response_id) or "")) is not None:
+        if (task := self.tasks.get(tree_tag(turn.response_id) or "")) is not None:
             task.cancel()
 
     def begin(self, turn: Turn, plan: TurnPlan, final: Final | None, engine: Engine) -> None:
@@ -66,20 +66,20 @@ class Prewarms:
         is_wanted = model.prewarm_tokens_per_minute > 0 and model.can_reason and tree is not None
         if not is_wanted or final is None or final.status is not Status.COMPLETED or plan.prompt.conversation.images:
             return
-        if self._is_closed or len(self._tasks) >= RUNNING_MAX or tree in self._tasks:
+        if self._is_closed or len(self.tasks) >= RUNNING_MAX or tree in self.tasks:
             return
-        task = self._tasks[tree or ""] = asyncio.create_task(self._read(turn, plan, final, engine))
-        task.add_done_callback(lambda _: self._tasks.pop(tree or "", None))
+        task = self.tasks[tree or ""] = asyncio.create_task(self._read(turn, plan, final, engine))
+        task.add_done_callback(lambda _: self.tasks.pop(tree or "", None))
 
     async def settled(self) -> None:
         """Returns when nothing is read in advance."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks.values()))
+        while self.tasks:
+            await asyncio.wait(list(self.tasks.values()))
 
     async def close(self) -> None:
         """Ends all at once: nothing waits for a prompt whose turn has not come."""
         self._is_closed = True
-        tasks = list(self._tasks.values())
+        tasks = list(self.tasks.values())
         for task in tasks:
             task.cancel()
         if tasks:

@@ -143,7 +143,8 @@ class TranslatorService:
         checkpoints: bool = False,
     ) -> None:
         with self._turn_bytes.count_turn(turn) as held:
-            self._prewarms.end(turn)
+            if self._prewarms.tasks:
+                self._prewarms.end(turn)
             route = await self._route_of(turn)
             watch = GenerationWatch(route.model.name, turn.response_id)
             with watch.running():
@@ -187,7 +188,8 @@ class TranslatorService:
             if len(batch.frames) > BATCH_BYTES_MAX:
                 await asyncio.sleep(0)  # each of the last events repeats the output: 8 MB take 15 ms to write
         _note_end(watch, pipeline)
-        self._prewarms.begin(turn, pipeline.plan, last[-1].final if last else None, route.engine)
+        if route.model.prewarm_tokens_per_minute:
+            self._prewarms.begin(turn, pipeline.plan, last[-1].final if last else None, route.engine)
 
     async def count_tokens(self, turn: Turn) -> int:
         with self._turn_bytes.count_turn(turn) as held:
@@ -324,8 +326,8 @@ class TranslatorService:
 def _note_end(watch: GenerationWatch, pipeline: TurnPipeline) -> None:
     """Counts a turn that has ended."""
     watch.note_usage(pipeline.usage)
-    watch.note_prompt(pipeline.prompt)
-    watch.note_hints(pipeline.hints)
+    watch.note_prompt(pipeline.plan.prompt)
+    watch.note_hints(pipeline.plan.cache.outcomes)
     watch.note_check(pipeline.mismatch, is_unchecked=pipeline.is_unchecked)
 
 

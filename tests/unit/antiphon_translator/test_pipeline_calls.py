@@ -168,8 +168,8 @@ def test_lineage_of_a_forced_call_has_its_beginning_with_what_was_written() -> N
     final = made.finish(completed_at=9)[-1].final
     assert final is not None
     (lineage,) = turn_lineage.decode_rounds(final.lineage)
-    assert lineage.prompt_tokens == len(made.prompt.ids) < len(ids_in(request))
-    assert [*made.prompt.ids, *lineage.written_ids] == [*ids_in(request), 5]
+    assert lineage.prompt_tokens == len(made.plan.prompt.ids) < len(ids_in(request))
+    assert [*made.plan.prompt.ids, *lineage.written_ids] == [*ids_in(request), 5]
 
 
 def test_forced_call_of_a_family_without_forced_calls_is_rejected() -> None:

@@ -121,7 +121,8 @@ def _may_have_hints(parameters: Parameters, turn: Turn, model: ServedModel) -> b
 def _sampling(
     given: CheckedParameters, model: ServedModel, controls: frozenset[str], seed: int
 ) -> tuple[Sampling, Object]:
-    asked = given.asked | given.parameters.extensions.sampling()
+    nvext = given.parameters.nvext
+    asked = given.asked if nvext is None else given.asked | nvext.sampling()
     return sampling.choose(asked=asked, defaults=model.sampling_defaults, controls=controls, seed=seed)
 
 
