@@ -86,6 +86,14 @@ async def test_generation_is_rejected_until_used_up_tokens_return() -> None:
         assert (await edge.create()).status == 200
 
 
+async def test_prompt_that_is_read_in_advance_takes_tokens_of_the_quota() -> None:
+    async with running_edge(tokens_per_minute=6, clock=ManualClock()) as edge:
+        for _ in range(2):
+            assert (await edge.create(prompt_cache_options={"prewarm": True})).status == 200
+        assert (await edge.create(prompt_cache_options={"prewarm": True})).status == 429
+        assert len(edge.translator.turns) == 2
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_replay_of_a_keyed_turn_is_not_charged_again(stream: bool) -> None:
     async with running_edge(tokens_per_minute=PLENTY, clock=ManualClock()) as edge:
