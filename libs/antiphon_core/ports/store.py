@@ -48,6 +48,25 @@ JobAttempts = Annotated[int, within(1, limits.JOB_ATTEMPTS_ITEMS_MAX)]
 ApprovalContent = Annotated[bytes, check_given, bytes_up_to(limits.APPROVAL_BYTES_MAX, "The content is")]
 _APPROVALS = count_within(0, limits.APPROVALS_ITEMS_MAX)
 Lineage = Annotated[bytes, bytes_up_to(limits.LINEAGE_BYTES_MAX, "The lineage is")]
+LINEAGE_KEY_BYTES = 16
+
+
+def _check_lineage_key(key: bytes, field: str) -> None:
+    if key and len(key) != LINEAGE_KEY_BYTES:
+        raise invalid(field, f"'{field}' must be {LINEAGE_KEY_BYTES} bytes.")
+
+
+LineageKey = Annotated[bytes, _check_lineage_key]
+"""A keyed hash of the conversation that a lineage ends with; empty for none."""
+
+
+def _check_lineage_keys(keys: Sequence[bytes], field: str) -> None:
+    if len(keys) > limits.LINEAGE_KEYS_ITEMS_MAX or not all(len(key) == LINEAGE_KEY_BYTES for key in keys):
+        most = limits.LINEAGE_KEYS_ITEMS_MAX
+        raise invalid(field, f"'{field}' must be at most {most} keys of {LINEAGE_KEY_BYTES} bytes.")
+
+
+LineageKeys = Annotated[tuple[bytes, ...], _check_lineage_keys]
 
 
 def _check_frames(frames: bytes, field: str) -> None:
@@ -258,11 +277,16 @@ class TurnRequest:
     consumes: Annotated[Sequence[ApprovalAnswer], _APPROVALS] = ()
     """The answers to approval requests that the turn uses, each once for ever. They need the `response_id`, whose tree
     is theirs. In a turn that continues a response, or a session, its history has the requests."""
+    lineage_keys: LineageKeys = ()
+    """For a turn without a predecessor: the keys of the lineage to look up, the longest beginning of its input
+    first."""
 
     def check(self, _field: str) -> None:
         if self.previous_response_id is not None and self.session_id is not None:
             text = "'previous_response_id' and 'session_id' exclude each other."
             raise invalid("previous_response_id", text, code="mutually_exclusive_parameters")
+        if self.lineage_keys and (self.previous_response_id is not None or self.session_id is not None):
+            raise invalid("lineage_keys", "Only a turn without a predecessor looks up a lineage.")
         if self.session_id is not None:
             check_holder(self.holder, "holder")
         check_owner(self.idempotency_key, self.response_id)
@@ -293,6 +317,8 @@ class TurnStart:
     replay: Record | None = None
     running_response_id: str | None = None
     approvals: tuple[Approval, ...] = ()
+    found_lineage: bytes = b""
+    """The lineage under the first of the `lineage_keys` that a readable response has."""
 
     @property
     def is_repeated(self) -> bool:
@@ -334,8 +360,8 @@ class TurnCommit:
     job. `fence` is that of the session. `log_frames` closes the response's event log. With a `job` the turn has not run
     yet: record, job and the first events of the log are written. `ends_job` ends the job of the precondition's fence as
     succeeded. `lineage` (`antiphon.translator.v1.Lineage`) is kept beside the record for `TurnRequest.wants_lineage`,
-    and left out if the store is full. `approvals` are those that the response asks for: they can be answered from the
-    commit on, as long as the record lasts."""
+    and left out if the store is full. `lineage_key`: a later turn finds the lineage under this key. `approvals` are those
+    that the response asks for: they can be answered from the commit on, as long as the record lasts."""
 
     record: Record
     fence: Fence | None = None
@@ -346,9 +372,12 @@ class TurnCommit:
     job: TurnJob | None = None
     ends_job: bool = False
     lineage: Lineage = b""
+    lineage_key: LineageKey = b""
     approvals: Annotated[Sequence[ApprovalDraft], _APPROVALS] = ()
 
     def check(self, _field: str) -> None:
+        if self.lineage_key and not self.lineage:
+            raise invalid("lineage_key", "A lineage key needs a lineage.")
         check_in_tree([each.id for each in self.approvals], self.record.id, "approvals")
         if self.fence is not None and self.fence.session_id != self.record.session_id:
             text = "A turn is committed under the fence of the session that its record names."

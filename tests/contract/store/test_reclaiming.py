@@ -75,7 +75,8 @@ async def converse(store: StoreService, tenant: str, conversation_id: str) -> Fe
     state = await store.describe_session(tenant, conversation_id)
     record = draft(tag=conversation_id, parent_id=state.head_id, session_id=conversation_id)
     approval = ApprovalDraft(approvals.new_id(record), b"approval")
-    await store.commit_turn(tenant, TurnCommit(record, lease.fence, lineage=b"lineage", approvals=[approval]))
+    commit = TurnCommit(record, lease.fence, lineage=b"lineage", lineage_key=b"k" * 16, approvals=[approval])
+    await store.commit_turn(tenant, commit)
     await store.fork(tenant, ForkSource(conversation_id, None), new_session_id=new_session_id(beside=record.id))
     return lease.fence
 

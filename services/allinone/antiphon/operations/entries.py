@@ -14,6 +14,9 @@ def entries_of(ref: Ref, row: Row) -> Iterator[File | Unfile]:
     kind, row_id = ref
     if kind is Kind.NODE:
         yield from _of_node(row_id, row)
+    elif kind is Kind.LINEAGE:
+        if key := row.fields.get("key"):
+            yield File(Index.RESENT, key, row_id, 0)
     elif kind is Kind.JOB:
         yield from _of_job(row_id, row)
     elif kind is Kind.SESSION:

@@ -222,6 +222,8 @@ def _row_of_entry(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
         kind = Kind(name)
     elif key.of is Index.FOREIGN:
         kind = Kind.NODE
+    elif key.of is Index.RESENT:
+        kind = Kind.LINEAGE
     elif key.partition.tenant == DISPATCH_TENANT:
         kind, row_id = Kind.LINE, tenant_line.tenant_of(entry.id)
     elif key.of is Index.ASKED:

@@ -27,6 +27,7 @@ from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
 from antiphon_core.ports.store import (
     FRAME_END,
     NO_PRECONDITION,
+    UNFINISHED,
     ApprovalDraft,
     Fence,
     LogFrames,
@@ -63,6 +64,8 @@ class Write:
     """Whether the job of the precondition's fence ends as succeeded in the same step."""
     lineage: bytes = b""
     """The lineage of the response, which only later turns read."""
+    lineage_key: bytes = b""
+    """The key under which turns that name no predecessor find the lineage."""
     approvals: Sequence[ApprovalDraft] = ()
     """Those that the response asks for."""
 
@@ -80,6 +83,14 @@ def get(view: View, response_id: str) -> Finish[Record]:
     view.plan_read(Kind.NODE, response_id)
     require_readable(view, response_id)
     return view.answer_from(partial(nodes.to_record, response_id), Get(Ref(Kind.NODE, response_id), Payload.ALL))
+
+
+def lineage_of(view: View, response_id: str) -> Finish[bytes]:
+    """Reads the lineage of a readable response; empty if it has none. ResponseNotFound."""
+    require_readable(view, response_id)
+    return view.answer_from(
+        lambda row: row.items if row is not None else b"", Get(Ref(Kind.LINEAGE, response_id), Payload.ITEMS)
+    )
 
 
 def is_readable(view: View, response_id: str) -> bool:
@@ -197,7 +208,7 @@ def _insert(view: View, write: Write) -> Finish[Stamp]:
     fields, items, body = nodes.write_node(record, write.ttl_ms)
     view.grow(Grow(record.id, record.parent_id, {**fields, **_ask(view, write), "version": 1}, items, body))
     if write.lineage:
-        view.put(Kind.LINEAGE, record.id, {}, write.lineage)
+        _put_lineage(view, write)
     _file(view, write)
     return _stamp(view, record.id)
 
@@ -239,10 +250,7 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
     fields, items, body = nodes.write_node(write.record, write.ttl_ms)
     fields |= {**_ask(view, write), "version": Add(1), "updated": Now()}
     view.overwrite(Kind.NODE, record.id, fields, items, body)
-    if write.lineage:
-        view.put(Kind.LINEAGE, record.id, {}, write.lineage)
-    else:
-        view.delete(Kind.LINEAGE, record.id)  # its ids are the text of the former output
+    _replace_lineage(view, write, row)
     if row.fields["session"] != record.session_id:
         _unlist(view, record.id, row)
         if record.session_id is not None:
@@ -259,6 +267,32 @@ def _ask(view: View, write: Write) -> dict[str, list[str]]:
     any."""
     approvals.ask(view, write.approvals, write.record.id, write.ttl_ms)
     return {"approvals": [each.id for each in write.approvals]} if write.approvals else {}
+
+
+def _put_lineage(view: View, write: Write) -> None:
+    key = write.lineage_key.hex()
+    view.put(Kind.LINEAGE, write.record.id, {"key": key} if key else {}, write.lineage)
+    if key:
+        view.file(Index.RESENT, key, write.record.id)
+
+
+def _replace_lineage(view: View, write: Write, row: Row) -> None:
+    """Writes the lineage of a record that replaces another, or deletes it: its ids are the text of the former output. A
+    response that has not ended has none."""
+    if Status(row.fields["status"]) not in UNFINISHED:
+        former = view.need(Kind.LINEAGE, write.record.id)
+        drop_lineage(view, write.record.id, former)
+    if write.lineage:
+        _put_lineage(view, write)
+
+
+def drop_lineage(view: View, response_id: str, lineage: Row | None) -> None:
+    """Deletes the lineage of a response, and the entry under its key."""
+    if lineage is None:
+        return
+    view.delete(Kind.LINEAGE, response_id)
+    if key := lineage.fields.get("key"):
+        view.unfile(Index.RESENT, key, response_id)
 
 
 def _write_beside(view: View, write: Write) -> None:

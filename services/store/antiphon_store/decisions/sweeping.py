@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from antiphon_store.decisions import approvals, conversations, jobs, leases, nodes
+from antiphon_store.decisions import approvals, conversations, jobs, leases, nodes, records
 from antiphon_store.rows.model import Condition, Entry, Index, Kind, Now, Row, made_id
 from antiphon_store.rows.view import Finish, View, answer, nothing
 
@@ -43,7 +43,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
     """Deletes a node that neither is kept nor has children, and makes its parent a candidate. An unreadable node
     becomes the head of a further session only by a fork of a session whose head it is, and `family` read the sessions
     after the node; a guard detects new children. A node that has changed or got a child since stays a candidate."""
-    row = view.need(Kind.NODE, response_id)
+    row, lineage = view.need_all((Kind.NODE, response_id), (Kind.LINEAGE, response_id))
     if row is None or nodes.is_readable(row, view.now_ms):
         _reschedule(view, Kind.NODE, response_id, None if row is None else row.fields["expires"], taken_until)
         return nothing
@@ -57,7 +57,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
         return nothing
     view.fewer(Index.CHILDREN, response_id, 1)
     view.delete(Kind.NODE, response_id)
-    view.delete(Kind.LINEAGE, response_id)
+    records.drop_lineage(view, response_id, lineage)
     approvals.end_of(view, row)
     _reschedule(view, Kind.NODE, response_id, None, taken_until)
     _leave_family(view, response_id, row.fields, family)

@@ -62,13 +62,14 @@ class Index(StrEnum):
     CREATED = "created"  # "" -> all nodes, by creation time
     ITEM = "item"  # item id with the tree's tag -> the nodes that hold it, by creation time
     FOREIGN = "foreign"  # any other item id -> the nodes that hold it, by creation time
+    RESENT = "resent"  # lineage key -> the responses whose lineage has it, by the time at which it was written
     QUEUE = "queue"  # queue -> jobs, by the time from which they can be claimed; or tenants in line (`tenant_line`)
     HOLDER = "holder"  # queue and holder -> the job that the holder claimed last
     ASKED = "asked"  # "" -> approvals that no response has used, by the time at which they were asked for
     ENDS = "ends"  # "" -> rows as "<kind>/<id>", by the time from which they may be reclaimed
 
 
-TENANT_WIDE = frozenset({Index.FOREIGN, Index.QUEUE, Index.HOLDER, Index.ASKED, Index.ENDS})
+TENANT_WIDE = frozenset({Index.FOREIGN, Index.RESENT, Index.QUEUE, Index.HOLDER, Index.ASKED, Index.ENDS})
 NODE_LISTS = frozenset({Index.LEVEL, Index.CREATED})
 """Indexes of all nodes of a partition. A backend keeps them itself, as nodes are written and deleted."""
 

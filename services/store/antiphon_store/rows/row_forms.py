@@ -78,7 +78,7 @@ _TYPES: Mapping[Kind, Mapping[str, frozenset[type]]] = {
     },
     Kind.QUOTA: {"buckets": _MAP | _NO_FIELD, "slots": _MAP | _NO_FIELD},
     Kind.LINE: dict.fromkeys(("at", "joins", "places"), _NUMBER),
-    Kind.LINEAGE: {},
+    Kind.LINEAGE: {"key": _TEXT | _NO_FIELD},
     Kind.APPROVAL: {
         "response": _TEXT,
         "created": _NUMBER,

@@ -8,9 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from antiphon_core.errors import TooLarge
+from antiphon_core.errors import InvalidRequest, TooLarge
 from antiphon_core.limits import LINEAGE_BYTES_MAX
-from antiphon_core.ports.store import Precondition, Record, Status, TurnCommit, TurnRequest
+from antiphon_core.ports.store import (
+    LINEAGE_KEY_BYTES,
+    History,
+    Precondition,
+    Record,
+    Status,
+    TurnCommit,
+    TurnRequest,
+    TurnStart,
+)
 from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.subject import Subject, draft, new_session_id
 
@@ -86,3 +95,65 @@ class KeptLineageSuite:
     async def test_a_lineage_over_the_limit_is_rejected(self, subject: Subject) -> None:
         with pytest.raises(TooLarge, match="lineage"):
             await self.put_lines(subject, b"x" * (LINEAGE_BYTES_MAX + 1))
+
+    async def found_under(self, subject: Subject, *keys: bytes) -> bytes:
+        return (await subject.peer.begin_turn(subject.tenant, TurnRequest(lineage_keys=keys))).found_lineage
+
+    async def commit_under(self, subject: Subject, key: bytes, lineage: bytes) -> Record:
+        record = draft()
+        await subject.store.commit_turn(subject.tenant, TurnCommit(record, lineage=lineage, lineage_key=key))
+        return record
+
+    async def test_a_turn_without_a_predecessor_finds_the_lineage_of_the_first_key(self, subject: Subject) -> None:
+        first, second, third, fourth = (bytes([number]) * LINEAGE_KEY_BYTES for number in range(4))
+        await self.commit_under(subject, first, b"first")
+        await self.commit_under(subject, second, b"second")
+        assert await self.found_under(subject, first, second) == b"first"
+        assert await self.found_under(subject, third, fourth, second, first) == b"second"
+        assert await self.found_under(subject, third, fourth) == b""
+        await subject.elapse(5)  # entries of one millisecond have no order
+        await self.commit_under(subject, first, b"newer")
+        assert await self.found_under(subject, first) == b"newer"
+
+    async def test_a_lineage_is_found_only_by_its_tenant(self, subject: Subject) -> None:
+        key = b"k" * LINEAGE_KEY_BYTES
+        await self.commit_under(subject, key, b"lineage")
+        other = await subject.peer.begin_turn(f"{subject.tenant}-2", TurnRequest(lineage_keys=(key,)))
+        assert other.found_lineage == b""
+
+    async def test_a_found_lineage_changes_neither_history_nor_lease(self, subject: Subject) -> None:
+        key = b"k" * LINEAGE_KEY_BYTES
+        await self.commit_under(subject, key, b"lineage")
+        start = await subject.store.begin_turn(subject.tenant, TurnRequest(lineage_keys=(key,)))
+        assert start == TurnStart(History(), found_lineage=b"lineage")
+
+    async def test_a_deleted_response_has_no_lineage_to_find(self, subject: Subject) -> None:
+        key = b"k" * LINEAGE_KEY_BYTES
+        record = await self.commit_under(subject, key, b"lineage")
+        await subject.store.delete(subject.tenant, record.id)
+        assert await self.found_under(subject, key) == b""
+
+    async def test_a_replaced_response_has_its_lineage_under_the_new_key(self, subject: Subject) -> None:
+        former, key = (bytes([number]) * LINEAGE_KEY_BYTES for number in range(2))
+        record = await self.commit_under(subject, former, b"former")
+        write = TurnCommit(
+            replace(record, output_items=b"[]"),
+            precondition=Precondition(version=1),
+            lineage=b"newer",
+            lineage_key=key,
+        )
+        await subject.store.commit_turn(subject.tenant, write)
+        assert (await self.found_under(subject, former), await self.found_under(subject, key)) == (b"", b"newer")
+
+    @pytest.mark.parametrize(
+        ("request_", "field"),
+        [
+            (TurnRequest(lineage_keys=(b"short",)), "lineage_keys"),
+            (TurnRequest(lineage_keys=(b"k" * LINEAGE_KEY_BYTES,) * 5), "lineage_keys"),
+            (TurnRequest(previous_response_id=draft().id, lineage_keys=(b"k" * LINEAGE_KEY_BYTES,)), "lineage_keys"),
+        ],
+    )
+    async def test_wrong_lineage_keys_are_rejected(self, subject: Subject, request_: TurnRequest, field: str) -> None:
+        with pytest.raises(InvalidRequest) as caught:
+            await subject.store.begin_turn(subject.tenant, request_)
+        assert caught.value.field == field

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from antiphon_core import offload
+from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.checks import check_owner
 from antiphon_core.ports.store import Fence, History, Lease, ResponseStore, TurnRequest, TurnStart
 from antiphon_store.calls import implements
-from antiphon_store.decisions import approvals, conversations, forks, leases, turns
-from antiphon_store.rows.model import Index, Span
+from antiphon_store.decisions import approvals, conversations, forks, leases, records, turns
+from antiphon_store.rows.model import Index, Partition, Span
 from antiphon_store.rows.view import Finish, nothing
 from antiphon_store.topics.records import RecordOperations
 from antiphon_store.topics.topic import of_fence, of_session, one_step
@@ -69,10 +72,13 @@ class TurnOperations(RecordOperations, WriteOperations):
         previous_id, session_id = request.previous_response_id, request.session_id
         if session_id is None:
             if previous_id is None:
+                found = await self._find_lineage(tenant, request.lineage_keys) if request.lineage_keys else b""
                 if request.consumes:
                     alone = partial(approvals.begin_alone, request=request)
                     taken = await self._trees.of_response(tenant, request.response_id or "", alone)
-                    return TurnStart(History(), approvals=taken)
+                    return TurnStart(History(), approvals=taken, found_lineage=found)
+                if request.lineage_keys:
+                    return TurnStart(History(), found_lineage=found)
                 if request.idempotency_key is None:  # otherwise its claim has shown that the database answers
                     await self._trees.of_response(tenant, "", lambda _view: nothing, only_reads=True)
                 return TurnStart(History())
@@ -110,6 +116,21 @@ class TurnOperations(RecordOperations, WriteOperations):
             except approvals.UnknownHistory:
                 history = await self._trees.of_session(tenant, session_id, read, only_reads=True)
                 begin = partial(begin, history=history or turns.NO_HISTORY)
+
+    async def _find_lineage(self, tenant: str, keys: Sequence[bytes]) -> bytes:
+        """Finds the lineage under the first key that a readable response has; empty if there is none. The first key
+        is read alone, because nearly always a response has it."""
+        newest = Span(1, is_descending=True)
+        for group in filter(None, (keys[:1], keys[1:])):
+            partition = Partition(tenant, "")
+            reads = (self._rows.page(partition, Index.RESENT, key.hex(), newest) for key in group)
+            for _, entries in await asyncio.gather(*reads):
+                for each in entries:
+                    with contextlib.suppress(ResponseNotFound):
+                        read = partial(records.lineage_of, response_id=each.id)
+                        if found := await self._trees.of_response(tenant, each.id, read, only_reads=True):
+                            return found
+        return b""
 
     async def _require_room(self, tenant: str, session_id: str, *, holder: str) -> None:
         """Checks that a turn of `holder` may make one more response in the session. The holder of a queued turn is the

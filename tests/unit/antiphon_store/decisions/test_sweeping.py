@@ -19,6 +19,7 @@ from tests.support.rows import NOW_MS, decided, guards_on, node, pins, row, show
 PARENT = draft()
 RECORD = draft(PARENT, session_id="s", input_items=array("a"), output_items=array("b"))
 REF, SESSION = (Kind.NODE, RECORD.id), (Kind.SESSION, "s")
+LINEAGE = (Kind.LINEAGE, RECORD.id)
 DEAD = node(RECORD, deleted=1, depth=1)
 V = DEAD.fields["v"]
 ALONE = Family(V, ["a", "b"], [], [])
@@ -29,7 +30,7 @@ reclaim_node = partial(sweeping.reclaim_node, response_id=RECORD.id)
 
 
 def reclaimed(decision: Any, rows: Any) -> tuple[int | None, Program]:
-    view = view_of(rows)
+    view = view_of({LINEAGE: None, **rows})
     return decision(view)(()), view.program()
 
 
@@ -48,11 +49,12 @@ def again_at(program: Program) -> int | None:
 
 @pytest.mark.parametrize("there", [DEAD, node(RECORD, expires=NOW_MS, depth=1)])
 def test_reclaiming_a_node_removes_its_entries_and_makes_its_parent_a_candidate(there: Row) -> None:
-    taken, program = reclaimed(partial(reclaim_node, family=ALONE), {REF: there})
+    taken, program = reclaimed(partial(reclaim_node, family=ALONE), {REF: there, LINEAGE: row(key="ab")})
     assert taken == there.fields["size"]
     assert shown(program) == [
         ("delete", *REF),
-        ("delete", Kind.LINEAGE, RECORD.id),
+        ("delete", *LINEAGE),
+        ("unfile", Index.RESENT, "ab", RECORD.id),
         ("unfile", *NAMED),
         ("unfile", Index.MADE, "s", made_id(1, RECORD.id)),
         ("unfile", Index.CHILDREN, PARENT.id, RECORD.id),
@@ -87,7 +89,7 @@ def test_a_candidate_in_use_is_dropped_or_postponed_to_its_expiry(
 
 def test_a_session_head_is_dropped_as_a_candidate() -> None:
     with pytest.raises(UnknownRow) as caught:
-        decided(partial(reclaim_node, family=HEADED), {REF: DEAD})
+        decided(partial(reclaim_node, family=HEADED), {REF: DEAD, LINEAGE: None})
     assert caught.value.refs == (SESSION,)  # only the session with the node as its head
     taken, program = reclaimed(partial(reclaim_node, family=HEADED), {REF: DEAD, SESSION: row(head=RECORD.id)})
     assert taken is None
@@ -105,7 +107,7 @@ def test_a_node_that_stopped_being_the_head_is_looked_at_again(session: Row | No
 
 def test_dropping_a_parent_as_candidate_guards_that_its_child_exists() -> None:
     """A reclaimed child makes its parent a candidate again. Without the guard, that candidate could be dropped here."""
-    program = decided(partial(reclaim_node, family=WITH_CHILD), {REF: DEAD})
+    program = decided(partial(reclaim_node, family=WITH_CHILD), {REF: DEAD, LINEAGE: None})
     assert (Condition.PRESENT, "", None) in guards_on(program, Kind.NODE)
     _, program = reclaimed(partial(reclaim_node, family=WITH_CHILD), {REF: DEAD, (Kind.NODE, "child"): None})
     assert again_at(program) == NOW_MS
