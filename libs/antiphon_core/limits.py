@@ -98,6 +98,7 @@ CHAIN_DEPTH_MAX = 1_000  # responses before one turn: a model's context is full 
 CHAIN_BYTES_MAX = 20 * 2**20
 LINEAGE_BYTES_MAX = 64 * 2**10  # of one response, and of the chain that a turn gets: 32,000 ids that models wrote
 LINEAGE_KEYS_ITEMS_MAX = 4  # that a turn looks up; the first one is found unless a turn in between was not stored
+REMEMBERED_LINEAGES_S = 600  # of responses that are not stored, by an edge: longer than most caches keep a prompt
 PAGE_ITEMS_DEFAULT = 20  # OpenAI's
 PAGE_ITEMS_MAX = 100
 LOOKUP_ITEMS_MAX = 1_000  # ids in one BatchGet or ResolveItems

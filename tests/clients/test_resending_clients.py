@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from antiphon_core.jsons import Object
+from antiphon_core.telemetry import metrics
 from tests.support.client_models import MODELS, SEER, played_models
 from tests.support.howto import blocks
 from tests.support.http import Http
@@ -45,6 +46,25 @@ async def test_a_chat_with_a_tool_call_continues_from_resent_history(http: Http,
     assert await ask(http, client, model, turns, "What is the weather in Paris?") == "It is sunny in Paris."
     assert await ask(http, client, model, turns, "And of Italy?") == ROME
     assert len([item for item in turns[1].written if client.call_id([item])]) == 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_every_request_that_resends_a_chat_is_found_to_continue_its_last_turn(
+    http: Http, client: Client, model: str
+) -> None:
+    before = _searches()
+    turns: list[Turn] = []
+    for said in ("What is the capital of France?", "What is the weather in Paris?", "And of Italy?") * 2:
+        await ask(http, client, model, turns, said)
+    calls = [item for turn in turns for item in turn.written if client.call_id([item])]
+    after = _searches()
+    found = {outcome: after[outcome] - before[outcome] for outcome in after}
+    assert found == {"found": len(turns) + len(calls) - 1, "absent": 0, "failed": 0}
+    assert len(calls) == 2
+
+
+def _searches() -> dict[str, float]:
+    return {each: metrics.RECOVERED_LINEAGES.of(each).value for each in ("found", "absent", "failed")}
 
 
 async def test_an_image_in_a_chat_reaches_the_model(http: Http, client: Client) -> None:

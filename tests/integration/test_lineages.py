@@ -64,6 +64,45 @@ async def test_a_prompt_extends_the_ids_of_the_turn_before(run: Callable[..., Aw
         ]
 
 
+async def unstored(system: System, number: int, members: Object) -> Any:
+    return await system.create(store=False, **members)
+
+
+@pytest.mark.parametrize("run", [stored, keyed, streamed, in_background, unstored])
+async def test_a_resent_conversation_extends_the_ids_of_its_last_turn(run: Callable[..., Awaitable[Any]]) -> None:
+    served = MODELS["smollm2"].load(cache_bytes=0)
+    written = [token_id for letter in "An answer" for token_id in served.tokenizer.encode(letter)]
+    engine = ScriptedEngine([Emit(TokenChunk(written, placement="here")), Emit([END_ID])])
+    async with running((served, engine), workers=1) as system:
+        said: list[Object] = []
+        for number in range(TURNS):
+            said.append({"role": "user", "content": f"Question {number}"})
+            ended = await run(system, number, {"input": said})
+            said.append({"role": "assistant", "content": "An answer"})
+            if run is not unstored:
+                read = await system.http.get(f"/v1/responses/{ended['id']}")
+                assert read.json["previous_response_id"] is None
+        prompts = [list(ids_in(request)) for request in engine.requests]
+        for before, after in pairwise(prompts):
+            assert after[: len(before) + len(written)] == [*before, *written]
+        assert [[hint.endpoint for hint in request.placement] for request in engine.requests] == [
+            [],
+            ["here"],
+            ["here"],
+        ]
+
+
+async def test_an_edge_that_remembers_nothing_encodes_unstored_turns_anew() -> None:
+    served = MODELS["smollm2"].load(cache_bytes=0)
+    engine = ScriptedEngine([Emit(TokenChunk(served.tokenizer.encode("An answer"), placement="here")), Emit([END_ID])])
+    async with running((served, engine), remembered_lineages_s=0) as system:
+        said: list[Object] = [{"role": "user", "content": "Question"}]
+        await system.create(store=False, input=said)
+        said += [{"role": "assistant", "content": "An answer"}, {"role": "user", "content": "Question"}]
+        await system.create(store=False, input=said)
+        assert not any(request.placement for request in engine.requests)
+
+
 async def test_a_conversation_extends_the_ids_of_its_turns() -> None:
     served = MODELS["smollm2"].load(cache_bytes=0)
     written = [token_id for letter in "An answer" for token_id in served.tokenizer.encode(letter)]

@@ -70,7 +70,8 @@ class Turn:
     `lineages` are those of the ancestors' `Final`, root first, empty for an ancestor without one.
 
     A turn that calls tools of servers is generated in rounds. `output` is a JSON array: the items of its response
-    before this round. `used` are the tokens of the earlier rounds, `round_lineage` is that of the `Pause` before.
+    before this round. `used` are the tokens of the earlier rounds, `round_lineage` is that of the `Pause` before,
+    and in the first round that of the turn whose conversation the input resends.
     `approval_tools` are the tools of servers whose calls need an approval: such a call becomes a request for it. If
     `output` has such requests, or calls in progress, which were approved, the round generates nothing: it sends the
     events of these items, and pauses.

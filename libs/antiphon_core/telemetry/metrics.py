@@ -324,6 +324,13 @@ LINEAGES = counter(
     targets=[TRANSLATOR],
     labels=("outcome",),
 )
+RECOVERED_LINEAGES = counter(
+    "antiphon_lineage_recovered_total",
+    "Searches for the turn that a request continues without naming it, because its client resends the conversation: "
+    "its lineage was found, there is none (absent), or the store did not answer in time (failed).",
+    targets=[EDGE],
+    labels=("outcome",),
+)
 SPLICED_TOKENS = counter(
     "antiphon_spliced_tokens_total",
     "Token ids that a model wrote and that a later prompt got without encoding their text.",

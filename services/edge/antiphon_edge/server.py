@@ -126,6 +126,7 @@ class EdgeServer:
             long_work=self._long_work,
             tools=tools,
             tool_limits=replace(settings.tool_limits, finish_s=settings.tool_finish_s),
+            remembered_s=settings.remembered_lineages_s,
         )
 
     def _socket_routes(self) -> SocketRoutes:

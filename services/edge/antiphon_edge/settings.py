@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from antiphon_core.config import SettingsError
-from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX
+from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX, REMEMBERED_LINEAGES_S
 from antiphon_core.rpc.watched import GRACE_S
 from antiphon_edge import turn_settings
 from antiphon_edge.access_settings import AccessSettings
@@ -21,6 +21,14 @@ class EdgeSettings(TurnSettings, AccessSettings):
 
     SECTION = "edge"
 
+    remembered_lineages_s: int = field(
+        default=REMEMBERED_LINEAGES_S,
+        metadata={
+            "doc": "Seconds for which an edge remembers, in memory, the token ids of a response with `store: false`, "
+            "and the endpoint that has its prompt cached. A request that resends the conversation then reuses both. "
+            "0: not at all."
+        },
+    )
     conversation_wait_ms: int = field(
         default=0,
         metadata={
@@ -90,6 +98,8 @@ class EdgeSettings(TurnSettings, AccessSettings):
         TurnSettings.__post_init__(self)
         if not 0 <= self.conversation_wait_ms <= LEASE_WAIT_MS_MAX:
             raise SettingsError(f"conversation_wait_ms must be 0 to {LEASE_WAIT_MS_MAX:,}.")
+        if self.remembered_lineages_s < 0:
+            raise SettingsError("remembered_lineages_s must be 0 or more.")
         if self.keep_alive_s <= 0:
             raise SettingsError("keep_alive_s must be more than 0.")
         if self.websocket_lanes < 1:

@@ -54,6 +54,9 @@ class AcceptedTurn:
     """The idempotency key."""
     fingerprint: bytes = b""
     """A hash of the request, which tells two requests under one key apart."""
+    conversation_state: bytes = b""
+    """The hash state behind its input, with which a client that resends the conversation finds its lineage
+    (resent_conversations.py). Empty if it continues a response."""
     has_log: bool = False
     """Whether its events are written to the store's event log."""
     precondition: Precondition = NO_PRECONDITION
@@ -136,6 +139,8 @@ def payload_of(accepted: AcceptedTurn) -> bytes:
         "request_id": accepted.made_for.request_id,
         "trace": dict(accepted.made_for.trace.headers()) if accepted.made_for.trace is not None else {},
         "lineages": [b64encode(each).decode() for each in accepted.turn.lineages],
+        "round_lineage": b64encode(accepted.turn.round_lineage).decode(),
+        "conversation_state": accepted.conversation_state.hex(),
     }
     payload = dumps(facts)
     for name in _RAW:
@@ -171,6 +176,7 @@ async def accepted_of(tenant: str, job: Job, lease: JobLease) -> AcceptedTurn:
             replace(turn, tenant=tenant),
             parent_id=facts["parent_id"],
             lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
+            conversation_state=bytes.fromhex(facts.get("conversation_state", "")),
             has_log=True,
             precondition=Precondition(statuses=UNFINISHED) if job.queue == DISPATCH_QUEUE else NO_PRECONDITION,
             job_lease=lease,
@@ -191,4 +197,6 @@ def _turn_of(job: Job) -> tuple[Object, Turn]:
     """The facts in a payload, and the turn."""
     facts: Object = loads(job.payload)
     lineages = tuple(map(b64decode, facts.get("lineages", ())))  # jobs of older releases have none
-    return facts, Turn(job.id, facts["created_at"], *(dumps(facts[name]) for name in _RAW), lineages=lineages)
+    found = b64decode(facts.get("round_lineage", ""))
+    texts = (dumps(facts[name]) for name in _RAW)
+    return facts, Turn(job.id, facts["created_at"], *texts, lineages=lineages, round_lineage=found)

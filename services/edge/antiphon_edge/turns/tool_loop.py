@@ -121,7 +121,7 @@ class ToolLoop:
         last_round = _last_round(self._run)
         if last_round is not None:
             self._ends_at_ms = last_round.ends_at_ms
-        number, output, used, lineage = 1, await self._first_output(), NO_USAGE, b""
+        number, output, used, lineage = 1, await self._first_output(), NO_USAGE, self._turn.round_lineage
         while True:
             if last_round is None:
                 self._run.state.items_before = len(output)

@@ -36,6 +36,8 @@ from antiphon_core.telemetry import correlation, metrics, remedies
 from antiphon_core.unexpected import as_antiphon_error
 from antiphon_edge import phases
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.lineage_search import RememberedLineages
+from antiphon_edge.turns.resent_conversations import key_behind
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +57,10 @@ class TurnEnd:
 class TurnFinisher:
     """Ends turns. One instance serves all of a process."""
 
-    def __init__(self, store: FullStore) -> None:
+    def __init__(self, store: FullStore, remembered: RememberedLineages | None = None) -> None:
+        """`remembered` keeps the lineages of turns that are not stored."""
         self._store = store
+        self._remembered = remembered
 
     async def end(self, accepted: AcceptedTurn, fold: Fold, batch: Batch) -> TurnEnd:
         """Writes the record, and returns the terminal batch; a failure in its place if the record cannot be written."""
@@ -92,6 +96,8 @@ class TurnFinisher:
     async def commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
         """Writes the record, if the turn is stored, and ends its event log, if it has one. Safe to repeat."""
         if not accepted.is_stored:
+            if self._remembered is not None:
+                self._remembered.keep(await lineage_key_of(accepted, final), final.lineage)
             return
         started_s, outcome = perf_counter(), "failed"
         try:
@@ -125,6 +131,7 @@ class TurnFinisher:
     async def _commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
         lease, is_cancelled = accepted.job_lease, final.status is Status.CANCELLED
         ends_job = lease is not None and not is_cancelled  # the job of a cancelled response ends as cancelled
+        lineage_key = await lineage_key_of(accepted, final)
 
         def commit(fence: Fence | None) -> Awaitable[Stamp]:
             written = TurnCommit(
@@ -135,12 +142,21 @@ class TurnFinisher:
                 log_frames=LogFrames(batch.first_sequence, batch.frames) if accepted.has_log else None,
                 ends_job=ends_job,
                 lineage=final.lineage,
+                lineage_key=lineage_key,
             )
             return self._store.commit_turn(accepted.tenant, written)
 
         await accepted.under_fence(commit)
         if ends_job and lease is not None:
             lease.note_end()
+
+
+async def lineage_key_of(accepted: AcceptedTurn, final: Final) -> bytes:
+    """The key under which a client that resends the conversation finds the lineage of the turn; empty for none."""
+    if not final.lineage or not accepted.conversation_state:
+        return b""
+    key_of = partial(key_behind, accepted.conversation_state, final.output_items)
+    return await offload.run(key_of, size_bytes=len(final.output_items))
 
 
 def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:

@@ -41,6 +41,7 @@ from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import open_items
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.tools.declared_servers import require_callable
+from antiphon_edge.turns.resent_conversations import ResentConversation
 from antiphon_edge.turns.turn_lineages import choose_lineages
 
 
@@ -85,6 +86,13 @@ class TurnBuilder:
 
         given = await offload.run(open_all, size_bytes=request.work_bytes)
         return await look_up_references(self._store, tenant, given, field="input")
+
+    async def resent_conversation(
+        self, tenant: str, request: CreateRequest, given: ResolvedItems
+    ) -> ResentConversation:
+        """Returns the hashes of an input without a predecessor."""
+        read = partial(ResentConversation.of, tenant, request.model, given.items)
+        return await offload.run(read, size_bytes=request.work_bytes + given.added_bytes)
 
     async def turn(
         self,

@@ -6,9 +6,10 @@
             | the fail-fast store | the store, StoreWatch: for calls that somebody waits for
             | TurnBuilder         | the fail-fast store, Sealer
             | TurnJobs            | the store
-            | TurnFinisher        | the store
+            | LineageSearch       | the fail-fast store, RememberedLineages
+            | TurnFinisher        | the store, RememberedLineages
             | LostTurns           | the store, TurnJobs, TurnFinisher
-            | TurnStarter         | the fail-fast store, StoreWatch, Cleanup, TurnBuilder, LostTurns
+            | TurnStarter         | the fail-fast store, StoreWatch, Cleanup, TurnBuilder, LostTurns, LineageSearch
             | TurnRunner          | the store, the translator, Cleanup, Sealer, Tools if there are any
             | Background          | a store, the translator, TurnStarter, Cleanup
     edge    | CallerPolicy        | TurnStarter, TurnFinisher, TurnJobs, Meter, Cleanup
@@ -27,6 +28,7 @@ from functools import partial
 
 from antiphon_core.clock import Clock
 from antiphon_core.ids import Ids
+from antiphon_core.limits import REMEMBERED_LINEAGES_S
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.tools import Tools
 from antiphon_core.ports.translator import Translator
@@ -40,6 +42,7 @@ from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.durable_turns import TurnJobs
 from antiphon_edge.turns.keyed_turns import KeyedTurns
+from antiphon_edge.turns.lineage_search import LineageSearch, RememberedLineages
 from antiphon_edge.turns.lost_turns import LostTurns
 from antiphon_edge.turns.tool_loop import run_rounds
 from antiphon_edge.turns.turn_finisher import TurnFinisher
@@ -83,17 +86,18 @@ class TurnParts:
         long_work: LongWork | None = None,
         tools: Tools | None = None,
         tool_limits: ToolLimits = DEFAULT_LIMITS,
+        remembered_s: float = REMEMBERED_LINEAGES_S,
     ) -> TurnParts:
         """`wait_ms`: how long a turn waits for another turn that runs in its session. `tools` calls tools of
-        servers, within `tool_limits`."""
+        servers, within `tool_limits`. `remembered_s`: how long lineages of turns that are not stored are kept."""
         watch, cleanup, long_work = StoreWatch(store), Cleanup(), long_work or LongWork()
         answering = fail_fast(store, watch)
         builder = TurnBuilder(answering, clock=clock, ids=ids, sealer=sealer, long_work=long_work)
-        jobs, finisher = TurnJobs(store, ids=ids, timing=timing), TurnFinisher(store)
-        lost_turns = LostTurns(store, jobs, finisher)
-        starter = TurnStarter(
-            answering, watch, cleanup, builder, lost_turns, clock=clock, ids=ids, wait_ms=wait_ms, long_work=long_work
-        )
+        remembered = RememberedLineages(clock=clock, ttl_s=remembered_s)
+        jobs, finisher = TurnJobs(store, ids=ids, timing=timing), TurnFinisher(store, remembered)
+        lost_turns, search = LostTurns(store, jobs, finisher), LineageSearch(answering, remembered)
+        begin = partial(TurnStarter, clock=clock, ids=ids, wait_ms=wait_ms, long_work=long_work)
+        starter = begin(answering, watch, cleanup, builder, lost_turns, search)
         runner = TurnRunner(
             store,
             translator,

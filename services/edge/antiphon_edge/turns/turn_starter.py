@@ -7,8 +7,10 @@ references are looked up before it. If the turn will be stored, the store must h
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import (
@@ -35,8 +37,10 @@ from antiphon_edge.tools.declared_servers import credentials_of
 from antiphon_edge.turns import turn_input
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.lineage_search import LineageSearch
 from antiphon_edge.turns.lost_turns import LostTurns
-from antiphon_edge.turns.turn_input import TurnBuilder
+from antiphon_edge.turns.resent_conversations import NOT_RESENT, ResentConversation
+from antiphon_edge.turns.turn_input import ResolvedItems, TurnBuilder
 
 _TURN_START = metrics.TURN_START.of()
 NOTHING_BEFORE = TurnStart(History())
@@ -53,6 +57,7 @@ class TurnStarter:
         cleanup: Cleanup,
         builder: TurnBuilder,
         lost_turns: LostTurns,
+        search: LineageSearch,
         *,
         clock: Clock,
         ids: Ids,
@@ -61,6 +66,7 @@ class TurnStarter:
     ) -> None:
         """`store` fails fast. `wait_ms`: how long a turn waits for another turn that runs in its session."""
         self._lost_turns = lost_turns
+        self._search = search
         self._builder = builder
         self._long_work = long_work
         self._wait_ms = wait_ms
@@ -114,6 +120,8 @@ class TurnStarter:
             carried = await self._builder.carried_items(tenant, request)
         given = await self._builder.resolved_input(tenant, request)
         store_request = await self._store_request(tenant, request, session_id, key, carried)
+        resent = await self._resent(tenant, request, given, store_request, carried)
+        store_request = replace(store_request, lineage_keys=resent.keys)
         is_stored = request.store is not False
         if is_stored and key is None:
             await self._watch.require_room()  # before a model generates output that could not be stored
@@ -126,16 +134,51 @@ class TurnStarter:
         try:
             if key is not None:  # only now: a repeated request is answered without room
                 await self._watch.require_room()
-            turn = await self._builder.turn(
+            build = self._builder.turn(
                 tenant, response_id, request, start.history, given, carried=carried, must_fit=is_stored
             )
-            added_bytes = turn.size_bytes - request.work_bytes
-            if added_bytes > 0:  # the history, and what the input refers to
-                hold_bytes(added_bytes)
+            keys = () if needs_store else resent.keys
+            turn = await self._prepare(tenant, request, build, keys, start.found_lineage)
         except BaseException:
             self._cleanup.schedule(self._abort(tenant, store_request, start), _UNDO_FAILED)
             raise
-        return self._accept(request, store_request, start, turn, started_s)
+        return self._accept(request, store_request, start, turn, resent, started_s)
+
+    async def _resent(
+        self,
+        tenant: str,
+        request: CreateRequest,
+        given: ResolvedItems,
+        store_request: TurnRequest,
+        carried: bytes | None,
+    ) -> ResentConversation:
+        """The conversation that the input of a turn resends; none if the turn names what it continues."""
+        has_predecessor = store_request.previous_response_id is not None or store_request.session_id is not None
+        if has_predecessor or carried is not None:
+            return NOT_RESENT
+        return await self._builder.resent_conversation(tenant, request, given)
+
+    async def _prepare(
+        self,
+        tenant: str,
+        request: CreateRequest,
+        build: Coroutine[Any, Any, Turn],
+        keys: Sequence[bytes],
+        found: bytes,
+    ) -> Turn:
+        """The turn that `build` makes, with the lineage of the conversation that it resends: the one under `keys`,
+        which is searched for meanwhile, or `found`."""
+        search = self._search.begin(tenant, keys, is_stored=request.store is not False)
+        try:
+            turn = await build
+            turn = replace(turn, round_lineage=found or await self._search.end(search))
+        finally:
+            if search is not None:
+                search.cancel()
+        added_bytes = turn.size_bytes - request.work_bytes
+        if added_bytes > 0:  # the history, and what the input refers to
+            hold_bytes(added_bytes)
+        return turn
 
     async def _store_request(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
@@ -158,7 +201,13 @@ class TurnStarter:
         )
 
     def _accept(
-        self, request: CreateRequest, store_request: TurnRequest, start: TurnStart, turn: Turn, started_s: float
+        self,
+        request: CreateRequest,
+        store_request: TurnRequest,
+        start: TurnStart,
+        turn: Turn,
+        resent: ResentConversation,
+        started_s: float,
     ) -> AcceptedTurn:
         key = store_request.idempotency_key
         return AcceptedTurn(
@@ -169,6 +218,7 @@ class TurnStarter:
             lease=start.lease,
             key=key,
             fingerprint=store_request.fingerprint,
+            conversation_state=resent.state,
             has_log=key is not None,
             model=request.model,
             made_for=correlation.current(),

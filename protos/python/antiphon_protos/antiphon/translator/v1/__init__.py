@@ -311,7 +311,8 @@ class Lineage(betterproto2.Message):
 
     rounds: "list[bytes]" = betterproto2.field(11, betterproto2.TYPE_BYTES, repeated=True)
     """
-    The serialized lineages of the rounds of the same response before this one, first to last, without rounds.
+    The serialized lineages of the rounds before this one, first to last, without rounds: those of the same response, and
+    before them those of the turns whose conversation its input resends.
     """
 
     salt: "bytes" = betterproto2.field(12, betterproto2.TYPE_BYTES)
@@ -522,7 +523,8 @@ class Turn(betterproto2.Message):
 
     round_lineage: "bytes" = betterproto2.field(7, betterproto2.TYPE_BYTES)
     """
-    The lineage of the round before this one (`Pause.lineage`).
+    The lineage of the round before this one (`Pause.lineage`). In a first round, that of the turn whose conversation the
+    input resends: the lineage of this turn has its rounds, too.
     """
 
     output: "bytes" = betterproto2.field(9, betterproto2.TYPE_BYTES)
