@@ -97,6 +97,7 @@ ITEM_ID_BYTES_MAX = 4 * ITEM_ID_CHARS_MAX  # a key of an index: PostgreSQL store
 CHAIN_DEPTH_MAX = 1_000  # responses before one turn: a model's context is full much earlier
 CHAIN_BYTES_MAX = 20 * 2**20
 LINEAGE_BYTES_MAX = 64 * 2**10  # of one response, and of the chain that a turn gets: 32,000 ids that models wrote
+LINEAGE_READ_BYTES_MAX = 80 * 2**10  # of a chain, as backends read them: sealed ones are longer
 LINEAGE_KEYS_ITEMS_MAX = 4  # that a turn looks up; the first one is found unless a turn in between was not stored
 REMEMBERED_LINEAGES_S = 600  # of responses that are not stored, by an edge: longer than most caches keep a prompt
 PAGE_ITEMS_DEFAULT = 20  # OpenAI's

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from antiphon_core import damage
+from antiphon_core.limits import LINEAGE_READ_BYTES_MAX
 from antiphon_store.rows.model import (
     NO_ROW,
     Chain,
@@ -35,6 +36,8 @@ _SIZE = itemgetter("size")
 
 CHAIN_PART_NODES = 256
 """The number of nodes of a chain that are read between two checks of its `max_bytes`."""
+LINEAGES_PART_NODES = 64
+"""The number of lineages that are read between two checks of their bytes: of 0.9 KB, nearly all that are taken."""
 CHILDREN_PART_NODES = 256
 """The number of children of a node that a walk reads at once."""
 
@@ -65,6 +68,10 @@ class LocalReads(ABC):
         read = self.whole_row if payload else self.row
         return [read(Ref(Kind.NODE, each)) for each in node_ids]
 
+    def lineages(self, node_ids: Sequence[str]) -> list[bytes]:
+        """The lineages of nodes in this order, empty for a node without one."""
+        return [(self.whole_row(Ref(Kind.LINEAGE, each)) or NO_ROW).items for each in node_ids]
+
     @abstractmethod
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
         """The rows of a `Range` in its order, with payloads and without its `max_bytes`."""
@@ -85,8 +92,7 @@ class LocalReads(ABC):
     def _columns(self, node_id: str, node: Row, payload: Payload) -> tuple[Any, ...]:
         """The line of a node in `ChainRows`."""
         if payload is Payload.LINEAGE:
-            lineage = self.row(Ref(Kind.LINEAGE, node_id)) or NO_ROW
-            return node_id, node.fields, node.items, lineage.items
+            return node_id, node.fields, node.items, b""
         return (node_id, *node) if payload else (node_id, node.fields, b"", b"")
 
     @abstractmethod
@@ -163,7 +169,21 @@ class LocalReads(ABC):
                 if used > read.max_bytes:
                     raise TooLong("bytes")
                 parts.append(part)
-        return ChainRows(*([*chain.from_iterable(columns)][::-1] for columns in zip(*parts, strict=True)))
+        found = ChainRows(*([*chain.from_iterable(columns)][::-1] for columns in zip(*parts, strict=True)))
+        return found._replace(bodies=self._lineages(found.ids)) if read.payload is Payload.LINEAGE else found
+
+    def _lineages(self, ids: Sequence[str]) -> list[bytes]:
+        """The lineages of a chain, root first: the first ones up to LINEAGE_READ_BYTES_MAX, and the last one."""
+        found: list[bytes] = []
+        used = 0
+        while len(found) < len(ids) and used <= LINEAGE_READ_BYTES_MAX:
+            part = self.lineages(ids[len(found) : len(found) + LINEAGES_PART_NODES])
+            used += sum(map(len, part))
+            found += part
+        if len(found) < len(ids):
+            found += [b""] * (len(ids) - len(found) - 1)
+            found += self.lineages(ids[-1:])
+        return found
 
     def range(self, read: Range) -> list[NamedRow]:
         found, used = [], 0

@@ -108,6 +108,87 @@ RETURNS SETOF answer LANGUAGE sql STABLE AS $$
     WHERE excess AND (is_excess OR depth > (chain ->> 3)::bigint)
 $$;
     """,
+    """
+CREATE FUNCTION chain_lineages(a_tenant text, a_tree text, ids text[]) RETURNS TABLE (at bigint, lineage bytea)
+LANGUAGE plpgsql STABLE STRICT AS $$
+DECLARE
+    used bigint := 0;
+BEGIN
+    FOR at, lineage IN
+        SELECT node.at, items FROM (
+            SELECT named.id, named.at FROM unnest(ids) WITH ORDINALITY AS named (id, at) ORDER BY named.at OFFSET 0
+        ) AS node CROSS JOIN LATERAL (
+            SELECT items FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = 'lineage' AND stored_row.id = node.id LIMIT 1
+        ) AS found
+    LOOP
+        RETURN NEXT;
+        used := used + octet_length(lineage);
+        EXIT WHEN used > 81920;
+    END LOOP;
+    IF at < cardinality(ids) THEN
+        at := cardinality(ids);
+        SELECT items INTO lineage FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND kind = 'lineage' AND id = ids[cardinality(ids)] LIMIT 1;
+        RETURN NEXT;
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION chain_rows(a_tenant text, a_tree text, now_ms bigint, chain jsonb, excess boolean)
+RETURNS SETOF answer LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE tip AS MATERIALIZED (
+        SELECT place, (place & 4294967295) + 1 AS depth
+        FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = CASE chain ->> 5
+                WHEN 'true' THEN (
+                    SELECT fields::jsonb ->> 'head' FROM stored_row
+                    WHERE tenant = a_tenant AND tree = a_tree AND kind = 'session' AND id = chain ->> 1
+                )
+                ELSE chain ->> 1
+            END
+            AND coalesce((fields::jsonb ->> 'expires')::bigint > now_ms, true)
+    ), segment (first, last) AS (
+        SELECT place & ~4294967295, place FROM tip WHERE depth <= (chain ->> 3)::bigint
+        UNION ALL
+        SELECT parent.place & ~4294967295, parent.place
+        FROM segment CROSS JOIN LATERAL (
+            SELECT fields::jsonb ->> 'parent' AS parent_id FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place LIMIT 1
+        ) AS begun CROSS JOIN LATERAL (
+            SELECT place FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = parent_id LIMIT 1
+        ) AS parent
+    ), whole AS MATERIALIZED (
+        SELECT CASE chain ->> 2
+            WHEN 'ib' THEN sum(size)
+            WHEN '' THEN 0
+            ELSE 1 + sum(octet_length(items) + (items <> '')::int)
+        END > (chain ->> 4)::bigint AS is_excess,
+        array_agg(id ORDER BY place & 4294967295) FILTER (WHERE chain ->> 2 = 'il') AS ids
+        FROM segment CROSS JOIN LATERAL (
+            SELECT id, place, size, items FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
+        ) AS node
+    ), kept AS MATERIALIZED (
+        SELECT at, lineage FROM whole CROSS JOIN LATERAL chain_lineages(a_tenant, a_tree, ids) WHERE NOT is_excess
+    )
+    SELECT (chain ->> 0)::int, place & 4294967295, id, fields, CASE WHEN chain ->> 2 <> '' THEN items ELSE '' END,
+        CASE chain ->> 2
+            WHEN 'ib' THEN body
+            WHEN 'il' THEN coalesce(lineage, '')
+            ELSE ''
+        END
+    FROM segment CROSS JOIN LATERAL (
+        SELECT place, id, fields, items, body FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
+    ) AS node LEFT JOIN kept ON at = (place & 4294967295) + 1
+    WHERE NOT excess AND NOT (SELECT is_excess FROM whole)
+    UNION ALL
+    SELECT -1, now_ms, CASE WHEN is_excess THEN 'bytes' ELSE 'depth' END, NULL, NULL, NULL
+    FROM tip CROSS JOIN whole
+    WHERE excess AND (is_excess OR depth > (chain ->> 3)::bigint)
+$$;
+    """,
 )
 """One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql with the views."""
 VERSION = FIRST_VERSION + len(MIGRATIONS)

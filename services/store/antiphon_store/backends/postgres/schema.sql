@@ -84,6 +84,34 @@ CREATE FUNCTION crowded(a_tenant text, a_tree text, bounds jsonb) RETURNS SETOF 
     )
 $$;
 
+-- The lineages of a chain, of the nodes with these ids, root first: the first ones up to 80 KiB (LINEAGE_READ_BYTES_MAX) and the
+-- last one. No turn takes others along, and of a long chain they would be most of the bytes.
+CREATE FUNCTION chain_lineages(a_tenant text, a_tree text, ids text[]) RETURNS TABLE (at bigint, lineage bytea)
+LANGUAGE plpgsql STABLE STRICT AS $$
+DECLARE
+    used bigint := 0;
+BEGIN
+    FOR at, lineage IN
+        SELECT node.at, items FROM (
+            SELECT named.id, named.at FROM unnest(ids) WITH ORDINALITY AS named (id, at) ORDER BY named.at OFFSET 0
+        ) AS node CROSS JOIN LATERAL (
+            SELECT items FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = 'lineage' AND stored_row.id = node.id LIMIT 1
+        ) AS found
+    LOOP
+        RETURN NEXT;
+        used := used + octet_length(lineage);
+        EXIT WHEN used > 81920;
+    END LOOP;
+    IF at < cardinality(ids) THEN
+        at := cardinality(ids);
+        SELECT items INTO lineage FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND kind = 'lineage' AND id = ids[cardinality(ids)] LIMIT 1;
+        RETURN NEXT;
+    END IF;
+END
+$$;
+
 -- The nodes of a chain in no order, none if the chain exceeds a bound. A chain: [number, start, payload, max_depth,
 -- max_bytes, from_head]. `at` is the depth. `excess`: returns instead the last line of an answer, with the bound.
 CREATE FUNCTION chain_rows(a_tenant text, a_tree text, now_ms bigint, chain jsonb, excess boolean) RETURNS SETOF answer
@@ -115,25 +143,25 @@ LANGUAGE sql STABLE AS $$
             WHEN 'ib' THEN sum(size)
             WHEN '' THEN 0
             ELSE 1 + sum(octet_length(items) + (items <> '')::int)
-        END > (chain ->> 4)::bigint AS is_excess
+        END > (chain ->> 4)::bigint AS is_excess,
+        array_agg(id ORDER BY place & 4294967295) FILTER (WHERE chain ->> 2 = 'il') AS ids
         FROM segment CROSS JOIN LATERAL (
-            SELECT size, items FROM stored_row
+            SELECT id, place, size, items FROM stored_row
             WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
         ) AS node
+    ), kept AS MATERIALIZED (
+        SELECT at, lineage FROM whole CROSS JOIN LATERAL chain_lineages(a_tenant, a_tree, ids) WHERE NOT is_excess
     )
     SELECT (chain ->> 0)::int, place & 4294967295, id, fields, CASE WHEN chain ->> 2 <> '' THEN items ELSE '' END,
         CASE chain ->> 2
             WHEN 'ib' THEN body
-            WHEN 'il' THEN coalesce((
-                SELECT lineage.items FROM stored_row AS lineage
-                WHERE tenant = a_tenant AND tree = a_tree AND kind = 'lineage' AND lineage.id = node.id LIMIT 1
-            ), '')
+            WHEN 'il' THEN coalesce(lineage, '')
             ELSE ''
         END
     FROM segment CROSS JOIN LATERAL (
         SELECT place, id, fields, items, body FROM stored_row
         WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
-    ) AS node
+    ) AS node LEFT JOIN kept ON at = (place & 4294967295) + 1
     WHERE NOT excess AND NOT (SELECT is_excess FROM whole)
     UNION ALL
     SELECT -1, now_ms, CASE WHEN is_excess THEN 'bytes' ELSE 'depth' END, NULL, NULL, NULL

@@ -52,10 +52,9 @@ _WRITE_NODE = "UPDATE node SET fields = ?, items = coalesce(?, items), body = co
 _DELETE_NODE = "DELETE FROM node WHERE place = ?"
 _LAST_PLACE = "SELECT coalesce(max(place), 0) FROM node"
 _PAYLOADS = {Payload.NONE: "x'', x''", Payload.ITEMS: "items, x''", Payload.ALL: "items, body"}
-_LINEAGE = "coalesce((SELECT items FROM row WHERE row.tree = node.tree AND kind = 'lineage' AND row.id = node.id), x'')"
 _CHAIN = {
     payload: f"SELECT id, fields, {columns} FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC"  # noqa: S608
-    for payload, columns in {**_PAYLOADS, Payload.LINEAGE: f"items, {_LINEAGE}"}.items()
+    for payload, columns in {**_PAYLOADS, Payload.LINEAGE: "items, x''"}.items()
 }
 
 # Names all children of a node at once, but reads a node only when it is asked for.
@@ -81,6 +80,9 @@ _NAMED = {
     """  # noqa: S608
     for payload, columns in _PAYLOADS.items()
 }
+_LINEAGES = """
+    SELECT row.id, items FROM json_each(?2) CROSS JOIN row ON tree = ?1 AND kind = 'lineage' AND row.id = value
+"""
 _LINKS = """
     WITH RECURSIVE above (id, parent, depth) AS (
         SELECT node.id, json_extract(CAST(fields AS TEXT), '$.parent'), depth FROM json_each(?2)
@@ -184,6 +186,10 @@ class TreeRows(LocalRows):
                 fields = _READER.chain(ids, texts)
                 yield ChainRows(ids, fields, items, bodies)
                 step = fields[-1].get("parent")
+
+    def lineages(self, node_ids: Sequence[str]) -> list[bytes]:
+        found = dict(self._connection.execute(_LINEAGES, (self._tree(), dumps(node_ids).decode())).fetchall())
+        return [found.get(each, b"") for each in node_ids]
 
     def nodes(self, node_ids: Sequence[str], payload: Payload) -> list[Row | None]:
         found = self._connection.execute(_NAMED[payload], (self._tree(), dumps(node_ids).decode())).fetchall()

@@ -50,7 +50,7 @@ local function read_items(ids, max_bytes)
 end
 
 local LINEAGES_PER_CALL = 32 -- at most 2 MiB
-local LINEAGE_BYTES_MAX = 65536 -- all that a turn takes along (libs/antiphon_core/limits.py)
+local LINEAGE_BYTES_MAX = 81920 -- all that a turn takes along, sealed (LINEAGE_READ_BYTES_MAX of antiphon_core/limits.py)
 
 -- The lineages of nodes, from the node up, in one part. Those behind the first bytes of the chain, root first, are left
 -- out but for the node's own: no turn takes them along, and of a long chain they would be most of the bytes.
