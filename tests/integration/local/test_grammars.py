@@ -53,7 +53,8 @@ async def test_hostile_guides_are_rejected_while_another_request_runs_on(
     victim = asyncio.create_task(client.generate(prompt, VICTIM_TOKENS))
     for guide_type, guide in HOSTILE:
         inputs = {"guided_decoding_guide_type": guide_type, "guided_decoding_guide": guide}
-        with pytest.raises(TritonFault, match="guided_decoding_guide"):
+        named = "more than 1000 alternatives" if guide.count("|") > 1_000 else "guided_decoding_guide"
+        with pytest.raises(TritonFault, match=named):
             await client.generate(prompt, 20, end_id=END_ID, **inputs)
     assert len((await victim).ids) == VICTIM_TOKENS
     assert (server.pid, server.stub_pids()) == (pid, stubs)

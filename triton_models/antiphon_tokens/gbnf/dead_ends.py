@@ -97,6 +97,19 @@ def dead_end(grammar: str) -> str | None:
     return next((name for name in reached if not _is_whole(rules[name], productive)), None)
 
 
+def rule_with_more_alternatives(grammar: str, most: int) -> str | None:
+    """The name of a rule with more than `most` alternatives at one place; None if there is none. ValueError: the
+    grammar cannot be read."""
+    for name, alternatives in _Reader().read(grammar).items():
+        groups = [alternatives]
+        while groups:
+            group = groups.pop()
+            if len(group) > most:
+                return name
+            groups += [part.group for sequence in group for part in sequence if part.group is not None]
+    return None
+
+
 def _is_productive(alternatives: list[list[_Part]], rules: set[str]) -> bool:
     """Whether one of the alternatives can become a text, if `rules` can."""
     return any(all(part.is_optional or _can_be_text(part, rules) for part in sequence) for sequence in alternatives)

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,9 @@ from typing import IO, cast
 from antiphon_tokens.generation import RequestError
 
 TIMEOUT_S = 60
-"""The most that a trial may take on a busy machine. Its processor time is limited in the process itself."""
+"""The most that a trial may take on a busy machine. Its processor time (CPU_S) is limited in the process itself."""
+CPU_S = 4
+"""The processor time after which a trial ends its process by SIGPROF."""
 KEPT = 256
 REASON_CHARS = 300
 TRIAL = "antiphon_tokens.gbnf.trial"
@@ -119,6 +122,8 @@ class _TrialProcess:
         self._process.kill()
         status = self._process.wait()
         self._errors.seek(0)
+        if status == -signal.SIGPROF:
+            return f"its trial takes more than {CPU_S} s of processor time"
         lines = [line.strip() for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
         for file in (self._requests, self._replies, self._errors):
             file.close()

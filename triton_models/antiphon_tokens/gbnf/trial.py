@@ -18,13 +18,16 @@ from pathlib import Path
 
 from cyllama.llama import llama_cpp
 
-from antiphon_tokens.gbnf.dead_ends import dead_end
+from antiphon_tokens.gbnf.dead_ends import dead_end, rule_with_more_alternatives
+from antiphon_tokens.gbnf.grammars import CPU_S
 from antiphon_tokens.gbnf.guides import grammar_for
 from antiphon_tokens.generation import RequestError
 
-CPU_S = 4
 TOKENS = 16
 """The tokens of a trial. With CPU_S, a token takes 250 ms at most on average."""
+ALTERNATIVES_MAX = 1_000
+"""At one place of a grammar. llama.cpp compares each with every token of the vocabulary: 1,000 take 0.2 to 0.5 s for a
+token, during which no other stream gets one, and 20,000 took all of CPU_S, and let other new guides wait."""
 SEED = 1
 MEMORY_BYTES = 2**30
 LAST = -1
@@ -49,22 +52,26 @@ class Trial:
         self._context.decode(batch)
 
     def require(self, grammar: str) -> None:
-        """Samples from a grammar. Raises RequestError if it has a dead end. Ends the process if llama.cpp does."""
+        """Samples from a grammar. Raises RequestError if it has a dead end, or too many alternatives. Ends the process
+        if llama.cpp does."""
         chain = llama_cpp.LlamaSampler()
         chain.add_grammar(self._vocabulary, grammar, "root")
         chain.get_seed()  # a grammar that does not parse leaves a null in the chain, on which this ends the process
-        _require_no_dead_end(grammar)
+        _require_usable(grammar)
         chain.add_dist(SEED)
         for _ in range(TOKENS):
             if self._vocabulary.is_eog(chain.sample(self._context, LAST)):
                 break
 
 
-def _require_no_dead_end(grammar: str) -> None:
+def _require_usable(grammar: str) -> None:
     try:
-        rule = dead_end(grammar)
+        crowded, rule = rule_with_more_alternatives(grammar, ALTERNATIVES_MAX), dead_end(grammar)
     except (ValueError, KeyError, IndexError, RecursionError) as error:
         raise RequestError(f"guided_decoding_guide: its grammar cannot be checked: {error!r}") from error
+    if crowded is not None:
+        why = f"its rule {crowded!r} has more than {ALTERNATIVES_MAX} alternatives at one place"
+        raise RequestError(f"guided_decoding_guide: {why}, each of which is tried for each token")
     if rule is not None:
         raise RequestError(f"guided_decoding_guide: nothing can match a part of it (rule {rule!r} of the grammar)")
 

@@ -39,6 +39,18 @@ def test_grammar_without_dead_ends_has_none(grammar: str) -> None:
     assert dead_ends.dead_end(grammar) is None
 
 
+@pytest.mark.parametrize(
+    ("grammar", "rule"),
+    [
+        ('root ::= "a" | "b" | "c|d"', None),
+        ('root ::= "a" | "b" | "c" | "d"', "root"),
+        ('root ::= x ("a" | [|] | "b")\nx ::= "c" ("d" ("e" | "f" | "g" | ) )', "x"),
+    ],
+)
+def test_rule_with_too_many_alternatives_at_one_place_is_found(grammar: str, rule: str | None) -> None:
+    assert dead_ends.rule_with_more_alternatives(grammar, 3) == rule
+
+
 def test_text_that_is_no_grammar_is_an_error() -> None:
     with pytest.raises(ValueError, match="cannot be read"):
         dead_ends.dead_end("root ::= $")
