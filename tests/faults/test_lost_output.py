@@ -47,14 +47,18 @@ def unread_pipe() -> Iterator[int]:
     """A pipe that is full after the child has made its buffer as large as it may."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 20)
+    fill(writer)
+    yield writer
+    os.close(reader)
+    os.close(writer)
+
+
+def fill(writer: int) -> None:
     os.set_blocking(writer, False)
     with suppress(BlockingIOError):
         while True:
             os.write(writer, b"." * 4096)
     os.set_blocking(writer, True)
-    yield writer
-    os.close(reader)
-    os.close(writer)
 
 
 @pytest.mark.parametrize("output", [full_disk, closed_pipe, unread_pipe], ids=lambda each: each.__name__)
@@ -65,6 +69,22 @@ async def test_serve_goes_on_and_counts_the_lines_that_it_cannot_write(
         await with_retries(lambda: lost_lines(port), NOT_YET)
         process.send_signal(signal.SIGTERM)
         assert process.wait(STOP_TIMEOUT_S) == 0
+
+
+async def test_requests_are_answered_after_the_reader_of_the_log_has_stopped_reading(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    (edge,) = free_ports(1)
+    away = ("--edge-store=127.0.0.1:1", "--edge-translator=127.0.0.1:1", f"--edge-port={edge}")
+    with serving(tmp_path, "edge", *away, stdout=writer, stderr=writer) as (process, port):
+        assert os.read(reader, 1)
+        fill(writer)
+        for _ in range(20):
+            assert "version" in await with_retries(lambda: text_of(f"http://127.0.0.1:{edge}/v1/version"), NOT_YET)
+        assert await lost_lines(port) >= 20
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_TIMEOUT_S) == 0
+    os.close(reader)
+    os.close(writer)
 
 
 @pytest.mark.parametrize("output", [full_disk, closed_pipe, unread_pipe], ids=lambda each: each.__name__)
@@ -92,12 +112,17 @@ def files_with(text: bytes, folder: Path) -> list[Path]:
 
 @contextmanager
 def serving(
-    folder: Path, *, prefix: tuple[str, ...] = (), workers: int = 1, **streams: Any
+    folder: Path,
+    target: str = "store",
+    *more: str,
+    prefix: tuple[str, ...] = (),
+    workers: int = 1,
+    **streams: Any,
 ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Runs a store. Yields its process and the port of its metrics."""
+    """Runs a store, or another target with its flags. Yields its process and the port of its metrics."""
     (port,) = free_ports(1, and_above=1)
-    flags = (f"--workers={workers}", f"--store-url=sqlite:///{folder / 'store.db'}", f"--metrics-port={port}")
-    command = [*prefix, sys.executable, "-m", "antiphon", "serve", "--target=store", *flags]
+    flags = (f"--workers={workers}", f"--store-url=sqlite:///{folder / 'store.db'}", f"--metrics-port={port}", *more)
+    command = [*prefix, sys.executable, "-m", "antiphon", "serve", f"--target={target}", *flags]
     process = start_child(command, stdin=subprocess.DEVNULL, **streams)
     try:
         yield process, port
@@ -107,7 +132,11 @@ def serving(
 
 
 async def metrics_of(port: int) -> str:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+    return await text_of(f"http://127.0.0.1:{port}/metrics")
+
+
+async def text_of(url: str) -> str:
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
         return await answer.text()
 
 
