@@ -44,19 +44,22 @@ run: install     ## start everything on this machine, with a real Triton and a s
 # Tests start hundreds of interpreters, which read the bytecode that the first of them wrote.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 
-# Three plain runs at once, which wait a little: pytest-xdist would collect all tests in each of its processes and send
-# every result to another, which takes a fifth of the time. A timer thread for each test takes another twentieth.
+# Plain runs, of the tests of modules and of other folders with many short cases: pytest-xdist would collect all of them in
+# each of its processes and send every result to another. A timer thread for each test takes another twentieth.
 UNIT_RUNS := unit-edge unit-translator unit-others
-UNIT_edge := tests/unit/antiphon_edge
-UNIT_translator := tests/unit/antiphon_translator
-UNIT_others := tests/unit $(addprefix --ignore=,$(UNIT_edge) $(UNIT_translator))
-.PHONY: $(UNIT_RUNS)
+FOLDER_RUNS := store-tests service-tests
+TESTS_unit-edge := tests/unit/antiphon_edge
+TESTS_unit-translator := tests/unit/antiphon_translator
+TESTS_unit-others := tests/unit $(addprefix --ignore=,$(TESTS_unit-edge) $(TESTS_unit-translator))
+TESTS_store-tests := tests/contract/store tests/faults/store tests/integration/store
+TESTS_service-tests := tests/service tests/golden
+.PHONY: $(UNIT_RUNS) $(FOLDER_RUNS)
 
 unit: $(VENV)/.installed-dev  ## the fast loop: the tests of single modules, without check
 	$(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target $(UNIT_RUNS)
 
-$(UNIT_RUNS): unit-%: $(VENV)/.installed-dev
-	@$(PYTEST) -n 0 -q --timeout-method=signal -o faulthandler_timeout=0 $(UNIT_$*) $(EXAMPLES) $(ARGS)
+$(UNIT_RUNS) $(FOLDER_RUNS): %: $(VENV)/.installed-dev
+	@$(PYTEST) -n 0 -q --timeout-method=signal -o faulthandler_timeout=0 $(TESTS_$*) $(EXAMPLES) $(ARGS)
 
 # The tests of a service beside those in folders of its name.
 TESTS_OF_edge := tests/faults/test_frozen_store.py tests/faults/test_lost_background.py
@@ -70,13 +73,14 @@ test-service: $(VENV)/.installed-dev  ## one service with its real backend, with
 
 CHECKS := lint types protos-lint workflows-lint site
 
-# The tests of single modules, and then the checks, run beside the others: those wait for servers most of the time.
+# Beside the tests that wait for servers most of the time: those of the store, which start its databases once, and the plain
+# runs that need the processor, with the checks.
 test:            ## run every test, and check meanwhile
-	$(MAKE) --no-print-directory --jobs=2 EXAMPLES=--hypothesis-profile=full other-tests $(UNIT_RUNS) $(CHECKS)
+	$(MAKE) --no-print-directory --jobs=3 EXAMPLES=--hypothesis-profile=full other-tests $(FOLDER_RUNS) $(UNIT_RUNS) $(CHECKS)
 
 .PHONY: other-tests
 other-tests: $(VENV)/.installed-dev node_modules/.installed
-	@$(PYTEST) --ignore=tests/unit $(EXAMPLES) $(ARGS)
+	@$(PYTEST) $(addprefix --ignore=,tests/unit $(foreach run,$(FOLDER_RUNS),$(TESTS_$(run)))) $(EXAMPLES) $(ARGS)
 
 nightly: check   ## check, then every test with random examples and full volume, and the long fuzzers
 	TEST_VOLUME=nightly $(PYTEST) --hypothesis-profile=nightly $(ARGS)

@@ -50,9 +50,10 @@ YOUNG_OBJECTS = 20_000
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Returns three more workers than there are cores: tests of integration, faults and contracts wait two thirds of
-    the time for servers, disks and timeouts. Each process takes 6 s to collect the tests, and up to 1 GB."""
-    return min(len(os.sched_getaffinity(0)) + 3, WORKERS_MAX)
+    """Returns two more workers than there are cores: tests of integration, faults and contracts wait two thirds of the
+    time for servers, disks and timeouts. `make test` runs two plain processes beside them. Each process takes 6 s to
+    collect the tests, and half a gigabyte."""
+    return min(len(os.sched_getaffinity(0)) + 2, WORKERS_MAX)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTogether | None:
