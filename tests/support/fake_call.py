@@ -70,6 +70,9 @@ class FakeCall:
     def send(self, message: bytes) -> None:
         self.sent.append(message)
 
+    def before_write(self, callback: Callable[[], None]) -> None:
+        callback()
+
     async def room(self) -> None:
         if not self._reads:
             await asyncio.Event().wait()

@@ -32,10 +32,11 @@ from antiphon_core.rpc.authentication import caller_metadata, text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.checked_stream import CheckedStream
 from antiphon_core.rpc.codec import decode, encode
-from antiphon_core.rpc.delivery import UNCOUNTED_BYTES_MAX, Delivery
+from antiphon_core.rpc.delivery import Delivery
 from antiphon_core.rpc.health import Health
 from antiphon_core.rpc.intake import Intake, IntakeLimits, Request
 from antiphon_core.rpc.observed import ServedCall
+from antiphon_core.rpc.pusher import Pusher
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.status import to_status
@@ -60,21 +61,14 @@ OPTIONS = ServerOptions(
 )
 
 
-def _push_nothing(_answer: Any) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The context of an RPC for its handler.
-
-    `push` sends an answer of a stream at once, without a switch to the handler's task. It returns False, and sends
-    nothing, if earlier answers still wait, or the answer is large: the handler has to yield it then. An answer that the
-    handler has yielded is sent before those that are pushed later."""
+    """The context of an RPC for its handler. `pusher` sends answers of a stream past the handler's task; None where
+    they have to be yielded."""
 
     tenant: str
     time_remaining_s: float | None
-    push: Callable[[Any], bool] = _push_nothing
+    pusher: Pusher | None = None
 
 
 Handler = Callable[[Any, Call], "Awaitable[Any] | AsyncGenerator[Any, None]"]
@@ -262,7 +256,7 @@ def _streaming(served: _Served) -> Serve:
                 caller, call = served.admit(rpc)
                 observed.record_caller(caller, call.tenant)
                 if not method.row.is_checked_again:  # else each answer waits for its check
-                    call = replace(call, push=partial(_push, rpc, method))
+                    call = replace(call, pusher=Pusher(rpc, method.response))
                 with served.intake.budget.call(caller):
                     answers = await _begin_stream(served, rpc, observed, caller, call)
                     async with aclosing(answers):
@@ -275,16 +269,6 @@ def _streaming(served: _Served) -> Serve:
                 _reject(rpc, served, error, observed)
 
     return serve
-
-
-def _push(rpc: ServerCall, method: Method, answer: Any) -> bool:
-    if not rpc.is_idle:
-        return False
-    data = encode(method.response, answer)
-    if len(data) > UNCOUNTED_BYTES_MAX:
-        return False
-    rpc.send(data)
-    return True
 
 
 async def _begin_stream(served: _Served, rpc: ServerCall, observed: ServedCall, caller: str, call: Call) -> Any:

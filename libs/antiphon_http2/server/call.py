@@ -33,6 +33,8 @@ class CallLink(Protocol):
 
     def note_caller(self, caller: str) -> bool: ...
 
+    def before_flush(self, callback: Callable[[], None]) -> None: ...
+
 
 class ServerCall:
     """One call of a client."""
@@ -128,6 +130,11 @@ class ServerCall:
         if not self._stream.is_ending:
             self._connection.send(self._stream, message)
             self._link.flush_soon()
+
+    def before_write(self, callback: Callable[[], None]) -> None:
+        """Calls `callback` at the end of this iteration of the event loop, before the answers so far are written. It
+        may send more, and must not raise."""
+        self._link.before_flush(callback)
 
     async def room(self) -> None:
         """Waits until all answers so far are passed on to the socket."""

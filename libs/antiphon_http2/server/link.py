@@ -62,14 +62,14 @@ class ServerLink(SocketLink[ServerConnection]):
         self.peer = ""
         self.caller = ""
         self.certificate: Mapping[str, Any] = {}
-        self._options = options
-        self._route = route
+        self._options, self._route = options, route
         self._read_tls = read_tls
         self._turn = ReadTurn(self, turns)
         self._tasks = tasks
         self._admit, self._on_closed, self._admit_caller = admit, on_closed, admit_caller
         self._tls: TlsSession | None = None
         self._flush_handle: asyncio.Handle | None = None
+        self._before_flush: list[Callable[[], None]] = []
         self._farewell: asyncio.TimerHandle | None = None  # of the wait for calls on their way, after a shut-down
         self._frame_timer: asyncio.TimerHandle | None = None
         self._age_timers: tuple[asyncio.TimerHandle, ...] = ()
@@ -150,7 +150,15 @@ class ServerLink(SocketLink[ServerConnection]):
             data = self._tls.take()
         transport.write(data)
 
+    def before_flush(self, callback: Callable[[], None]) -> None:
+        """Calls `callback` before the next flush of `flush_soon`."""
+        self._before_flush.append(callback)
+        self.flush_soon()
+
     def _flush_now(self) -> None:
+        callbacks, self._before_flush = self._before_flush, []
+        for callback in callbacks:
+            callback()
         self._flush_handle = None
         self.flush()
 

@@ -1,19 +1,21 @@
 """The batches of one stream that wait until the batch before them is written to the network.
 
-A batch is pushed at once where nothing waits: a switch to the task of the stream costs as much as the batch itself. A
-slow network gets few large messages instead of many small ones: waiting batches are joined where that does not change
-their meaning. Too many waiting bytes pause the flow, so that nothing more is read from the engine.
+Batches are pushed at the end of an iteration of the event loop, or taken by the task of the stream where that is not
+possible. A slow network gets few large messages instead of many small ones: waiting batches are joined where that does
+not change their meaning. Too many waiting bytes pause the flow, so that nothing more is read from the engine.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from antiphon_core.flow import Flow
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, STREAM_WAITING_BYTES_MAX
 from antiphon_core.ports.translator import Batch
+from antiphon_core.rpc.pusher import Pusher
+from antiphon_translator import wire
 
 HEARTBEAT = Batch(first_sequence=0, count=0, frames=b"")
 """A batch without events, which shows that the translator is alive."""
@@ -22,10 +24,9 @@ HEARTBEAT = Batch(first_sequence=0, count=0, frames=b"")
 class SendQueue:
     """The queue of one stream. Any code may put batches in; one task takes them. Use inside one event loop."""
 
-    def __init__(self, flow: Flow, push: Callable[[Batch], bool] = lambda _batch: False) -> None:
-        """`push` sends a batch behind all that were taken, and returns whether it could."""
+    def __init__(self, flow: Flow, pusher: Pusher | None = None) -> None:
         self._flow = flow
-        self._push = push
+        self._pusher = pusher
         self._waiting: deque[Batch] = deque()
         self._waiting_bytes = 0
         self._is_closed = False
@@ -33,14 +34,15 @@ class SendQueue:
         self._changed = asyncio.Event()
 
     def put(self, batch: Batch) -> None:
-        if not (self._waiting or self._is_closed) and self._push(batch):
-            self._must_beat = False
-            return
+        is_first = not self._waiting
         self._waiting.append(batch)
         self._waiting_bytes += len(batch.frames)
         if self._waiting_bytes > STREAM_WAITING_BYTES_MAX:
             self._flow.pause(self)
-        self._changed.set()
+        if self._pusher is None or self._is_closed:
+            self._changed.set()
+        elif is_first:
+            self._pusher.before_write(self._push_waiting)
 
     def beat(self) -> None:
         """Makes `take` return a heartbeat if no batch waits."""
@@ -62,14 +64,29 @@ class SendQueue:
                 return HEARTBEAT
             self._changed.clear()
             await self._changed.wait()
+        return self._next()
+
+    def _push_waiting(self) -> None:
+        """Pushes the batches that wait, up to one that has to be taken."""
+        assert self._pusher is not None  # noqa: S101 - `put` has it call this
+        while self._waiting:
+            batch = self._next()
+            if not self._pusher.push(wire.batch_message(batch)):
+                self._waiting.appendleft(batch)
+                self._waiting_bytes += len(batch.frames)
+                self._changed.set()
+                return
+
+    def _next(self) -> Batch:
+        """Removes the first batch, joined with those behind it."""
         self._must_beat = False
-        batch = self._next()
+        batch = self._join_first()
         self._waiting_bytes -= len(batch.frames)
         if self._waiting_bytes <= STREAM_WAITING_BYTES_MAX // 2:
             self._flow.resume(self)
         return batch
 
-    def _next(self) -> Batch:
+    def _join_first(self) -> Batch:
         taken = [self._waiting.popleft()]
         count, size = taken[0].count, len(taken[0].frames)
         while self._waiting and _can_be_joined(taken[-1], self._waiting[0]):

@@ -23,7 +23,7 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
     async def generate(request: Any, call: Call) -> AsyncGenerator[Any, None]:
         _require_silence(request.silence_ms)
         flow = Flow()
-        queue = SendQueue(flow, lambda batch: call.push(wire.batch_message(batch)))
+        queue = SendQueue(flow, call.pusher)
         running = asyncio.ensure_future(
             translator.generate(
                 wire.turn_value(request.turn, call.tenant),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from antiphon_core.flow import Flow
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, STREAM_WAITING_BYTES_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
+from antiphon_core.rpc.pusher import Pusher
+from antiphon_translator import wire
 from antiphon_translator.send_queue import HEARTBEAT, SendQueue
 
 FINAL = Final(Status.COMPLETED, b"{}", b"[]")
@@ -23,14 +26,26 @@ def batches(*given: tuple[int, bytes] | tuple[int, bytes, Sequence[int]]) -> lis
     return made
 
 
-def sending_to(sent: list[Batch], *, can: bool = True) -> Callable[[Batch], bool]:
-    """A push that notes its batches, and returns whether it `can`."""
+class ScriptedPusher(Pusher):
+    """Pushes while it `can`, at the end of an iteration that the test decides on."""
 
-    def push(batch: Batch) -> bool:
-        sent.append(batch)
-        return can
+    def __init__(self, *, can: bool = True) -> None:
+        self.can = can
+        self.pushed: list[Batch] = []
+        self.callbacks: list[Callable[[], None]] = []
 
-    return push
+    def before_write(self, callback: Callable[[], None]) -> None:
+        self.callbacks.append(callback)
+
+    def push(self, answer: Any) -> bool:
+        if self.can:
+            self.pushed.append(wire.batch_value(answer))
+        return self.can
+
+    def end_iteration(self) -> None:
+        callbacks, self.callbacks = self.callbacks, []
+        for callback in callbacks:
+            callback()
 
 
 async def taken(*given: Batch) -> list[Batch]:
@@ -126,28 +141,49 @@ async def test_heartbeat_is_sent_only_with_an_empty_queue() -> None:
     assert await queue.take() is None
 
 
-async def test_batch_is_pushed_where_nothing_waits() -> None:
-    sent = list[Batch]()
-    queue, given = SendQueue(Flow(), sending_to(sent)), batches((1, b"a"), (1, b"b"))
-    for batch in given:
+async def test_batches_of_one_iteration_are_joined_and_pushed() -> None:
+    pusher = ScriptedPusher()
+    queue = SendQueue(Flow(), pusher)
+    for batch in batches((1, b"a"), (1, b"b")):
         queue.put(batch)
+    assert len(pusher.callbacks) == 1
+    pusher.end_iteration()
     queue.close()
-    assert (sent, await queue.take()) == (given, None)
+    assert (pusher.pushed, await queue.take()) == ([Batch(0, 2, b"ab")], None)
 
 
-async def test_batch_behind_one_that_could_not_be_pushed_waits_too() -> None:
-    tried = list[Batch]()
-    queue, given = SendQueue(Flow(), sending_to(tried, can=False)), batches((1, b"a"), (1, b"b"), (1, b"c"))
-    for batch in given[:2]:
-        queue.put(batch)
-    assert (tried, await queue.take()) == (given[:1], Batch(0, 2, b"ab", token_ids=[]))
-    queue.put(given[2])
-    assert tried == [given[0], given[2]]
+async def test_batch_that_cannot_be_pushed_is_taken_before_later_ones() -> None:
+    pusher = ScriptedPusher(can=False)
+    queue, given = SendQueue(Flow(), pusher), batches((1, b"a"), (1, b"b"))
+    queue.put(given[0])
+    taking = asyncio.create_task(queue.take())
+    pusher.end_iteration()
+    queue.put(given[1])
+    assert await taking == Batch(0, 2, b"ab", token_ids=[])
+    pusher.end_iteration()
+    assert pusher.pushed == []
 
 
-async def test_batch_of_a_closed_queue_is_not_pushed() -> None:
-    sent, (batch,) = list[Batch](), batches((1, b"a"))
-    queue = SendQueue(Flow(), sending_to(sent))
+async def test_batches_that_are_taken_before_the_end_of_the_iteration_are_not_pushed() -> None:
+    pusher = ScriptedPusher()
+    queue, given = SendQueue(Flow(), pusher), batches((1, b"a"))
+    queue.put(given[0])
+    assert await queue.take() == given[0]
+    pusher.end_iteration()
+    assert pusher.pushed == []
+
+
+async def test_batch_of_a_closed_queue_is_taken() -> None:
+    pusher, (batch,) = ScriptedPusher(), batches((1, b"a"))
+    queue = SendQueue(Flow(), pusher)
     queue.close()
     queue.put(batch)
-    assert (sent, await queue.take()) == ([], batch)
+    assert (pusher.callbacks, await queue.take()) == ([], batch)
+
+
+async def test_pushed_batches_resume_the_flow() -> None:
+    flow, pusher = Flow(), ScriptedPusher()
+    SendQueue(flow, pusher).put(Batch(0, 1, b"x" * (STREAM_WAITING_BYTES_MAX + 1)))
+    assert flow.is_paused
+    pusher.end_iteration()
+    assert not flow.is_paused

@@ -16,7 +16,6 @@ from antiphon_core.errors import (
     StoreUnavailable,
     Unimplemented,
 )
-from antiphon_core.rpc.delivery import UNCOUNTED_BYTES_MAX
 from antiphon_core.rpc.methods import STORE, TRANSLATOR
 from antiphon_core.rpc.server import Call, Handler, RpcServer
 from antiphon_core.rpc.status import from_grpc_error
@@ -109,47 +108,19 @@ async def test_error_of_a_stream_comes_after_its_earlier_answers() -> None:
     assert type(error_of(call)) is StoreUnavailable
 
 
-async def pushed(call: FakeCall, *frames: bytes) -> tuple[list[bool], list[bytes]]:
-    """Pushes answers with these frames from the handler of a stream, and yields one more. Returns which of them were
-    sent at once, and the frames that were sent."""
-    done = list[bool]()
-
-    async def generate(_request: Any, call: Call) -> AsyncGenerator[Any, None]:
-        done.extend(call.push(GENERATED(frames=each)) for each in frames)
-        yield GENERATED(frames=b"yielded")
-
-    await served(GENERATE.path, call, Generate=generate)
-    return done, [GENERATED.FromString(each).frames for each in call.sent]
-
-
-async def test_pushed_answers_are_sent_before_what_is_yielded_later() -> None:
-    assert await pushed(FakeCall(b""), b"a", b"b") == ([True, True], [b"a", b"b", b"yielded"])
-
-
-async def test_large_answer_is_not_pushed_because_it_counts() -> None:
-    large = b"x" * UNCOUNTED_BYTES_MAX
-    assert await pushed(FakeCall(b""), b"a", large) == ([True, False], [b"a", b"yielded"])
-
-
-async def test_answer_is_not_pushed_while_another_waits() -> None:
-    call, done = FakeCall(b"", reads=False), list[bool]()
-
-    async def generate(_request: Any, call: Call) -> AsyncGenerator[Any, None]:
-        done.extend(call.push(GENERATED(frames=each)) for each in (b"a", b"b"))
-        return
-        yield
-
-    await served(GENERATE.path, call, Generate=generate)
-    assert (done, len(call.sent)) == ([True, False], 1)
-
-
-async def test_answers_whose_caller_is_checked_again_are_not_pushed() -> None:
-    done = list[bool]()
-
+async def test_answers_whose_caller_is_checked_again_are_yielded() -> None:
     async def read(_request: Any, call: Call) -> AsyncGenerator[Any, None]:
-        done.append(call.push(EVENTS(frames=b"a")))
-        return
-        yield
+        assert call.pusher is None
+        yield EVENTS(frames=b"a")
 
-    call = await served(READ_EVENTS.path, FakeCall(b""), ReadEvents=read)
-    assert (done, call.sent) == ([False], [])
+    assert len((await served(READ_EVENTS.path, FakeCall(b""), ReadEvents=read)).sent) == 1
+
+
+async def test_answers_of_other_streams_can_be_pushed() -> None:
+    async def generate(_request: Any, call: Call) -> AsyncGenerator[Any, None]:
+        assert call.pusher is not None
+        assert call.pusher.push(GENERATED(frames=b"a"))
+        yield GENERATED(frames=b"b")
+
+    call = await served(GENERATE.path, FakeCall(b""), Generate=generate)
+    assert [GENERATED.FromString(each).frames for each in call.sent] == [b"a", b"b"]
