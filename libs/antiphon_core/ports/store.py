@@ -360,8 +360,8 @@ class TurnCommit:
     job. `fence` is that of the session. `log_frames` closes the response's event log. With a `job` the turn has not run
     yet: record, job and the first events of the log are written. `ends_job` ends the job of the precondition's fence as
     succeeded. `lineage` (`antiphon.translator.v1.Lineage`) is kept beside the record for `TurnRequest.wants_lineage`,
-    and left out if the store is full. `lineage_key`: a later turn finds the lineage under this key. `approvals` are those
-    that the response asks for: they can be answered from the commit on, as long as the record lasts."""
+    and left out if the store is full. `lineage_key`: a later turn finds the lineage under this key. `approvals` are
+    those that the response asks for: they can be answered from the commit on, as long as the record lasts."""
 
     record: Record
     fence: Fence | None = None

@@ -47,7 +47,7 @@ class Approval(StrEnum):
     """The operator's rule for calls of a server. The stricter one of this and the request's own rule counts."""
 
     NEVER = "never"
-    """The operator requires no approval, and the request's rule is not asked."""
+    """The operator requires no approval. A request needs a rule of its own to ask for one."""
     CLIENT = "client"
     """The request's rule counts."""
     ALWAYS = "always"

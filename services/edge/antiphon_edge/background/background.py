@@ -38,7 +38,7 @@ from antiphon_core.telemetry import metrics
 from antiphon_edge import stored_content
 from antiphon_edge.background.background_policy import job_of, opening
 from antiphon_edge.quotas.response_readers import ResponseReaders
-from antiphon_edge.turns import event_logs
+from antiphon_edge.turns import event_logs, turn_approvals
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest, size_errors_translated
 from antiphon_edge.turns.durable_turns import StaleKey, Step, next_step
 from antiphon_edge.turns.event_logs import LogFollower
@@ -230,6 +230,9 @@ class Background:
             await self._cleanup.attempt(self._take_back(accepted), if_it_fails)
             raise
         metrics.JOBS_ENQUEUED.of().add()
+        if accepted.consumes:  # otherwise they would be free again while the response waits for a worker
+            if_it_fails = f"the approvals of background response {accepted.response_id} are not held before it runs"
+            await self._cleanup.attempt(turn_approvals.hold(self._store, accepted), if_it_fails)
         return accepted.record(Status.QUEUED, body, output_items)
 
     async def _take_back(self, accepted: AcceptedTurn) -> None:
@@ -250,7 +253,8 @@ class Background:
         return record
 
     async def _end(self, tenant: str, record: Record, step: Step, reason: str) -> None:
-        fold, is_logged = await self._so_far(tenant, record)
+        state, is_logged = await self._so_far(tenant, record)
+        fold = state.fold
         if step is Step.END_AS_CANCELLED:
             batch = await cancellation(fold)
         else:
@@ -262,8 +266,10 @@ class Background:
                 rejected = await unstorable(fold)
                 await self._store.commit_turn(tenant, _end_commit(record, rejected, is_logged=is_logged))
             await self._free_session(tenant, record)
+            if is_logged:  # otherwise calls may have been sent
+                await turn_approvals.give_back_of(self._store, tenant, record, state.steps)
 
-    async def _so_far(self, tenant: str, record: Record) -> tuple[Fold, bool]:
+    async def _so_far(self, tenant: str, record: Record) -> tuple[LogState, bool]:
         """The response by its event log, or by its record if the log has expired or is damaged; and whether there is a
         log to end. DataDamaged: neither can be read."""
         state = LogState()
@@ -271,14 +277,14 @@ class Background:
             state = await event_logs.read_unparsed(self._store, tenant, record.id)
             await event_logs.parse(state, record.id)
             if state.next_sequence:
-                return state.fold, True
+                return state, True
         fold = Fold()
         created = stored_content.response_of(record)
         with damage.reading(f"response '{record.id}'"):
             opening = events.encode({"type": events.CREATED, "response": created})
             fold.feed(first_sequence=max(0, state.next_sequence - 1), count=1, frames=opening)
             fold.response()
-        return fold, state.next_sequence > 0
+        return LogState(fold), state.next_sequence > 0
 
     async def _free_session(self, tenant: str, record: Record) -> None:
         """Releases the lease of a session if this response still has it."""

@@ -46,7 +46,15 @@ from antiphon_edge import stored_content
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, payload_of
 from antiphon_edge.turns.generation import LogState
-from antiphon_edge.turns.turn_finisher import REJECTED, TurnFinisher, cancellation, failure, final_of, unstorable
+from antiphon_edge.turns.turn_finisher import (
+    REJECTED,
+    TurnFinisher,
+    cancellation,
+    failure,
+    final_of,
+    has_answer,
+    unstorable,
+)
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
@@ -153,6 +161,8 @@ class BackgroundPolicy:
         except (ResponseNotFound, StatusMismatch):
             await self._end_log(run)
             return
+        if not has_answer(ended):
+            await self._starter.give_back_approvals(run.accepted, run.state.steps)
         run.end(ended)
         # After the commit: when the commit fails, another attempt follows.
         self._meter.count_response(run.accepted.tenant, final.body)
@@ -230,6 +240,7 @@ class BackgroundPolicy:
                 with suppress(SessionLocked, NotFound, LimitExceeded):
                     run.accepted = await self._starter.reclaim_session(self._accepted)
             batch = await self._commit(run, batch)
+            await self._starter.give_back_approvals(run.accepted, run.state.steps)
         except (ResponseNotFound, StatusMismatch):
             await self._end_log(run)
             return

@@ -78,6 +78,12 @@ def require_callable(request: CreateRequest) -> None:
 
 
 def _require_possible(request: CreateRequest, tool: McpTool, path: str) -> None:
+    if request.store is False and tool.require_approval != "never":
+        message = (
+            "An approval is answered later, so the response that asks for it must be stored: with 'store': false set "
+            f"'{path}.require_approval' to 'never'."
+        )
+        raise InvalidRequest(message, field=f"{path}.require_approval", code="invalid_value")
     if request.context_management:
         message = "'context_management' and tools of servers exclude each other: leave one of them out."
         raise InvalidRequest(message, field="context_management", code="mutually_exclusive_parameters")

@@ -16,7 +16,7 @@ from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import TOOLS_ITEMS_MAX
-from antiphon_core.ports.tools import Approval, Listing, Tool, Tools
+from antiphon_core.ports.tools import Listing, Tool, Tools
 from antiphon_edge.tools.declared_servers import DeclaredServer
 
 LISTING = "mcp_list_tools"
@@ -64,7 +64,7 @@ async def read_lists(tools: Tools, tenant: str, servers: Sequence[DeclaredServer
     none.
 
     Raises:
-        InvalidRequest: the request may not use a server, or its calls need an approval.
+        InvalidRequest: the request may not use a server.
         ToolsUnavailable: the service that calls tools cannot be reached.
     """
     reads = [asyncio.create_task(_read_list(tools, tenant, declared)) for declared in servers]
@@ -85,25 +85,12 @@ async def _read_list(tools: Tools, tenant: str, declared: DeclaredServer) -> Ser
         return ServerList(declared, _NO_LISTING, error.message)
     except InvalidRequest as error:
         raise _at(error, declared.path) from error
-    _require_unasked(declared, listing)
     return ServerList(declared, listing)
 
 
 def _at(error: InvalidRequest, path: str) -> AntiphonError:
     field = f"{path}.{error.field}" if error.field else path
     return InvalidRequest(error.message, field=field, code=error.facts.get("code") or "invalid_value")
-
-
-def _require_unasked(declared: DeclaredServer, listing: Listing) -> None:
-    """InvalidRequest: calls of the server need an approval, and no approvals can be given yet."""
-    is_unasked = listing.approval is Approval.NEVER or declared.tool.require_approval == "never"
-    if listing.approval is Approval.ALWAYS or not is_unasked:
-        raise InvalidRequest(
-            f"Calls of '{declared.label}' need an approval, which this server cannot ask for yet. Set "
-            f"'{declared.path}.require_approval' to 'never', if the operator allows it.",
-            field=f"{declared.path}.require_approval",
-            code="unsupported_value",
-        )
 
 
 def new_items(lists: Mapping[str, ServerList], context: Sequence[Object], ids: Ids, *, relative: str) -> list[Object]:

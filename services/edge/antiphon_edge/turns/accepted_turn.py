@@ -6,7 +6,7 @@ The payload of a job is an accepted turn as the store keeps it for the process t
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +21,8 @@ from antiphon_core.ports.jobs import DISPATCH_QUEUE, Job
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
     UNFINISHED,
+    ApprovalAnswer,
+    ApprovalDraft,
     Fence,
     Lease,
     Precondition,
@@ -61,6 +63,10 @@ class AcceptedTurn:
     """Whether its events are written to the store's event log."""
     precondition: Precondition = NO_PRECONDITION
     """Conditions that must still hold when its record is written."""
+    consumes: Sequence[ApprovalAnswer] = ()
+    """The answers to approval requests that the turn took at its beginning."""
+    asks: Sequence[ApprovalDraft] = field(default=(), compare=False)
+    """The approvals that its response asks for, once that has ended."""
     job_lease: JobLease | None = field(default=None, compare=False)
     """The lease of its job, if it is a durable turn that this process runs."""
     is_from_job: bool = field(default=False, compare=False)
@@ -138,6 +144,7 @@ def payload_of(accepted: AcceptedTurn) -> bytes:
         "accepted_at_ms": accepted.accepted_at_ms,
         "request_id": accepted.made_for.request_id,
         "trace": dict(accepted.made_for.trace.headers()) if accepted.made_for.trace is not None else {},
+        "consumes": [[each.id, each.is_approved] for each in accepted.consumes],
         "lineages": [b64encode(each).decode() for each in accepted.turn.lineages],
         "round_lineage": b64encode(accepted.turn.round_lineage).decode(),
         "conversation_state": accepted.conversation_state.hex(),
@@ -184,6 +191,7 @@ async def accepted_of(tenant: str, job: Job, lease: JobLease) -> AcceptedTurn:
             model=facts["request"].get("model", ""),
             made_for=_made_for(job, facts),
             accepted_at_ms=facts.get("accepted_at_ms", 0),
+            consumes=[ApprovalAnswer(*each) for each in facts.get("consumes", ())],
         )
 
 

@@ -9,16 +9,18 @@ does not use up its key.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost
+from antiphon_core.ports.event_logs import Step
 from antiphon_core.ports.translator import Batch
 from antiphon_core.telemetry import remedies
 from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.durable_turns import TurnJobs
-from antiphon_edge.turns.turn_finisher import PASSING, TurnFinisher
+from antiphon_edge.turns.turn_finisher import PASSING, TurnFinisher, has_answer
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_starter import TurnStarter
 
@@ -81,18 +83,19 @@ class CallerPolicy:
             await self.give_back(accepted)
         elif accepted.key is None:
             self._meter.broke_off(accepted.tenant, len(run.state.token_ids))
+            await self._starter.give_back_approvals(accepted, run.state.steps)
             await self._finisher.cancel(accepted, run.state.fold)
             await self._jobs.release(accepted, is_over=True)
         else:
             await self._jobs.release(accepted, is_over=False)
 
-    async def give_back(self, accepted: AcceptedTurn) -> None:
-        """Releases the job, the key and the session lease of a turn without events. Does nothing if another edge has
-        taken the turn over."""
+    async def give_back(self, accepted: AcceptedTurn, steps: Sequence[Step] = ()) -> None:
+        """Releases the job, the key, the session lease and the approvals of a turn without events. Does nothing if
+        another edge has taken the turn over."""
         if not await self._jobs.drop(accepted):
             return
         try:
-            await self._starter.give_up(accepted)
+            await self._starter.give_up(accepted, steps)
         except AntiphonError as error:
             log.warning("%s keeps its lease and key until they expire: %s", accepted.response_id, error.message)
 
@@ -110,10 +113,12 @@ class CallerPolicy:
             fold = run.state.fold
             batch = await self._finisher.break_off(accepted, fold, end) if isinstance(end, Exception) else end
             ended = await self._finisher.end(accepted, fold, batch)
+        if ended.is_settled and not has_answer(ended.batch):
+            await self._starter.give_back_approvals(accepted, run.state.steps)
         if ended.is_settled or accepted.key is None:  # otherwise the edge that continues the turn charges it
             self._charge(run, end)
         if ended.unused is not None:
-            await self.give_back(ended.unused)
+            await self.give_back(ended.unused, run.state.steps)
         elif accepted.job_lease is not None:
             await self._jobs.release(accepted, is_over=ended.is_settled)
         return ended.batch

@@ -23,15 +23,15 @@ from functools import partial
 
 from antiphon_core import offload, response
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError
+from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.ids import DerivedIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.event_logs import Step, StepKind
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.tools import CallError, Outcome, ToolCall, ToolResult, Tools
-from antiphon_core.ports.translator import NO_USAGE, Batch, Pause, Usage
+from antiphon_core.ports.translator import NO_USAGE, Batch, Pause, ServerTool, Usage
 from antiphon_core.telemetry import metrics
-from antiphon_edge.tools import call_ends, server_lists
+from antiphon_edge.tools import approvals, call_ends, server_lists
 from antiphon_edge.tools.declared_servers import DeclaredServer, declared_servers
 from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
 from antiphon_edge.tools.server_lists import LISTING, ServerList
@@ -78,6 +78,11 @@ class _Round:
             for item in self.output[self.begin :]
         )
 
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether a call needs an approval."""
+        return any(item.get("type") == approvals.REQUEST for item in self.output)
+
 
 def _is_whole(item: Object) -> bool:
     return item.get("status") == "completed" and item.get("async") is not True
@@ -118,6 +123,7 @@ class ToolLoop:
             Exception: the error of a generation, of the event log, or of the run's interrupt.
         """
         self._lists = await self._run.interrupt.run(server_lists.read_lists(self._tools, self._turn.tenant, servers))
+        self._turn = replace(self._turn, approval_tools=self._tools_that_ask())
         last_round = _last_round(self._run)
         if last_round is not None:
             self._ends_at_ms = last_round.ends_at_ms
@@ -129,6 +135,7 @@ class ToolLoop:
                 turn = replace(self._turn, output=encoded, used=used, round_lineage=lineage)
                 last = await self._generate(turn)
                 if last.pause is None:
+                    await self._note_asked(last)
                     return last
                 last_round = await self._note_intent(last, last.pause, number, begin=len(output))
                 output = await self._run.interrupt.run(self._call_all(last_round))
@@ -146,18 +153,42 @@ class ToolLoop:
         return self._run.state.fold.size_bytes + sum(each.size_bytes for each in self._lists.values())
 
     async def _first_output(self) -> list[Object]:
-        """The items before the first round: the lists of tools that the conversation does not have. Those that were
-        sent are in the output."""
+        """The items before the first round: the lists of tools that the conversation does not have, and the calls that
+        were approved. Lists that were sent are in the output; calls that were sent have an intent."""
         state = self._run.state
         sent = [item for item in state.output if item.get("type") == LISTING]
         if sent or state.round_ids:
             return sent
-        return await offload.run(self._new_lists, size_bytes=self._turn.size_bytes + self._output_bytes)
+        lists = await offload.run(self._new_lists, size_bytes=self._turn.size_bytes + self._output_bytes)
+        return [*lists, *approvals.first_items(self._run.approved, self._lists, self._turn.response_id)]
 
     def _new_lists(self) -> list[Object]:
         context = [item for part in (self._turn.history, self._turn.input) for item in _lists_in(part)]
         ids = DerivedIds(f"{self._turn.response_id}/lists")
         return server_lists.new_items(self._lists, context, ids, relative=self._turn.response_id)
+
+    # ---- Approvals ----
+
+    def _tools_that_ask(self) -> Sequence[ServerTool]:
+        """The tools whose calls need an approval. InvalidRequest: the response is not stored, so it cannot ask."""
+        asking = approvals.tools_that_ask(self._lists)
+        if asking and not self._run.accepted.is_stored:
+            declared = self._lists[asking[0].server_label].declared
+            raise InvalidRequest(
+                f"The operator requires an approval for calls of '{declared.label}', and a response that is not stored "
+                "cannot ask for one: leave 'store' out.",
+                field=f"{declared.path}.require_approval",
+                code="unsupported_value",
+            )
+        return asking
+
+    async def _note_asked(self, last: Batch) -> None:
+        """Notes the approvals that a terminal batch asks for: they are committed with its record."""
+        final = last.final
+        if final is None or approvals.REQUEST.encode() not in final.output_items:
+            return
+        output = await offload.run(partial(loads, final.output_items), size_bytes=len(final.output_items))
+        self._run.accepted = replace(self._run.accepted, asks=approvals.drafts_of(output, self._lists))
 
     # ---- The journal ----
 
@@ -292,7 +323,7 @@ class ToolLoop:
 
     async def _end_behind(self, ended: _Round) -> Batch | None:
         """The terminal batch, if no round may follow this one."""
-        if ended.waits_for_client and not ended.cut_off:
+        if (ended.waits_for_client or ended.waits_for_person) and not ended.cut_off:
             members: Object = {"completed_at": self._clock.now_ms() // 1000}
             return await self._end(Status.COMPLETED, ended, members)
         reason = ended.cut_off or self._limit_reached(ended)
@@ -310,7 +341,9 @@ class ToolLoop:
     async def _end(self, status: Status, ended: _Round, members: Object) -> Batch:
         counts = response.usage(**_counts(ended.used))
         fold = self._run.state.fold
-        return await turn_finisher.ending(fold, status, {"usage": counts, **members}, ended.lineage)
+        last = await turn_finisher.ending(fold, status, {"usage": counts, **members}, ended.lineage)
+        await self._note_asked(last)
+        return last
 
 
 async def run_rounds(

@@ -41,6 +41,9 @@ from antiphon_edge.turns.resent_conversations import key_behind
 
 log = logging.getLogger(__name__)
 
+_ANSWERS = frozenset({Status.COMPLETED, Status.INCOMPLETE})
+"""The ends of responses with an answer. Their requests for approvals can be answered."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
@@ -143,6 +146,7 @@ class TurnFinisher:
                 ends_job=ends_job,
                 lineage=final.lineage,
                 lineage_key=lineage_key,
+                approvals=accepted.asks if final.status in _ANSWERS else (),
             )
             return self._store.commit_turn(accepted.tenant, written)
 
@@ -258,6 +262,11 @@ def failed_before_output(final: Final) -> bool:
     usage = ended["usage"]  # output items may hold a forced beginning, which no model generated
     has_output = usage["output_tokens"] > 0 if usage else bool(loads(final.output_items))
     return not has_output and isinstance(response.error_of(ended), PASSING)
+
+
+def has_answer(batch: Batch) -> bool:
+    """Whether a terminal batch is that of a response that was not cut off by an error or a cancellation."""
+    return final_of(batch).status in _ANSWERS
 
 
 def final_of(batch: Batch) -> Final:

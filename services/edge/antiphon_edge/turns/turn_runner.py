@@ -24,6 +24,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.ports.event_logs import Step
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobPulse
+from antiphon_core.ports.store import Approval
 from antiphon_core.ports.translator import Batch, Receive, Translator, Turn
 from antiphon_core.tracebacks import release_frames
 from antiphon_edge.quotas.long_work import LongWork
@@ -31,7 +32,7 @@ from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.tools import declared_servers
-from antiphon_edge.turns import event_logs, leases
+from antiphon_edge.turns import event_logs, leases, turn_approvals
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.event_logs import EventLogWriter
@@ -63,6 +64,8 @@ class TurnRun:
     on_ending: Callable[[], None] = lambda: None
     """Called before the end of the turn is stored. From then on, cancelling the runner has no effect."""
     interrupt: Interrupt = field(default_factory=Interrupt)
+    approved: Sequence[Approval] = ()
+    """The approvals of the calls that the turn has to run first."""
     delivery: Delivery = Delivery.CALLER
     on_pulse: Callable[[JobPulse], None] = lambda _pulse: None
     """Called after each renewal of the job's lease."""
@@ -253,6 +256,7 @@ class TurnRunner:
     async def _generate(self, run: TurnRun, policy: TurnPolicy) -> Batch:
         """Generates the turn, and returns its terminal batch."""
         await policy.take_up(run)
+        run.approved = await turn_approvals.hold(self._store, run.accepted)
         accepted = run.accepted
         change = await self._change_of(run)
         long_work = self._long_work.reserve(accepted.tenant, accepted.turn.size_bytes)

@@ -15,6 +15,7 @@ from typing import Any
 from antiphon_core.clock import Clock
 from antiphon_core.errors import (
     AntiphonError,
+    ApprovalAlreadyUsed,
     InvalidRequest,
     PreviousResponseNotFound,
     SessionLocked,
@@ -22,8 +23,9 @@ from antiphon_core.errors import (
     Unavailable,
 )
 from antiphon_core.ids import Ids, new_response_id, session_tag, tree_tag
-from antiphon_core.jsons import join_arrays, loads
+from antiphon_core.jsons import Object, join_arrays, loads
 from antiphon_core.limits import PAGE_ITEMS_MAX
+from antiphon_core.ports.event_logs import Step
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, ResponseStore, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
@@ -33,8 +35,9 @@ from antiphon_edge import phases
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.rate_limits import hold_bytes
 from antiphon_edge.store_calls import StoreWatch
+from antiphon_edge.tools import approvals
 from antiphon_edge.tools.declared_servers import credentials_of
-from antiphon_edge.turns import turn_input
+from antiphon_edge.turns import turn_approvals, turn_input
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.lineage_search import LineageSearch
@@ -119,14 +122,13 @@ class TurnStarter:
         if carried is None and request.previous_response is not None:
             carried = await self._builder.carried_items(tenant, request)
         given = await self._builder.resolved_input(tenant, request)
-        store_request = await self._store_request(tenant, request, session_id, key, carried)
+        store_request = await self._store_request(tenant, request, session_id, key, carried, given.items)
         resent = await self._resent(tenant, request, given, store_request, carried)
         store_request = replace(store_request, lineage_keys=resent.keys)
         is_stored = request.store is not False
         if is_stored and key is None:
             await self._watch.require_room()  # before a model generates output that could not be stored
-        needs_store = store_request.previous_response_id is not None or session_id is not None or key is not None
-        start = await self._start_counted(tenant, store_request, conversation_id) if needs_store else NOTHING_BEFORE
+        start = await self._start_counted(tenant, store_request, conversation_id)
         response_id = str(store_request.response_id)
         correlation.note(response_id=response_id)
         if key is not None and start.is_repeated:
@@ -134,10 +136,11 @@ class TurnStarter:
         try:
             if key is not None:  # only now: a repeated request is answered without room
                 await self._watch.require_room()
+            approvals.require_unchanged(start.approvals, given.items)
             build = self._builder.turn(
                 tenant, response_id, request, start.history, given, carried=carried, must_fit=is_stored
             )
-            keys = () if needs_store else resent.keys
+            keys = () if _needs_store(store_request) else resent.keys
             turn = await self._prepare(tenant, request, build, keys, start.found_lineage)
         except BaseException:
             self._cleanup.schedule(self._abort(tenant, store_request, start), _UNDO_FAILED)
@@ -181,14 +184,29 @@ class TurnStarter:
         return turn
 
     async def _store_request(
-        self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
+        self,
+        tenant: str,
+        request: CreateRequest,
+        session_id: str | None,
+        key: str | None,
+        carried: bytes | None,
+        items: Sequence[Object],
     ) -> TurnRequest:
-        """The request to the store, with a new response id in the tree of the response that the turn continues."""
+        """The request to the store, with a new response id in the tree of the response that the turn continues, or of
+        the approvals that its input answers."""
         previous_id = turn_input.continued_id(request, carried)
-        if session_id is None:
-            response_id = new_response_id(self._ids, relative=previous_id)
-        else:
+        answers = approvals.answers_in(items) if not isinstance(request.input, str) else ()
+        if session_id is not None:
             response_id = new_response_id(self._ids, tag=await session_tree(self._store, tenant, session_id))
+        else:
+            tag = approvals.tree_of(answers) if previous_id is None else None
+            response_id = new_response_id(self._ids, relative=previous_id, tag=tag)
+        if answers:
+            has_history = previous_id is not None or session_id is not None
+            is_stored = request.store is not False
+            approvals.require_answerable(
+                answers, items, response_id=response_id, has_history=has_history, is_stored=is_stored
+            )
         return TurnRequest(
             previous_response_id=previous_id,
             session_id=session_id,
@@ -198,6 +216,7 @@ class TurnStarter:
             fingerprint=await turn_input.fingerprint_of(request, session_id) if key is not None else b"",
             response_id=response_id,
             wants_lineage=True,
+            consumes=answers,
         )
 
     def _accept(
@@ -224,6 +243,7 @@ class TurnStarter:
             made_for=correlation.current(),
             accepted_at_ms=self._clock.now_ms(),
             credentials=credentials_of(request) if request.tools is not None else {},
+            consumes=store_request.consumes,
             started_s=started_s,
         )
 
@@ -271,8 +291,13 @@ class TurnStarter:
             after, has_more = page.last_id, page.has_more
         return join_arrays(pages)
 
-    async def give_up(self, accepted: AcceptedTurn) -> None:
-        """Releases the session lease and the key of a turn without events."""
+    async def give_back_approvals(self, accepted: AcceptedTurn, steps: Sequence[Step]) -> None:
+        """Gives back the approvals of a turn that ended without an answer, unless it has sent calls."""
+        await turn_approvals.give_back(self._store, accepted, steps)
+
+    async def give_up(self, accepted: AcceptedTurn, steps: Sequence[Step] = ()) -> None:
+        """Releases the session lease and the key of a turn, and gives its approvals back unless it has sent calls."""
+        await self.give_back_approvals(accepted, steps)
         if accepted.fence is None and accepted.key is None:
             return
         await self._store.abort_turn(
@@ -304,6 +329,8 @@ class TurnStarter:
     async def _start_counted(self, tenant: str, store_request: TurnRequest, conversation_id: str | None) -> TurnStart:
         """Starts a turn at the store, and counts its history as long work of the tenant. A turn that may wait for the
         lease of its session does not hold long work: the turn that has the lease may need it."""
+        if not _needs_store(store_request):
+            return NOTHING_BEFORE
         if store_request.session_id is not None:
             return await self._start_or_undo(tenant, store_request, conversation_id)
         async with self._long_work.reading(tenant) as note_bytes:
@@ -334,6 +361,9 @@ class TurnStarter:
         await self._abort(tenant, store_request, start)
 
     async def _abort(self, tenant: str, store_request: TurnRequest, start: TurnStart) -> None:
+        if start.approvals:
+            ids = [each.id for each in start.approvals]
+            await turn_approvals.give_back_ids(self._store, tenant, ids, str(store_request.response_id))
         if start.lease is not None or (store_request.idempotency_key is not None and not start.is_repeated):
             await self._store.abort_turn(
                 tenant,
@@ -345,7 +375,7 @@ class TurnStarter:
     async def _start(self, tenant: str, store_request: TurnRequest, conversation_id: str | None = None) -> TurnStart:
         """Starts a turn at the store. A session is created by its first turn, but a conversation must exist: it is
         looked up under its lease, because a leased conversation cannot be deleted. Raises ConversationNotFound."""
-        if store_request.idempotency_key is None:
+        if store_request.idempotency_key is None and not store_request.consumes:
             store_request = replace(store_request, response_id=None)
         start = await self._begin_turn(tenant, store_request)
         if conversation_id is not None and start.lease is not None:
@@ -357,14 +387,22 @@ class TurnStarter:
         return start
 
     async def _begin_turn(self, tenant: str, store_request: TurnRequest) -> TurnStart:
-        """Begins a turn at the store. A response that it continues may have lost its edge, and is ended first then."""
+        """Begins a turn at the store. A response that it continues, or that has used its approval, may have lost its
+        edge, and is ended first then."""
         try:
             return await self._store.begin_turn(tenant, store_request)
+        except ApprovalAlreadyUsed as error:
+            await self._lost_turns.end_if_lost(tenant, error.facts["used_by"])
         except PreviousResponseNotFound:
             previous_id = store_request.previous_response_id
             if previous_id is None or not await self._lost_turns.end_if_lost(tenant, previous_id):
                 raise
         return await self._store.begin_turn(tenant, store_request)
+
+
+def _needs_store(request: TurnRequest) -> bool:
+    """Whether a turn begins at the store."""
+    return bool(request.previous_response_id or request.session_id or request.idempotency_key or request.consumes)
 
 
 def _repeated_request(

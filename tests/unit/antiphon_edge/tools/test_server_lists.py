@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from antiphon_core.errors import InvalidRequest, ToolsUnavailable
+from antiphon_core.errors import ToolsUnavailable
 from antiphon_core.ids import SequentialIds
-from antiphon_core.ports.tools import Approval, Listing, ToolServer
+from antiphon_core.ports.tools import Listing, ToolServer
 from antiphon_core.request.server_tools import McpTool
 from antiphon_edge.tools.declared_servers import DeclaredServer
 from antiphon_edge.tools.server_lists import new_items, read_lists
@@ -20,32 +19,6 @@ from tests.support.waiting import WAIT_MAX_S
 
 def declared(**members: Any) -> DeclaredServer:
     return DeclaredServer("tools[4]", McpTool.model_validate(server(**members)))
-
-
-@pytest.mark.parametrize(
-    ("approval", "asked", "is_possible"),
-    [
-        (Approval.NEVER, None, True),
-        (Approval.NEVER, "always", True),
-        (Approval.CLIENT, "never", True),
-        (Approval.CLIENT, None, False),
-        (Approval.CLIENT, "always", False),
-        (Approval.CLIENT, {"never": {"tool_names": ["search"]}}, False),
-        (Approval.ALWAYS, "never", False),
-    ],
-)
-async def test_calls_run_unasked_only_if_operator_and_request_agree(
-    approval: Approval, asked: object, is_possible: bool
-) -> None:
-    tools = FakeTools()
-    tools.listing = replace(tools.listing, approval=approval)
-    reading = read_lists(tools, "default", [declared(require_approval=asked)])
-    if is_possible:
-        assert [*(await reading)["shop"].tools] == ["search", "buy"]
-        return
-    with pytest.raises(InvalidRequest) as caught:
-        await reading
-    assert caught.value.field == "tools[4].require_approval"
 
 
 async def test_servers_are_asked_at_once_and_an_error_ends_all_requests() -> None:

@@ -315,13 +315,6 @@ async def test_server_without_an_answer_has_no_tools_and_the_response_goes_on(st
     assert (response["output"][0]["error"], response["output"][0]["tools"]) == ("No answer.", [])
 
 
-@pytest.mark.parametrize("approval", [{"require_approval": "always"}, {"require_approval": None}])
-async def test_server_whose_calls_need_an_approval_is_rejected_by_name(store: StoreService, approval: Object) -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        await turns(store, FakeTools(), "Hi.").send(tools=[server(**approval)])
-    assert caught.value.field == "tools[0].require_approval"
-
-
 # ---- The journal ----
 
 
