@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic, time
@@ -62,6 +63,10 @@ class Action:
     ids: Sequence[str]
     result: str
     request_id: str
+
+
+caller_now: ContextVar[tuple[str, str]] = ContextVar("audited_caller", default=("", ""))
+"""The caller and the peer of the request that this task answers, where the audit log is on."""
 
 
 class _AuditLog:

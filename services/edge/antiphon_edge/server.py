@@ -45,6 +45,7 @@ from antiphon_edge.quotas.metering import Meter
 from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.routes import bodies
+from antiphon_edge.routes.approvals import ApprovalRoutes
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
@@ -160,6 +161,7 @@ class EdgeServer:
             CompactRoutes(parts.starter, parts.translator, parts.sealer, meter=meter, hosted=self._hosted),
             ConversationRoutes(store, ids=self._ids, sealer=parts.sealer),
             PromptRoutes(store, ids=self._ids),
+            ApprovalRoutes(store),
             TreeRoutes(store),
             ChatRoutes(turns, keep_alive_s=keep_alive_s),
             DocumentRoutes(),

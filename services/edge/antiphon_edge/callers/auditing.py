@@ -23,6 +23,7 @@ TURN = "WEBSOCKET response.create"
 
 def require_start(request: web.Request, action: str) -> None:
     """Writes the line of an authenticated request's start. Unavailable: the audit log is required, and not written."""
+    _note_caller(request)
     if audit.is_required():
         audit.require(_action(request, action, audit.STARTED))
 
@@ -35,10 +36,16 @@ def audited_turn(request: web.Request) -> Iterator[None]:
         yield
         return
     correlation.note(response_id="")
+    _note_caller(request)
     with audit_request(request, TURN) as outcome:
         audit.require(_action(request, TURN, audit.STARTED))
         yield
         outcome.status = 200
+
+
+def _note_caller(request: web.Request) -> None:
+    """Notes the caller for the lines of what the request does, such as an answer to an approval request."""
+    audit.caller_now.set((request.get(CALLER, ""), request.remote or ""))
 
 
 class Outcome:

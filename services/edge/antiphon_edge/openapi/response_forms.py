@@ -168,6 +168,7 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "name": STRING,
             "arguments": doc(STRING, "The JSON that the model wrote."),
         },
+        {PARALLEL_WITH: doc(STRING, "The first call that the model made together with this one.")},
     ),
     "OutputCompaction": record(
         {
@@ -376,6 +377,26 @@ _PROMPTS: dict[str, Object] = {
             "data": doc(array(schema_reference("PromptHead")), "In the requested `order`."),
             "first_id": doc(nullable(STRING), "The id of the first prompt of the page; null if there is none."),
             "last_id": doc(nullable(STRING), "The id of the last prompt of the page: `after` for the next page."),
+            "has_more": doc(BOOLEAN, "Whether there is a next page."),
+        }
+    ),
+    "Approval": record(
+        {
+            "id": doc(STRING, "The id for `approval_request_id` of the answer."),
+            "object": const("approval"),
+            "created_at": _SECONDS,
+            "response_id": doc(STRING, "The response that asks for it."),
+            "server_label": _SERVER_LABEL,
+            "name": STRING,
+            "arguments": doc(STRING, "The JSON that the model wrote."),
+        },
+        description="A call that waits for an approval.",
+    ),
+    "ApprovalList": record(
+        {
+            "object": const("list"),
+            "data": doc(array(schema_reference("Approval")), "In the requested `order`."),
+            "next_cursor": doc(nullable(STRING), _NEXT_CURSOR),
             "has_more": doc(BOOLEAN, "Whether there is a next page."),
         }
     ),

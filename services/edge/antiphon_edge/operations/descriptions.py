@@ -48,6 +48,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "createConversation": "Responses with this `conversation` continue it, and are added to it.",
     "updateConversation": "Replaces all metadata: names that are missing in the request are removed.",
     "deleteConversation": "Rejected while a response runs in the conversation.",
+    "listApprovals": "The answer is an `mcp_approval_response` in the input of a request that continues its response.",
     "createPrompt": "To use it, send its id and the values of its variables as `prompt` of a create request.",
     "addPromptVersion": "Versions are immutable. If the latest version has the same content, none is added.",
     "deletePrompt": "Responses that were created with it keep its content.",

@@ -333,6 +333,15 @@ OPERATIONS: tuple[Operation, ...] = (
         parameters=(p.CONVERSATION_ID, p.ITEM_ID),
     ),
     Operation(
+        "listApprovals",
+        "GET",
+        "/v1/approvals",
+        "List the calls that wait for an approval",
+        "ApprovalList",
+        (InvalidRequest,),
+        parameters=(p.ITEM_LIMIT, p.ORDER, p.CURSOR),
+    ),
+    Operation(
         "createPrompt",
         "POST",
         _PROMPTS,

@@ -67,7 +67,8 @@ def tools_that_ask(lists: Mapping[str, ServerList]) -> list[ServerTool]:
 
 def answers_in(items: Sequence[Object]) -> list[ApprovalAnswer]:
     """The answers that an input gives. Those before an item of the model are history: clients that send everything
-    again repeat them. InvalidRequest: two answers are to one request."""
+    again repeat them. So are those to requests in the input that another service made. InvalidRequest: two answers are
+    to one request."""
     answers: dict[str, ApprovalAnswer] = {}
     for item in reversed(items):
         kind = item.get("type")
@@ -79,7 +80,8 @@ def answers_in(items: Sequence[Object]) -> list[ApprovalAnswer]:
             answers[approval_id] = ApprovalAnswer(approval_id, is_approved=item["approve"] is True)
         elif _is_of_model(item, kind):
             break
-    return [*reversed(answers.values())]
+    given = {item.get("id") for item in items if item.get("type") == REQUEST} if answers else ()
+    return [each for each in reversed(answers.values()) if is_approval_id(each.id) or each.id not in given]
 
 
 def _is_of_model(item: Object, kind: Any) -> bool:

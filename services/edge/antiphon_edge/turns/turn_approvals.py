@@ -9,12 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from antiphon_core import audit
+from antiphon_core.audit import Action
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import is_approval_id, item_tag, tree_tag
 from antiphon_core.jsons import loads
 from antiphon_core.ports.approvals import Approvals
 from antiphon_core.ports.event_logs import Step, StepKind
 from antiphon_core.ports.store import Approval, Record
+from antiphon_core.telemetry import correlation
 from antiphon_edge.tools import approvals
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
@@ -30,6 +33,27 @@ async def hold(store: Approvals, accepted: AcceptedTurn) -> Sequence[Approval]:
     held = await store.hold_approvals(accepted.tenant, ids, accepted.response_id)
     approved = {each.id for each in accepted.consumes if each.is_approved}
     return [each for each in held if each.id in approved]
+
+
+def note_answers(accepted: AcceptedTurn) -> None:
+    """Writes an audit line for each answer that a turn took: with its caller, the approval and the response that uses
+    it."""
+    if not accepted.consumes or not audit.is_on():
+        return
+    caller, peer = audit.caller_now.get()
+    for each in accepted.consumes:
+        audit.note(
+            Action(
+                service="edge",
+                caller=caller,
+                peer=peer,
+                tenant=accepted.tenant,
+                action="approve" if each.is_approved else "deny",
+                ids=[each.id, accepted.response_id],
+                result="taken",
+                request_id=correlation.current().request_id,
+            )
+        )
 
 
 async def give_back(store: Approvals, accepted: AcceptedTurn, steps: Sequence[Step] = ()) -> None:

@@ -229,7 +229,7 @@ class TurnStarter:
         started_s: float,
     ) -> AcceptedTurn:
         key = store_request.idempotency_key
-        return AcceptedTurn(
+        accepted = AcceptedTurn(
             turn.tenant,
             turn,
             is_stored=request.store is not False,
@@ -246,6 +246,8 @@ class TurnStarter:
             consumes=store_request.consumes,
             started_s=started_s,
         )
+        turn_approvals.note_answers(accepted)
+        return accepted
 
     async def look(self, tenant: str, request: CreateRequest, *, session_id: str | None = None) -> Turn:
         """Makes the turn of a request without accepting it: takes no lease, claims no key and stores nothing.

@@ -66,6 +66,7 @@ def test_annotations_that_the_operator_does_not_trust_spare_no_approval() -> Non
         ([ANSWER, {"type": "mcp_call", "approval_request_id": ID}, USER], 0),
         ([ANSWER, {"type": "message", "role": "assistant", "content": []}], 0),
         ([ANSWER, {"type": "reasoning"}, USER], 0),
+        ([REQUEST | {"id": "mcpr_x"}, ANSWER | {"approval_request_id": "mcpr_x"}, USER], 0),
         ([USER], 0),
     ],
 )
