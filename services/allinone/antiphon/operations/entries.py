@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_store.decisions import jobs, nodes, tenant_line
@@ -12,22 +12,8 @@ from antiphon_store.rows.model import File, Index, Kind, Ref, Row, Unfile, made_
 def entries_of(ref: Ref, row: Row) -> Iterator[File | Unfile]:
     """Yields the index entries that a row has, each with its time (File), and those that it lost (Unfile)."""
     kind, row_id = ref
-    if kind is Kind.NODE:
-        yield from _of_node(row_id, row)
-    elif kind is Kind.LINEAGE:
-        if key := row.fields.get("key"):
-            yield File(Index.RESENT, key, row_id, 0)
-    elif kind is Kind.JOB:
-        yield from _of_job(row_id, row)
-    elif kind is Kind.SESSION:
-        if row.fields.get("responses_until") is not None:
-            yield File(Index.ENDS, "", f"{kind}/{row_id}", 0)
-    elif kind is Kind.APPROVAL:
-        if row.fields["used_by"] is None:
-            yield File(Index.ASKED, "", row_id, row.fields["created"])
-    elif kind is Kind.LINE:
-        for place, at in tenant_line.places_of(row_id, row):
-            yield File(Index.QUEUE, DISPATCH_QUEUE, place, at)
+    if kind in _OF_KIND:
+        yield from _OF_KIND[kind](row_id, row)
     elif (ends_at := row.fields.get("until", row.fields.get("expires"))) is not None:
         yield File(Index.ENDS, "", f"{kind}/{row_id}", ends_at)
 
@@ -58,3 +44,33 @@ def _of_job(row_id: str, row: Row) -> Iterator[File | Unfile]:
     ends_at = fields["lease_until"] + fields["retention"] if is_held else jobs.forgettable_at(fields)
     if ends_at is not None:
         yield File(Index.ENDS, "", f"{Kind.JOB}/{row_id}", ends_at)
+
+
+def _of_lineage(row_id: str, row: Row) -> Iterator[File]:
+    if key := row.fields.get("key"):
+        yield File(Index.RESENT, key, row_id, 0)
+
+
+def _of_session(row_id: str, row: Row) -> Iterator[File]:
+    if row.fields.get("responses_until") is not None:
+        yield File(Index.ENDS, "", f"{Kind.SESSION}/{row_id}", 0)
+
+
+def _of_approval(row_id: str, row: Row) -> Iterator[File]:
+    if row.fields["used_by"] is None:
+        yield File(Index.ASKED, "", row_id, row.fields["created"])
+
+
+def _of_line(row_id: str, row: Row) -> Iterator[File]:
+    for place, at in tenant_line.places_of(row_id, row):
+        yield File(Index.QUEUE, DISPATCH_QUEUE, place, at)
+
+
+_OF_KIND: dict[Kind, Callable[[str, Row], Iterator[File | Unfile]]] = {
+    Kind.NODE: _of_node,
+    Kind.LINEAGE: _of_lineage,
+    Kind.JOB: _of_job,
+    Kind.SESSION: _of_session,
+    Kind.APPROVAL: _of_approval,
+    Kind.LINE: _of_line,
+}
