@@ -77,8 +77,8 @@ def _repeat_parameters(parameters: Object) -> Object:
     repeated["service_tier"] = "default"
     repeated["prompt_cache_retention"] = "in_memory" if repeated["prompt_cache_retention"] else None
     if "prompt_cache_options" in repeated:
-        repeated["prompt_cache_options"] = (
-            prompt_cache.options_in_effect()
+        repeated["prompt_cache_options"] = prompt_cache.options_in_effect(
+            compared_id=repeated["prompt_cache_options"].get("comparison_response_id")
         )  # a translator adds what its engine was told
     return repeated
 

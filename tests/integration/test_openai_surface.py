@@ -82,7 +82,11 @@ ECHOED: list[tuple[str, Any, Any]] = [
         ("user", "u"),
     )
 ] + [
-    ("prompt_cache_options", {"mode": "explicit", "comparison_response_id": "resp_1"}, {"mode": "implicit"}),
+    (
+        "prompt_cache_options",
+        {"mode": "explicit", "comparison_response_id": "resp_1"},
+        {"mode": "implicit", "comparison_response_id": "resp_1"},
+    ),
     ("prompt_cache_options", {"ttl": "12h"}, {"mode": "implicit"}),  # the engine takes no lifetimes
     ("prompt_cache_retention", "24h", "in_memory"),
     ("reasoning", {"effort": "low", "context": "all_turns", "mode": "standard"}, {"effort": "low", "summary": None}),

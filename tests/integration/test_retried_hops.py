@@ -29,7 +29,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.jsons import loads
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.jobs import DISPATCH_TENANT
-from antiphon_core.ports.translator import Batch
+from antiphon_core.ports.translator import Batch, EndedTurn
 from antiphon_core.retrying import CALL, GENERATION, ONCE, STORE, TAKEOVER, TRANSLATOR_CALL, Retry, RetryPolicy
 from antiphon_core.rpc.methods import STORE as STORE_API
 from antiphon_core.rpc.methods import TRANSLATOR as TRANSLATOR_API
@@ -212,6 +212,7 @@ async def never() -> bool:
 Ask = Callable[[TranslatorClient], Any]
 ASKS: dict[str, Ask] = {
     "CheckTurn": lambda client: client.check(turn("Hi")),
+    "ExplainCache": lambda client: client.explain_cache(EndedTurn(turn("Hi")), None),
     "CountTokens": lambda client: client.count_tokens(turn("Hi")),
     "ListModels": lambda client: client.models(),
     "Generate": lambda client: client.generate(turn("Hi"), print),

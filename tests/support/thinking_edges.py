@@ -16,7 +16,7 @@ from antiphon_core.clock import Clock, ManualClock, SystemClock
 from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
+from antiphon_core.ports.translator import Batch, EndedTurn, Model, Receive, Resume, Turn
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
@@ -132,6 +132,9 @@ class LosableTranslator:
             for task in (running, losing):
                 task.cancel()
             await asyncio.wait([running, losing])
+
+    async def explain_cache(self, now: EndedTurn, compared: EndedTurn | None) -> bytes:
+        return await self.inner.explain_cache(now, compared)
 
     async def count_tokens(self, turn: Turn) -> int:
         return await self.inner.count_tokens(turn)

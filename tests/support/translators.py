@@ -11,7 +11,7 @@ from antiphon_core.errors import AntiphonError, ModelNotFound, TranslatorUnavail
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume, Turn
+from antiphon_core.ports.translator import Batch, EndedTurn, Final, Model, Receive, Resume, Turn
 
 ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
 PART: Object = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
@@ -95,6 +95,9 @@ class ScriptedTranslator:
 
     async def check(self, turn: Turn) -> None:
         pass
+
+    async def explain_cache(self, now: EndedTurn, compared: EndedTurn | None) -> bytes:
+        return b"{}"
 
     async def models(self) -> Sequence[Model]:
         return (Model(id="m", root="m", context_length=100, ready=True, created_at=1_700_000_000),)

@@ -77,7 +77,8 @@ class Turn:
     events of these items, and pauses.
 
     Turns with different values of `cache_salt` share no cached prompt, where the model's profile isolates tenants; it
-    is empty where the edge has no secret for it."""
+    is empty where the edge has no secret for it. `compared` is the response that the request wants to be compared with
+    (`prompt_cache_options.comparison_response_id`), None if the tenant has no such response."""
 
     response_id: str
     created_at: int
@@ -91,12 +92,29 @@ class Turn:
     approval_tools: Sequence[ServerTool] = field(default=(), kw_only=True)
     tenant: str = field(default="default", kw_only=True)
     cache_salt: str = field(default="", kw_only=True, repr=False)
+    compared: EndedTurn | None = field(default=None, kw_only=True, repr=False)
     size_bytes: int = field(init=False, repr=False, compare=False)
     """The size of the turn's JSON and lineages, which determines how long work on it takes (offload.py)."""
 
     def __post_init__(self) -> None:
         texts = self.request, self.history, self.input, self.output, self.round_lineage
-        object.__setattr__(self, "size_bytes", sum(map(len, texts)) + sum(map(len, self.lineages)))
+        size = sum(map(len, texts)) + sum(map(len, self.lineages))
+        object.__setattr__(self, "size_bytes", size if self.compared is None else size + self.compared.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTurn:
+    """A response that has ended, as it was made: its turn without earlier rounds, its output as a JSON array of items,
+    and the lineage of its `Final`."""
+
+    turn: Turn
+    output_items: bytes = NO_ITEMS
+    lineage: bytes = b""
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of its JSON and lineages."""
+        return self.turn.size_bytes + len(self.output_items) + len(self.lineage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +226,10 @@ class Translator(Protocol):
     async def check(self, turn: Turn) -> None:
         """Raises the error that `generate` would raise for this turn before its first batch. A turn for an engine that
         is down passes, if there is no other error."""
+
+    async def explain_cache(self, now: EndedTurn, compared: EndedTurn | None) -> bytes:
+        """Explains which part of a response's prompt was in the engine's cache, and why the rest was not. Returns a
+        JSON object, as the API shows it. Without `compared` it has what the lineage says."""
 
     async def models(self) -> Sequence[Model]: ...
 

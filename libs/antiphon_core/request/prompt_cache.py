@@ -33,7 +33,8 @@ class PromptCacheOptions(Exact):
     """The engine reads the prompt, so that the next turn finds it in the cache, and the response has no output. Over a
     WebSocket the same as `generate: false`."""
     comparison_response_id: str | None = None
-    """Accepted without effect: this server has no cache diagnostics."""
+    """The id of an earlier response. The response then has `prompt_cache_diagnostics`: whether its prompt could use
+    what was cached for that one, and why not. `GET /v1/responses/{id}/cache` tells more."""
 
 
 class CacheBreakpoint(Exact):
@@ -45,6 +46,8 @@ class CacheBreakpoint(Exact):
     """The lifetime up to here; by default that of `prompt_cache_options`, or else 30 minutes."""
 
 
-def options_in_effect(mode: str = IMPLICIT, lifetime: str | None = None) -> Object:
-    """The `prompt_cache_options` of a response, from what its engine was told."""
-    return {"mode": mode} | ({"ttl": lifetime} if lifetime is not None else {})
+def options_in_effect(mode: str = IMPLICIT, lifetime: str | None = None, compared_id: str | None = None) -> Object:
+    """The `prompt_cache_options` of a response, from what its engine was told. `compared_id` is that of the response
+    that it is compared with."""
+    compared = {"comparison_response_id": compared_id} if compared_id is not None else {}
+    return {"mode": mode} | ({"ttl": lifetime} if lifetime is not None else {}) | compared

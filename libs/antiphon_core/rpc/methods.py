@@ -114,6 +114,7 @@ _TRANSLATOR: dict[str, tuple[Row, ...]] = {
         Row("Generate", Translator.generate, _TURN, None),
         Row("CountTokens", Translator.count_tokens, _TURN, _SCAN_S),
         Row("CheckTurn", Translator.check, _TURN, _SCAN_S),
+        Row("ExplainCache", Translator.explain_cache, _TURN, _SCAN_S),
         Row("ListModels", Translator.models, _TURN, _POINT_S),
     ),
 }

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from antiphon_core.flow import Flow
-from antiphon_core.ports.translator import Model, Receive, Resume, Translator, Turn
+from antiphon_core.ports.translator import EndedTurn, Model, Receive, Resume, Translator, Turn
 from antiphon_core.rpc.watched import Watched
 from antiphon_core.sealing_keys import KeySource, SealingKeys
 
@@ -69,6 +69,9 @@ class SaltingTranslator:
 
     async def check(self, turn: Turn) -> None:
         await self._inner.check(self._with_salt(turn))
+
+    async def explain_cache(self, now: EndedTurn, compared: EndedTurn | None) -> bytes:
+        return await self._inner.explain_cache(replace(now, turn=self._with_salt(now.turn)), compared)
 
     async def models(self) -> Sequence[Model]:
         return await self._inner.models()

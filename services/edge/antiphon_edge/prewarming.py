@@ -16,7 +16,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import NO_ITEMS, Batch, Final, Model, Receive, Resume, Translator, Turn
+from antiphon_core.ports.translator import NO_ITEMS, Batch, EndedTurn, Final, Model, Receive, Resume, Translator, Turn
 from antiphon_core.response import error_of
 
 _MARK = b'"prewarm":true'
@@ -51,6 +51,9 @@ class PrewarmingTranslator:
         make = partial(_batches, turn, asked, read, now_s=self._clock.now_ms() // 1000, first=first)
         for batch in await offload.run(make, size_bytes=len(turn.request)):
             receive(batch)
+
+    async def explain_cache(self, now: EndedTurn, compared: EndedTurn | None) -> bytes:
+        return await self._inner.explain_cache(now, compared)
 
     async def count_tokens(self, turn: Turn) -> int:
         return await self._inner.count_tokens(turn)

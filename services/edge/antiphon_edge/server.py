@@ -46,6 +46,7 @@ from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.quotas.response_readers import ResponseReaders
 from antiphon_edge.routes import bodies
 from antiphon_edge.routes.approvals import ApprovalRoutes
+from antiphon_edge.routes.cache import CacheRoutes
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
@@ -58,6 +59,7 @@ from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.store_calls import retrying
+from antiphon_edge.turns.ended_turns import EndedTurns
 from antiphon_edge.turns.turn_parts import TurnParts, turn_service
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.websocket.routes import SocketRoutes
@@ -163,6 +165,7 @@ class EdgeServer:
             PromptRoutes(store, ids=self._ids),
             ApprovalRoutes(store),
             TreeRoutes(store),
+            CacheRoutes(store, parts.translator, EndedTurns(store, self._long_work)),
             ChatRoutes(turns, keep_alive_s=keep_alive_s),
             DocumentRoutes(),
         ]

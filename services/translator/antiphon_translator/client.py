@@ -10,7 +10,7 @@ from typing import Any
 from antiphon_core.errors import AntiphonError, TranslatorUnavailable, Unimplemented
 from antiphon_core.flow import Flow
 from antiphon_core.limits import RESTART_WAIT_S
-from antiphon_core.ports.translator import Model, Receive, Resume, Turn
+from antiphon_core.ports.translator import EndedTurn, Model, Receive, Resume, Turn
 from antiphon_core.retrying import GENERATION, PACING, TRANSLATOR_CALL, Attempts, Pacing, Retrier
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_core.rpc.client import RpcClient
@@ -63,12 +63,12 @@ class TranslatorClient:
     ) -> None:
         request = v1.GenerateRequest(
             turn=wire.turn_message(turn),
+            compared=wire.ended_message(turn.compared),
             resume=wire.resume_message(resume),
             checkpoints=checkpoints,
             silence_ms=round(self._silence_s * 1000),
         )
-        attempts = Attempts(self._retrier, self._generation_policy)
-        has_begun = has_ended = False
+        attempts, has_begun, has_ended = Attempts(self._retrier, self._generation_policy), False, False
 
         def take(message: Any) -> None:
             nonlocal has_begun, has_ended
@@ -107,6 +107,11 @@ class TranslatorClient:
             await self._call("CheckTurn", request, turn.tenant)
         except Unimplemented:  # a translator of the release before, during an upgrade
             await self.count_tokens(turn)
+
+    async def explain_cache(self, now: EndedTurn, compared: EndedTurn | None) -> bytes:
+        request = v1.ExplainCacheRequest(turn=wire.ended_message(now), compared=wire.ended_message(compared))
+        answer = await self._call("ExplainCache", request, now.turn.tenant)
+        return bytes(answer.report)
 
     async def models(self) -> Sequence[Model]:
         answer = await self._call("ListModels", v1.ListModelsRequest())

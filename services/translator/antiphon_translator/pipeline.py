@@ -30,6 +30,7 @@ from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.ids import Ids
+from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume, Usage
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, TokenChunk, TokenPrompt
 from antiphon_translator.output import guided_output, outputs
@@ -99,6 +100,7 @@ class TurnPipeline:
         self.is_unchecked = False
         """Whether the answer was not checked, because that would take too long."""
         self._may_check = may_check
+        self.diagnose: Callable[[bytes], Object] | None = None  # makes `prompt_cache_diagnostics` of a lineage
         self.is_done = False
         """Whether nothing more is wanted from this generation: the engine can be stopped."""
 
@@ -116,6 +118,8 @@ class TurnPipeline:
         check_bytes = check.work_bytes(output_bytes) if check is not None else 0
         prompt_bytes = self.plan.turn_bytes if self._output.must_count_prompt else 0
         count_bytes = _ENCODING * (prompt_bytes + self._output.uncounted_bytes)
+        if self.diagnose is not None:
+            count_bytes += _ENCODING * self.plan.turn_bytes
         return self.plan.request_bytes + _REPEATING * output_bytes + check_bytes + count_bytes
 
     @property
@@ -203,11 +207,13 @@ class TurnPipeline:
         total, lineage = self._count(), self._lineage(at_ms=1000 * completed_at)
         if self._machine.left:
             self._machine.send(Pause(total, reason or "", lineage))
-        elif reason is not None:
-            self._machine.send(Incomplete(total, reason, lineage))
         else:
-            self._machine.send(Complete(total, completed_at, lineage))
-            self._check()
+            found = None if self.diagnose is None else self.diagnose(lineage)
+            if reason is not None:
+                self._machine.send(Incomplete(total, reason, lineage, found))
+            else:
+                self._machine.send(Complete(total, completed_at, lineage, found))
+                self._check()
         return self._machine.take()
 
     def _lineage(self, at_ms: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from typing import Any
 
 from antiphon_core.errors import InvalidRequest
@@ -26,7 +27,7 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
         queue = SendQueue(flow, call.pusher)
         running = asyncio.ensure_future(
             translator.generate(
-                wire.turn_value(request.turn, call.tenant),
+                wire.turn_value(request.turn, call.tenant, request.compared),
                 queue.put,
                 flow=flow,
                 resume=wire.resume_value(request.resume),
@@ -55,7 +56,16 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
     async def list_models(_request: Any, _call: Call) -> Any:
         return v1.ListModelsResponse(models=[wire.model_message(model) for model in await translator.models()])
 
-    return {"Generate": generate, "CountTokens": count_tokens, "CheckTurn": check_turn, "ListModels": list_models}
+    counts: Mapping[str, Handler] = {"CountTokens": count_tokens, "CheckTurn": check_turn, "ListModels": list_models}
+    return {"Generate": generate, "ExplainCache": partial(_explain_cache, translator), **counts}
+
+
+async def _explain_cache(translator: Translator, request: Any, call: Call) -> Any:
+    now = wire.ended_value(request.turn, call.tenant)
+    if now is None:
+        raise InvalidRequest("Missing required parameter: 'turn'.", field="turn", code="missing_required_parameter")
+    report = await translator.explain_cache(now, wire.ended_value(request.compared, call.tenant))
+    return v1.ExplainCacheResponse(report=report)
 
 
 def _require_silence(silence_ms: int) -> None:

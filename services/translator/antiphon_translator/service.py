@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
@@ -27,11 +27,12 @@ from antiphon_core.errors import (
 )
 from antiphon_core.flow import Flow
 from antiphon_core.ids import DerivedIds, Ids
-from antiphon_core.jsons import parse_object
+from antiphon_core.jsons import Object, dumps, parse_object
 from antiphon_core.limits import BATCH_BYTES_MAX
-from antiphon_core.ports.translator import NO_ITEMS, Batch, Model, Receive, Resume, Turn
+from antiphon_core.ports.translator import NO_ITEMS, Batch, EndedTurn, Model, Receive, Resume, Turn
 from antiphon_core.process_load import bytes_for_turns
 from antiphon_core.unexpected import as_antiphon_error
+from antiphon_translator.diagnosis import cache_report
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -67,6 +68,8 @@ INLINE_TURN_BYTES_MAX = 2_048
 """A turn of this size is rendered and encoded within 1 ms, on the event loop."""
 SEARCHED_INLINE_BYTES_MAX = 2**20
 """A turn of this size is searched for URLs in less than 1 ms, on the event loop."""
+COMPARISON = b"comparison_response_id"
+"""Stands in every request that wants to be compared with another one."""
 _ID_BYTES = 4
 """To read a token id again takes as long as to encode these bytes of a prompt."""
 _PATTERN = b'"pattern'
@@ -147,6 +150,8 @@ class TranslatorService:
                 self._prewarms.end(turn)
             route = await self._route_of(turn)
             watch = GenerationWatch(route.model.name, turn.response_id)
+            if not route.model.isolates_tenants:
+                self._shared_caches.note(turn.tenant, route.model.name)
             with watch.running():
                 await self._generate(turn, held, route, watch, receive, flow or Flow(), resume, checkpoints)
 
@@ -162,8 +167,6 @@ class TranslatorService:
         checkpoints: bool,
     ) -> None:
         controls = await route.engine.controls()
-        if not route.model.isolates_tenants:
-            self._shared_caches.note(turn.tenant, route.model.name)
         downloads = await self._downloads(turn, held, route.model.sight.with_controls(controls))
 
         def start() -> tuple[TurnPipeline, list[Batch], GenerationRequest]:
@@ -173,6 +176,7 @@ class TranslatorService:
             plan = plan.with_hints(turn, controls, partial(route.retained.take, turn.tenant))
             may_check = partial(self._check_budgets.take, turn.tenant)
             pipeline = TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints, may_check=may_check)
+            pipeline.diagnose = _diagnosis(route.model, turn, level, downloads) if COMPARISON in turn.request else None
             return pipeline, *pipeline.start()
 
         resumed_bytes = _ID_BYTES * len(resume.token_ids) if resume is not None else 0
@@ -219,6 +223,22 @@ class TranslatorService:
             TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
 
         await _off_loop_if_long(turn, check, downloads)
+
+    async def explain_cache(self, now: EndedTurn, compared: EndedTurn | None) -> bytes:
+        turn = replace(now.turn, compared=compared)  # so that its bytes count
+        with self._turn_bytes.count_turn(turn) as held:
+            if compared is None:
+                return dumps(cache_report.facts_of(now).as_object())
+            route = await self._route_of(turn)
+            sight, level = route.model.sight, _level_if_known(route.engine)
+            media = TurnMedia(sight, await self._downloads(turn, held, sight))
+            earlier = TurnMedia(sight, await self._downloads(compared.turn, held, sight))
+
+            def explain() -> bytes:
+                compare = partial(cache_report.compare, level=level, media=media, media_before=earlier)
+                return dumps(compare(route.model, now, compared).as_object())
+
+            return await offload.run(explain, size_bytes=turn.size_bytes, inline_bytes_max=0)
 
     async def models(self) -> Sequence[Model]:
         routes = list(self._routes.values())
@@ -362,3 +382,18 @@ async def _off_loop_if_long(
     except InvalidRequest as error:
         history_damage.raise_if_damaged(turn, error)
         raise
+
+
+def _diagnosis(model: ServedModel, turn: Turn, level: Level, downloads: Downloads) -> Callable[[bytes], Object] | None:
+    """Makes `prompt_cache_diagnostics` of the lineage of a turn; None if its request wants none."""
+    options = parse_object(turn.request).get("prompt_cache_options") or {}
+    if options.get(COMPARISON.decode()) is None:
+        return None
+
+    def diagnose(lineage: bytes) -> Object:
+        if turn.compared is None:
+            return cache_report.NOT_FOUND
+        media, now = TurnMedia(model.sight, downloads), EndedTurn(turn, lineage=lineage)
+        return cache_report.compare(model, now, turn.compared, level=level, media=media).diagnostics()
+
+    return diagnose

@@ -11,6 +11,7 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import (
     NO_USAGE,
     Batch,
+    EndedTurn,
     EngineTimes,
     Final,
     Model,
@@ -53,8 +54,8 @@ def turn_message(turn: Turn) -> Any:
     )
 
 
-def turn_value(message: Any, tenant: str) -> Turn:
-    """InvalidRequest: the turn is missing."""
+def turn_value(message: Any, tenant: str, compared: Any = None) -> Turn:
+    """InvalidRequest: the turn is missing. `compared` is the message of the response that it is compared with."""
     if message is None:
         raise InvalidRequest("Missing required parameter: 'turn'.", field="turn", code="missing_required_parameter")
     return Turn(
@@ -70,7 +71,17 @@ def turn_value(message: Any, tenant: str) -> Turn:
         approval_tools=tuple(ServerTool(each.server_label, each.name) for each in message.approval_tools),
         tenant=tenant,
         cache_salt=message.cache_salt,
+        compared=ended_value(compared, tenant),
     )
+
+
+def ended_message(ended: EndedTurn | None) -> Any:
+    return ended and v1.EndedTurn(turn=turn_message(ended.turn), output_items=ended.output_items, lineage=ended.lineage)
+
+
+def ended_value(message: Any, tenant: str) -> EndedTurn | None:
+    """InvalidRequest: the turn is missing."""
+    return message and EndedTurn(turn_value(message.turn, tenant), message.output_items or _EMPTY, message.lineage)
 
 
 def resume_message(resume: Resume | None) -> Any:

@@ -42,6 +42,10 @@ ELSEWHERE = {
         ("tests/contract/store/test_operations.py", "equal on every database"),
     ),
     "antiphon_store/backends/postgres/programs.py": ("tests/contract/store/test_rows.py", "random programs"),
+    **dict.fromkeys(
+        ("antiphon_edge/turns/ended_turns.py", "antiphon_edge/routes/cache.py"),
+        ("tests/integration/test_cache_explained.py", "reads what turns of a whole system have stored"),
+    ),
     "antiphon_core/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",

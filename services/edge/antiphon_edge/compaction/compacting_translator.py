@@ -20,7 +20,7 @@ from antiphon_core.errors import AntiphonError, ContextLengthExceeded, InvalidRe
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, join_arrays, loads, work_bytes
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume, Translator, Turn
+from antiphon_core.ports.translator import Batch, EndedTurn, Final, Model, Receive, Resume, Translator, Turn
 from antiphon_core.request.context import TRIGGER
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.compaction.compaction import Summary
@@ -81,6 +81,9 @@ class CompactingTranslator:
         else:
             await self._is_due(visible)  # which raises as in `generate`
         await self._inner.check(visible)
+
+    async def explain_cache(self, now: EndedTurn, compared: EndedTurn | None) -> bytes:
+        return await self._inner.explain_cache(now, compared)
 
     async def models(self) -> Sequence[Model]:
         return await self._inner.models()

@@ -325,6 +325,44 @@ _TREES: dict[str, Object] = {
             "has_more": doc(BOOLEAN, "Whether there is a next page."),
         }
     ),
+    "ResponseCache": record(
+        {
+            "object": const("response.cache"),
+            "response_id": doc(STRING, "The id of the response."),
+            "compared_id": doc(nullable(STRING), "The id of the response that it is compared with."),
+            "prompt_tokens": doc(nullable(INTEGER), "Null where nothing is known of the prompt."),
+            "cached_tokens": doc(
+                nullable(INTEGER), "Those that the engine had cached; null if it does not report them."
+            ),
+            "lost_tokens": doc(nullable(INTEGER), "Tokens that it computed again, or could have had."),
+            "new_tokens": doc(nullable(INTEGER), "All others."),
+            "lost": doc(mapping(INTEGER), "The lost tokens, by cause."),
+            "replica": doc(nullable(STRING), "A label of the place where the prompt lies; equal for equal places."),
+            "comparison": doc(nullable(schema_reference("CacheComparison")), "The comparison with the other response."),
+        }
+    ),
+    "CacheComparison": record(
+        {
+            "is_exact": doc(BOOLEAN, "Whether the texts of both prompts are proved."),
+            "reusable_tokens": doc(nullable(INTEGER), "The tokens at the beginning of both; null if not known."),
+            "replica": doc(nullable(STRING), "As in the response, of the other one."),
+            "age_s": doc(nullable(INTEGER), "Seconds from the end of the other response to that of this one."),
+            "first_difference": doc(
+                nullable(schema_reference("CacheDifference")), "Null where one prompt begins with all of the other one."
+            ),
+        }
+    ),
+    "CacheDifference": record(
+        {
+            "cause": doc(STRING, "The cause, as in `lost`."),
+            "token": doc(nullable(INTEGER), "The index of the first token that differs."),
+            "char": doc(nullable(INTEGER), "The index of its character in the text of the prompt."),
+            "path": doc(nullable(STRING), "The parameter or item; `history` are the items of all responses before."),
+            "item_id": doc(nullable(STRING), "The id of the item."),
+            "before": doc(nullable(STRING), "The text there in the other prompt, 200 characters at most."),
+            "after": doc(nullable(STRING), "The text there in this prompt."),
+        }
+    ),
     "AddedItems": record({"id": STRING, "object": const("conversation.items")}),
     "ResponseList": record(
         {

@@ -41,6 +41,11 @@ DESCRIPTIONS: Mapping[str, str] = {
     "listSiblings": "The other responses that continue the parent of this one, oldest first.",
     "listLeaves": "The descendants of this response without children, oldest first.",
     "getChain": "A deleted response is represented by its id.",
+    "explainCache": (
+        "Names the cause for every token of the prompt that could have been in the cache: another endpoint, a restart, "
+        "an eviction, another salt, or the first difference between two prompts. The prompts are made again; a cause "
+        "in them is named only where what was stored with the responses proves their texts. Otherwise it is `unknown`."
+    ),
     "forkSession": (
         "The history is shared, not copied. The other session does not change. To repeat a fork safely, name "
         "`new_session_id`; an `Idempotency-Key` is rejected."

@@ -74,6 +74,12 @@ INCLUDE = _query("include", array(one_of(list(get_args(Include)))), "Validated, 
 INCLUDE_SEALED = replace(
     INCLUDE, description="`reasoning.encrypted_content` adds sealed reasoning. Other values add nothing."
 )
+COMPARE = _query(
+    "compare",
+    STRING,
+    "The id of an earlier response to compare the prompt with, or `parent` for the one that this response continues. "
+    "Without it the answer has no comparison, and costs no more than a read.",
+)
 FROM_ROOT = _query("from_root", BOOLEAN, "Whether to list the whole tree, not only this response and its descendants.")
 STREAM = _query("stream", BOOLEAN, "Whether to return events instead of one object: past events first, then new ones.")
 STARTING_AFTER = _query(

@@ -237,6 +237,15 @@ OPERATIONS: tuple[Operation, ...] = (
         parameters=(p.RESPONSE_ID,),
     ),
     Operation(
+        "explainCache",
+        "GET",
+        _ONE + "/cache",
+        "Explain what of the prompt of a response was in the engine's cache",
+        "ResponseCache",
+        (*_PAGE, PreviousResponseNotReady, ChainTooLong, *_ENGINE),
+        parameters=(p.RESPONSE_ID, p.COMPARE),
+    ),
+    Operation(
         "forkSession",
         "POST",
         "/v1/sessions/{id}/fork",

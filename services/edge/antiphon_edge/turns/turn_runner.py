@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -35,6 +35,7 @@ from antiphon_edge.tools import declared_servers
 from antiphon_edge.turns import event_logs, leases, turn_approvals
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.ended_turns import COMPARISON, EndedTurns
 from antiphon_edge.turns.event_logs import EventLogWriter
 from antiphon_edge.turns.generation import Generation, Interrupt, LogState
 from antiphon_edge.turns.leases import JobLease
@@ -181,6 +182,7 @@ class TurnRunner:
         self._run_rounds = run_rounds
         self._long_work = long_work
         self._store = store
+        self._ended_turns = EndedTurns(store, long_work)
         self._translator = translator
         self._sealer = sealer
         self._cleanup = cleanup
@@ -258,6 +260,9 @@ class TurnRunner:
         await policy.take_up(run)
         run.approved = await turn_approvals.hold(self._store, run.accepted)
         accepted = run.accepted
+        if COMPARISON in accepted.turn.request:
+            compared = await self._ended_turns.compared_with(accepted.tenant, accepted.turn.request)
+            accepted = run.accepted = replace(accepted, turn=replace(accepted.turn, compared=compared))
         change = await self._change_of(run)
         long_work = self._long_work.reserve(accepted.tenant, accepted.turn.size_bytes)
         async with self._renewal_of_session(run), long_work as prepared:

@@ -120,21 +120,24 @@ class Pause:
 
 @value
 class Complete:
-    """Ends the response: the model was done. `completed_at` is in Unix seconds. `lineage` is that of `Final`."""
+    """Ends the response: the model was done. `completed_at` is in Unix seconds. `lineage` is that of `Final`,
+    `diagnostics` are those of the prompt's cache, where the request wants them."""
 
     usage: Usage
     completed_at: int
     lineage: bytes = b""
+    diagnostics: Object | None = None
 
 
 @value
 class Incomplete:
-    """Ends the response before the model was done. `reason` is that of `incomplete_details` in the API, `lineage` that
-    of `Final`."""
+    """Ends the response before the model was done. `reason` is that of `incomplete_details` in the API, `lineage` and
+    `diagnostics` as in Complete."""
 
     usage: Usage
     reason: str
     lineage: bytes = b""
+    diagnostics: Object | None = None
 
 
 @value
@@ -305,10 +308,16 @@ class ResponseMachine:
         self.pause = RoundEnd(items, given.usage, given.cut_off, given.lineage)
 
     def _complete(self, given: Complete) -> None:
-        self._end(Status.COMPLETED, given.usage, {"completed_at": given.completed_at}, given.lineage)
+        members: Object = {"completed_at": given.completed_at}
+        if given.diagnostics is not None:
+            members["prompt_cache_diagnostics"] = given.diagnostics
+        self._end(Status.COMPLETED, given.usage, members, given.lineage)
 
     def _incomplete(self, given: Incomplete) -> None:
-        self._end(Status.INCOMPLETE, given.usage, {"incomplete_details": {"reason": given.reason}}, given.lineage)
+        members: Object = {"incomplete_details": {"reason": given.reason}}
+        if given.diagnostics is not None:
+            members["prompt_cache_diagnostics"] = given.diagnostics
+        self._end(Status.INCOMPLETE, given.usage, members, given.lineage)
 
     def _fail(self, given: Fail) -> None:
         self._emit(events.error_event(self._next_sequence, given.error))

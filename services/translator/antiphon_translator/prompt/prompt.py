@@ -89,6 +89,15 @@ class PromptEncoder:
         """The names of the variables that the model's template reads."""
         return self._template.variables
 
+    @property
+    def image_mark(self) -> str:
+        """The text that the model's template writes for each image; empty if it does not support images."""
+        return self._template.image_mark
+
+    def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any]) -> str:
+        """The text of a prompt, for comparison only. InvalidRequest: the template rejects the conversation."""
+        return self._template.render(self.roles.adapt(conversation), now_s=now_s, switches=switches)
+
     def tokens_at_most(self, conversation: Conversation) -> int:
         """An upper bound of the tokens in the prompt of this conversation, without rendering it."""
         return self._bound.of(conversation)

@@ -186,7 +186,9 @@ def _members_in_effect(parameters: Parameters, *, is_retained: bool) -> Object:
     given, applied = parameters.prompt_cache_options, dict[str, Any]()
     if given is not None:
         mode = given.mode or IMPLICIT
-        applied["prompt_cache_options"] = prompt_cache.options_in_effect(mode, given.ttl if is_retained else None)
+        applied["prompt_cache_options"] = prompt_cache.options_in_effect(
+            mode, given.ttl if is_retained else None, given.comparison_response_id
+        )
     if is_retained and parameters.prompt_cache_retention == "24h":
         applied["prompt_cache_retention"] = "24h"
     return applied

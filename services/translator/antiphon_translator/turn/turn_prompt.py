@@ -362,6 +362,16 @@ def _tail(model: ServedModel, encoded: EncodedPrompt | None) -> str:
     return model.tokenizer.decode(encoded.ids[-PROMPT_TAIL_IDS:]) if encoded is not None else ""
 
 
+def conversation_of(model: ServedModel, turn: Turn, parameters: Parameters, media: TurnMedia) -> Conversation:
+    """The conversation of a turn, before it is truncated or encoded. InvalidRequest: as `TurnPrompt.of`."""
+    return _TurnItems.read(model, turn, parameters).conversation(model, turn, parameters, media)
+
+
+def item_path(turn: Turn, parameters: Parameters, media: TurnMedia, place: int) -> str:
+    """The path of the item that began the message at index `place` of the conversation."""
+    return _path_of(turn, parameters, media, place)
+
+
 def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
     """The number of tokens in the prompt of a turn. InvalidRequest: as `TurnPrompt.of`, or the model has no tokenizer.
     ContextLengthExceeded: the prompt is too long, and was not counted to its end."""

@@ -8,7 +8,10 @@ __all__ = (
     "CheckTurnResponse",
     "CountTokensRequest",
     "CountTokensResponse",
+    "EndedTurn",
     "EngineTimes",
+    "ExplainCacheRequest",
+    "ExplainCacheResponse",
     "Final",
     "FinalStatus",
     "GenerateRequest",
@@ -122,6 +125,36 @@ default_message_pool.register_message("antiphon.translator.v1", "CountTokensResp
 
 
 @dataclass(eq=False, repr=False)
+class EndedTurn(betterproto2.Message):
+    """
+    A response that has ended, to be compared.
+    """
+
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR.message_types_by_name["EndedTurn"]
+
+    turn: "Turn | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True)
+    """
+    The turn as it was given to a translator, without earlier rounds.
+    """
+
+    output_items: "bytes" = betterproto2.field(2, betterproto2.TYPE_BYTES)
+    """
+    JSON array: the output of the response.
+    """
+
+    lineage: "bytes" = betterproto2.field(3, betterproto2.TYPE_BYTES)
+    """
+    The lineage of the response, as it was returned.
+    """
+
+
+default_message_pool.register_message("antiphon.translator.v1", "EndedTurn", EndedTurn)
+
+
+@dataclass(eq=False, repr=False)
 class EngineTimes(betterproto2.Message):
     """
     Times of a turn that its engine measured; none that it does not report.
@@ -144,6 +177,40 @@ class EngineTimes(betterproto2.Message):
 
 
 default_message_pool.register_message("antiphon.translator.v1", "EngineTimes", EngineTimes)
+
+
+@dataclass(eq=False, repr=False)
+class ExplainCacheRequest(betterproto2.Message):
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR.message_types_by_name["ExplainCacheRequest"]
+
+    turn: "EndedTurn | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True)
+
+    compared: "EndedTurn | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
+    """
+    The response to compare it with; absent to tell only what the lineage says.
+    """
+
+
+default_message_pool.register_message("antiphon.translator.v1", "ExplainCacheRequest", ExplainCacheRequest)
+
+
+@dataclass(eq=False, repr=False)
+class ExplainCacheResponse(betterproto2.Message):
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR.message_types_by_name["ExplainCacheResponse"]
+
+    report: "bytes" = betterproto2.field(1, betterproto2.TYPE_BYTES)
+    """
+    A JSON object: the members of `response.cache` in the API that are not in the request.
+    """
+
+
+default_message_pool.register_message("antiphon.translator.v1", "ExplainCacheResponse", ExplainCacheResponse)
 
 
 @dataclass(eq=False, repr=False)
@@ -204,6 +271,12 @@ class GenerateRequest(betterproto2.Message):
     """
     The caller's inactivity timeout, after which it considers the translator lost. While there are no events to send,
     the translator sends empty messages as heartbeats, several within this time. 0: no timeout and no heartbeats.
+    """
+
+    compared: "EndedTurn | None" = betterproto2.field(20, betterproto2.TYPE_MESSAGE, optional=True)
+    """
+    The response that the request wants to be compared with (`prompt_cache_options.comparison_response_id`); absent if
+    there is none.
     """
 
 
@@ -584,5 +657,5 @@ default_message_pool.register_message("antiphon.translator.v1", "Usage", Usage)
 
 
 ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n\'antiphon/translator/v1/translator.proto\x12\x16antiphon.translator.v1"\x86\x03\n\x04Turn\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x1d\n\ncreated_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x18\n\x07request\x18\x03 \x01(\x0cR\x07request\x12\x18\n\x07history\x18\x04 \x01(\x0cR\x07history\x12\x14\n\x05input\x18\x05 \x01(\x0cR\x05input\x12\x1a\n\x08lineages\x18\x06 \x03(\x0cR\x08lineages\x12#\n\rround_lineage\x18\x07 \x01(\x0cR\x0croundLineage\x12\x16\n\x06output\x18\t \x01(\x0cR\x06output\x121\n\x04used\x18\n \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used\x12\x1d\n\ncache_salt\x18\x14 \x01(\tR\tcacheSalt\x12I\n\x0eapproval_tools\x18( \x03(\x0b2".antiphon.translator.v1.ServerToolR\rapprovalTools"C\n\nServerTool\x12!\n\x0cserver_label\x18\x01 \x01(\tR\x0bserverLabel\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name"\xb6\x01\n\x05Usage\x12!\n\x0cinput_tokens\x18\x01 \x01(\x04R\x0binputTokens\x12#\n\routput_tokens\x18\x02 \x01(\x04R\x0coutputTokens\x12)\n\x10reasoning_tokens\x18\x03 \x01(\x04R\x0freasoningTokens\x12(\n\rcached_tokens\x18\x04 \x01(\x04H\x00R\x0ccachedTokens\x88\x01\x01B\x10\n\x0e_cached_tokens"i\n\x06Resume\x12#\n\rnext_sequence\x18\x01 \x01(\x04R\x0cnextSequence\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds\x12\x1d\n\nsent_items\x18\x03 \x01(\rR\tsentItems"\xbc\x01\n\x0fGenerateRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn\x126\n\x06resume\x18\x02 \x01(\x0b2\x1e.antiphon.translator.v1.ResumeR\x06resume\x12 \n\x0bcheckpoints\x18\x03 \x01(\x08R\x0bcheckpoints\x12\x1d\n\nsilence_ms\x18\x04 \x01(\rR\tsilenceMs"\xee\x01\n\x10GenerateResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x123\n\x05final\x18\x04 \x01(\x0b2\x1d.antiphon.translator.v1.FinalR\x05final\x12\x1b\n\ttoken_ids\x18\x05 \x03(\rR\x08tokenIds\x123\n\x05pause\x18\x06 \x01(\x0b2\x1d.antiphon.translator.v1.PauseR\x05pause"\x90\x01\n\x05Pause\x12!\n\x0coutput_items\x18\x01 \x01(\x0cR\x0boutputItems\x121\n\x04used\x18\x02 \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used\x12\x17\n\x07cut_off\x18\x03 \x01(\tR\x06cutOff\x12\x18\n\x07lineage\x18\x14 \x01(\x0cR\x07lineage"m\n\x0bEngineTimes\x12\x1e\n\x08queue_ns\x18\x01 \x01(\x04H\x00R\x07queueNs\x88\x01\x01\x12"\n\nprefill_ns\x18\x02 \x01(\x04H\x01R\tprefillNs\x88\x01\x01B\x0b\n\t_queue_nsB\r\n\x0b_prefill_ns"\xd6\x01\n\x05Final\x12;\n\x06status\x18\x01 \x01(\x0e2#.antiphon.translator.v1.FinalStatusR\x06status\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body\x12!\n\x0coutput_items\x18\x03 \x01(\x0cR\x0boutputItems\x12\x18\n\x07lineage\x18\x05 \x01(\x0cR\x07lineage\x129\n\x05times\x18\x14 \x01(\x0b2#.antiphon.translator.v1.EngineTimesR\x05timesJ\x04\x08\x04\x10\x05"\x9c\x03\n\x07Lineage\x12 \n\x0bfingerprint\x18\x01 \x01(\x06R\x0bfingerprint\x12!\n\x0cprompt_chars\x18\x02 \x01(\rR\x0bpromptChars\x12#\n\rprompt_digest\x18\x03 \x01(\x0cR\x0cpromptDigest\x12#\n\rprompt_tokens\x18\x04 \x01(\rR\x0cpromptTokens\x12\x1f\n\x0bwritten_ids\x18\x05 \x03(\rR\nwrittenIds\x12(\n\rcached_tokens\x18\x06 \x01(\rH\x00R\x0ccachedTokens\x88\x01\x01\x12\'\n\x0fexpected_tokens\x18\x07 \x01(\rR\x0eexpectedTokens\x12\x1c\n\tplacement\x18\x08 \x01(\x0cR\tplacement\x12\x13\n\x05at_ms\x18\t \x01(\x03R\x04atMs\x12\x16\n\x06rounds\x18\x0b \x03(\x0cR\x06rounds\x12\x12\n\x04salt\x18\x0c \x01(\x0cR\x04salt\x12\x17\n\x07lost_to\x18\r \x01(\tR\x06lostToB\x10\n\x0e_cached_tokensJ\x04\x08\n\x10\x0b"F\n\x12CountTokensRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"8\n\x13CountTokensResponse\x12!\n\x0cinput_tokens\x18\x01 \x01(\rR\x0binputTokens"D\n\x10CheckTurnRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"\x13\n\x11CheckTurnResponse"\x13\n\x11ListModelsRequest"\x9f\x01\n\x05Model\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04root\x18\x02 \x01(\tR\x04root\x12%\n\x0econtext_length\x18\x03 \x01(\rR\rcontextLength\x12\x14\n\x05ready\x18\x04 \x01(\x08R\x05ready\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n\ncreated_at\x18\x06 \x01(\x03R\tcreatedAt"K\n\x12ListModelsResponse\x125\n\x06models\x18\x01 \x03(\x0b2\x1d.antiphon.translator.v1.ModelR\x06models*{\n\x0bFinalStatus\x12\x1a\n\x18FINAL_STATUS_UNSPECIFIED\x12\x1a\n\x16FINAL_STATUS_COMPLETED\x10\x01\x12\x1b\n\x17FINAL_STATUS_INCOMPLETE\x10\x02\x12\x17\n\x13FINAL_STATUS_FAILED\x10\x032\xa3\x03\n\x11TranslatorService\x12_\n\x08Generate\x12\'.antiphon.translator.v1.GenerateRequest\x1a(.antiphon.translator.v1.GenerateResponse0\x01\x12f\n\x0bCountTokens\x12*.antiphon.translator.v1.CountTokensRequest\x1a+.antiphon.translator.v1.CountTokensResponse\x12`\n\tCheckTurn\x12(.antiphon.translator.v1.CheckTurnRequest\x1a).antiphon.translator.v1.CheckTurnResponse\x12c\n\nListModels\x12).antiphon.translator.v1.ListModelsRequest\x1a*.antiphon.translator.v1.ListModelsResponseb\x06proto3'
+    b'\n\'antiphon/translator/v1/translator.proto\x12\x16antiphon.translator.v1"\x86\x03\n\x04Turn\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x1d\n\ncreated_at\x18\x02 \x01(\x03R\tcreatedAt\x12\x18\n\x07request\x18\x03 \x01(\x0cR\x07request\x12\x18\n\x07history\x18\x04 \x01(\x0cR\x07history\x12\x14\n\x05input\x18\x05 \x01(\x0cR\x05input\x12\x1a\n\x08lineages\x18\x06 \x03(\x0cR\x08lineages\x12#\n\rround_lineage\x18\x07 \x01(\x0cR\x0croundLineage\x12\x16\n\x06output\x18\t \x01(\x0cR\x06output\x121\n\x04used\x18\n \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used\x12\x1d\n\ncache_salt\x18\x14 \x01(\tR\tcacheSalt\x12I\n\x0eapproval_tools\x18( \x03(\x0b2".antiphon.translator.v1.ServerToolR\rapprovalTools"C\n\nServerTool\x12!\n\x0cserver_label\x18\x01 \x01(\tR\x0bserverLabel\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name"\xb6\x01\n\x05Usage\x12!\n\x0cinput_tokens\x18\x01 \x01(\x04R\x0binputTokens\x12#\n\routput_tokens\x18\x02 \x01(\x04R\x0coutputTokens\x12)\n\x10reasoning_tokens\x18\x03 \x01(\x04R\x0freasoningTokens\x12(\n\rcached_tokens\x18\x04 \x01(\x04H\x00R\x0ccachedTokens\x88\x01\x01B\x10\n\x0e_cached_tokens"i\n\x06Resume\x12#\n\rnext_sequence\x18\x01 \x01(\x04R\x0cnextSequence\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds\x12\x1d\n\nsent_items\x18\x03 \x01(\rR\tsentItems"\xfb\x01\n\x0fGenerateRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn\x126\n\x06resume\x18\x02 \x01(\x0b2\x1e.antiphon.translator.v1.ResumeR\x06resume\x12 \n\x0bcheckpoints\x18\x03 \x01(\x08R\x0bcheckpoints\x12\x1d\n\nsilence_ms\x18\x04 \x01(\rR\tsilenceMs\x12=\n\x08compared\x18\x14 \x01(\x0b2!.antiphon.translator.v1.EndedTurnR\x08compared"\xee\x01\n\x10GenerateResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x123\n\x05final\x18\x04 \x01(\x0b2\x1d.antiphon.translator.v1.FinalR\x05final\x12\x1b\n\ttoken_ids\x18\x05 \x03(\rR\x08tokenIds\x123\n\x05pause\x18\x06 \x01(\x0b2\x1d.antiphon.translator.v1.PauseR\x05pause"\x90\x01\n\x05Pause\x12!\n\x0coutput_items\x18\x01 \x01(\x0cR\x0boutputItems\x121\n\x04used\x18\x02 \x01(\x0b2\x1d.antiphon.translator.v1.UsageR\x04used\x12\x17\n\x07cut_off\x18\x03 \x01(\tR\x06cutOff\x12\x18\n\x07lineage\x18\x14 \x01(\x0cR\x07lineage"m\n\x0bEngineTimes\x12\x1e\n\x08queue_ns\x18\x01 \x01(\x04H\x00R\x07queueNs\x88\x01\x01\x12"\n\nprefill_ns\x18\x02 \x01(\x04H\x01R\tprefillNs\x88\x01\x01B\x0b\n\t_queue_nsB\r\n\x0b_prefill_ns"\xd6\x01\n\x05Final\x12;\n\x06status\x18\x01 \x01(\x0e2#.antiphon.translator.v1.FinalStatusR\x06status\x12\x12\n\x04body\x18\x02 \x01(\x0cR\x04body\x12!\n\x0coutput_items\x18\x03 \x01(\x0cR\x0boutputItems\x12\x18\n\x07lineage\x18\x05 \x01(\x0cR\x07lineage\x129\n\x05times\x18\x14 \x01(\x0b2#.antiphon.translator.v1.EngineTimesR\x05timesJ\x04\x08\x04\x10\x05"\x9c\x03\n\x07Lineage\x12 \n\x0bfingerprint\x18\x01 \x01(\x06R\x0bfingerprint\x12!\n\x0cprompt_chars\x18\x02 \x01(\rR\x0bpromptChars\x12#\n\rprompt_digest\x18\x03 \x01(\x0cR\x0cpromptDigest\x12#\n\rprompt_tokens\x18\x04 \x01(\rR\x0cpromptTokens\x12\x1f\n\x0bwritten_ids\x18\x05 \x03(\rR\nwrittenIds\x12(\n\rcached_tokens\x18\x06 \x01(\rH\x00R\x0ccachedTokens\x88\x01\x01\x12\'\n\x0fexpected_tokens\x18\x07 \x01(\rR\x0eexpectedTokens\x12\x1c\n\tplacement\x18\x08 \x01(\x0cR\tplacement\x12\x13\n\x05at_ms\x18\t \x01(\x03R\x04atMs\x12\x16\n\x06rounds\x18\x0b \x03(\x0cR\x06rounds\x12\x12\n\x04salt\x18\x0c \x01(\x0cR\x04salt\x12\x17\n\x07lost_to\x18\r \x01(\tR\x06lostToB\x10\n\x0e_cached_tokensJ\x04\x08\n\x10\x0b"z\n\tEndedTurn\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn\x12!\n\x0coutput_items\x18\x02 \x01(\x0cR\x0boutputItems\x12\x18\n\x07lineage\x18\x03 \x01(\x0cR\x07lineage"\x8b\x01\n\x13ExplainCacheRequest\x125\n\x04turn\x18\x01 \x01(\x0b2!.antiphon.translator.v1.EndedTurnR\x04turn\x12=\n\x08compared\x18\x02 \x01(\x0b2!.antiphon.translator.v1.EndedTurnR\x08compared".\n\x14ExplainCacheResponse\x12\x16\n\x06report\x18\x01 \x01(\x0cR\x06report"F\n\x12CountTokensRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"8\n\x13CountTokensResponse\x12!\n\x0cinput_tokens\x18\x01 \x01(\rR\x0binputTokens"D\n\x10CheckTurnRequest\x120\n\x04turn\x18\x01 \x01(\x0b2\x1c.antiphon.translator.v1.TurnR\x04turn"\x13\n\x11CheckTurnResponse"\x13\n\x11ListModelsRequest"\x9f\x01\n\x05Model\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04root\x18\x02 \x01(\tR\x04root\x12%\n\x0econtext_length\x18\x03 \x01(\rR\rcontextLength\x12\x14\n\x05ready\x18\x04 \x01(\x08R\x05ready\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n\ncreated_at\x18\x06 \x01(\x03R\tcreatedAt"K\n\x12ListModelsResponse\x125\n\x06models\x18\x01 \x03(\x0b2\x1d.antiphon.translator.v1.ModelR\x06models*{\n\x0bFinalStatus\x12\x1a\n\x18FINAL_STATUS_UNSPECIFIED\x12\x1a\n\x16FINAL_STATUS_COMPLETED\x10\x01\x12\x1b\n\x17FINAL_STATUS_INCOMPLETE\x10\x02\x12\x17\n\x13FINAL_STATUS_FAILED\x10\x032\x8e\x04\n\x11TranslatorService\x12_\n\x08Generate\x12\'.antiphon.translator.v1.GenerateRequest\x1a(.antiphon.translator.v1.GenerateResponse0\x01\x12f\n\x0bCountTokens\x12*.antiphon.translator.v1.CountTokensRequest\x1a+.antiphon.translator.v1.CountTokensResponse\x12`\n\tCheckTurn\x12(.antiphon.translator.v1.CheckTurnRequest\x1a).antiphon.translator.v1.CheckTurnResponse\x12i\n\x0cExplainCache\x12+.antiphon.translator.v1.ExplainCacheRequest\x1a,.antiphon.translator.v1.ExplainCacheResponse\x12c\n\nListModels\x12).antiphon.translator.v1.ListModelsRequest\x1a*.antiphon.translator.v1.ListModelsResponseb\x06proto3'
 )

@@ -1,0 +1,93 @@
+"""Makes the turn of a stored response again, so that a translator can compare its prompt with another one.
+
+The request is what the response repeats of it, and the items are those of the store. The lineage tells the translator
+whether that makes the same prompt.
+"""
+
+from __future__ import annotations
+
+from antiphon_core import offload
+from antiphon_core.errors import InvalidRequest, NotFound, PreviousResponseNotReady
+from antiphon_core.ids import is_response_id
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import UNFINISHED, History, Record, TurnRequest
+from antiphon_core.ports.translator import EndedTurn, Turn
+from antiphon_core.request.context import COMPACTION
+from antiphon_edge import stored_content
+from antiphon_edge.compaction import context_window
+from antiphon_edge.quotas.long_work import LongWork
+from antiphon_edge.turns.turn_lineages import choose_lineages
+
+_PARAMETERS = (
+    "model",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "truncation",
+    "max_output_tokens",
+    "max_tool_calls",
+    "prompt_cache_key",
+)
+_OPTIONS = "prompt_cache_options"
+COMPARISON = b"comparison_response_id"
+"""Stands in every request that wants to be compared."""
+
+
+class EndedTurns:
+    """Reads responses that have ended. One instance serves all of a process."""
+
+    def __init__(self, store: FullStore, long_work: LongWork) -> None:
+        self._store = store
+        self._long_work = long_work
+
+    async def read(self, tenant: str, record: Record) -> EndedTurn:
+        """The turn of a stored response, with its output and its lineage. InvalidRequest: it has not ended."""
+        if record.status in UNFINISHED:
+            raise _unfinished_error(record.id)
+        async with self._long_work.reading(tenant) as note_bytes:
+            request = TurnRequest(previous_response_id=record.id, wants_lineage=True)
+            history = (await self._store.begin_turn(tenant, request)).history
+            note_bytes(len(history.items))
+            return await offload.run(lambda: _turn_of(tenant, record, history), size_bytes=len(history.items))
+
+    async def compared_with(self, tenant: str, request: bytes) -> EndedTurn | None:
+        """The response that a request wants to be compared with; None if the tenant has none of that id."""
+        asked: Object = loads(request)
+        response_id = (asked.get(_OPTIONS) or {}).get(COMPARISON.decode())
+        if not isinstance(response_id, str) or not is_response_id(response_id):
+            return None
+        try:
+            return await self.read(tenant, await self._store.get(tenant, response_id))
+        except (NotFound, PreviousResponseNotReady, InvalidRequest):
+            return None
+
+
+def _turn_of(tenant: str, record: Record, history: History) -> EndedTurn:
+    body = stored_content.body_of(record)
+    given, output, items = loads(record.input_items), loads(record.output_items), loads(history.items)
+    if output and output[0].get("type") == COMPACTION:  # it was made before the answer, and the answer follows from it
+        given, output = [*given, output[0]], output[1:]
+    own = len(given) + len(output)
+    turn = Turn(
+        record.id,
+        int(body["created_at"]),
+        dumps({name: body[name] for name in _PARAMETERS if body.get(name) is not None}),
+        dumps(items[: len(items) - own]),
+        dumps(given),
+        lineages=choose_lineages(history.lineages[:-1]) if history.lineages else (),
+        tenant=tenant,
+    )
+    lineage = history.lineages[-1] if history.lineages else b""
+    return EndedTurn(context_window.visible_turn(turn), dumps(output), lineage)
+
+
+def _unfinished_error(response_id: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Response '{response_id}' has not ended: its prompt can be explained once it has.",
+        field="response_id",
+        code="response_not_ready",
+    )
