@@ -28,15 +28,16 @@ nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per",model="tensor
 nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max",model="tensorrt_llm",version="1"} 6240
 """
 TIMES = {"queue_ns": 2_000_000, "prefill_ns": 30_000_000}
+CACHED = {"cached_tokens": 1}
 TIMED_TOKENS = replace(
     TOKENS,
     inputs={**INPUTS, "return_perf_metrics": "TYPE_BOOL"},
-    outputs=(*TOKENS.outputs, *TIMES),
+    outputs=(*TOKENS.outputs, *TIMES, *CACHED),
     message=lambda messages, number: response(
-        {"sequence_length": [len(messages[number])], "output_ids": messages[number], **TIMES}
+        {"sequence_length": [len(messages[number])], "output_ids": messages[number], **TIMES, **CACHED}
     ),
 )
-"""A token-level model that measures its queue and its prefill."""
+"""A token-level model that measures its queue and its prefill, and caches hardly anything."""
 RULES = K8S / "components" / "prometheus" / "rules.yaml"
 
 
@@ -90,6 +91,7 @@ async def load(system: MonitoredSystem, name: str = "", *, pause_s: float = 0.0)
         for _ in range(2):  # the second request is a replay
             await _keyed(system.http, f"key-{name}-{number}")
         if answer.status == 200:
+            await system.http.create(model="m", input="Go on.", previous_response_id=answer.json["id"])
             await _at_once(system.http, answer.json["id"])
         await _hang_up(system.http)
         _plays(system.triton, Ending.ERROR)

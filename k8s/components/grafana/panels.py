@@ -297,6 +297,27 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
                 ),
             ),
         ),
+        Panel(
+            "Prompt cache",
+            "Tokens of prompts: cached by the engine, lost though an earlier turn had put them there, or new.",
+            "short",
+            ((rate("antiphon_cache_tokens_total", "model", "kind"), "{{kind}}: {{model}}"),),
+        ),
+        Panel(
+            "Lost tokens",
+            "By cause: another endpoint, a restart, an eviction, another salt, less than a block.",
+            "short",
+            ((rate("antiphon_cache_lost_tokens_total", "model", "cause"), "{{cause}}: {{model}}"),),
+        ),
+        Panel(
+            "Lineages",
+            "What prompts got from earlier turns: lineages by their outcome, and ids that a model wrote.",
+            "short",
+            (
+                (rate("antiphon_lineage_total", "outcome"), "{{outcome}}"),
+                (rate("antiphon_spliced_tokens_total"), "spliced ids"),
+            ),
+        ),
         Panel("Prompts", "Until the token ids are there.", "s", quantiles("antiphon_prompt_duration_seconds", "model")),
     ),
 }

@@ -63,7 +63,7 @@ class TranslatorClient:
     ) -> None:
         request = v1.GenerateRequest(
             turn=wire.turn_message(turn),
-            compared=wire.ended_message(turn.compared),
+            compared=wire.ended_message(turn.compared) if turn.compared is not None else None,
             resume=wire.resume_message(resume),
             checkpoints=checkpoints,
             silence_ms=round(self._silence_s * 1000),

@@ -71,7 +71,7 @@ def turn_value(message: Any, tenant: str, compared: Any = None) -> Turn:
         approval_tools=tuple(ServerTool(each.server_label, each.name) for each in message.approval_tools),
         tenant=tenant,
         cache_salt=message.cache_salt,
-        compared=ended_value(compared, tenant),
+        compared=ended_value(compared, tenant) if compared is not None else None,
     )
 
 
