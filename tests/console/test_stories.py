@@ -136,6 +136,28 @@ async def test_compare_shows_the_differences_of_sibling_responses(
     assert (await api.get(f"/v1/responses/{other}")).json["previous_response_id"] == first
 
 
+async def test_the_tree_shows_what_was_cached_and_why_the_rest_was_not(console: ConsoleTab, api: Http) -> None:
+    await console.open()
+    await console.page.get_by_label("Instructions").fill("Be careful.")
+    first = await console.ask("What is a tree?")
+    await console.page.get_by_label("Instructions").fill("Be quick.")
+    second = await console.ask("And a forest?")
+    usage = (await api.get(f"/v1/responses/{second}")).json["usage"]
+    await console.go(f"#/tree/{second}")
+    for response_id in (first, second):
+        await expect(console.page.locator(f"#node-{response_id} .meter.cache")).to_be_visible()
+    cached = usage["input_tokens_details"]["cached_tokens"]
+    bar = console.page.locator(f"#node-{second} .meter.cache")
+    await expect(bar).to_have_attribute(
+        "title", re.compile(rf"^Cached {cached}, Lost \d+, New \d+ · Replica [0-9a-f]{{4}}$")
+    )
+    await console.button("Why?").click()
+    why = console.page.locator(".why")
+    await expect(why).to_contain_text("The instructions changed in instructions")
+    found = (await api.get(f"/v1/responses/{second}/cache?compare=parent")).json["comparison"]
+    assert found["first_difference"]["cause"] == "instructions"
+
+
 @asynccontextmanager
 async def another_edge(system: System, port: int, *options: str) -> AsyncIterator[Command]:
     """Starts a second edge over the store and the translator of `antiphon up`."""

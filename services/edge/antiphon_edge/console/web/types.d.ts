@@ -57,6 +57,24 @@ export interface Node {
   created_at: number;
 }
 
+/** The first difference between the prompts of two responses. */
+export interface CacheDifference {
+  cause: string;
+  token: number | null;
+  path: string | null;
+  before: string | null;
+  after: string | null;
+}
+
+/** What of the prompt of a response was cached, and what the rest was lost to. */
+export interface CacheFacts {
+  response_id: string;
+  lost_tokens: number | null;
+  lost: Record<string, number>;
+  replica: string | null;
+  comparison: { first_difference: CacheDifference | null } | null;
+}
+
 export interface NodePage {
   data: Node[];
   next_cursor: string | null;

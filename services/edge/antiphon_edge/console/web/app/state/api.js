@@ -1,6 +1,6 @@
 /**
  * The client of the public HTTP API, with the user's API key. The console uses no other interface of the server.
- * @import { ApiEvent, Fields, Item, NodePage, Response as Made } from "../../types"
+ * @import { ApiEvent, CacheFacts, Fields, Item, NodePage, Response as Made } from "../../types"
  */
 import { errorOf } from "../core/errors.js";
 import { eventsOf } from "../core/sse.js";
@@ -75,6 +75,12 @@ export class Api {
   tree(id, cursor) {
     const more = cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`;
     return this.json(`responses/${encodeURIComponent(id)}/tree?from_root=true&limit=${TREE_PAGE}${more}`);
+  }
+
+  /** What of the prompt of a response was cached, and with `compare` why the rest was not.
+   * @param {string} id @param {string} [compare] @returns {Promise<CacheFacts>} */
+  cache(id, compare) {
+    return this.json(`responses/${encodeURIComponent(id)}/cache${compare ? `?compare=${encodeURIComponent(compare)}` : ""}`);
   }
 
   /** @param {string} id @returns {Promise<Made>} */

@@ -9,6 +9,7 @@ import * as library from "../state/library.js";
 import { go } from "../state/router.js";
 import { STRINGS } from "../strings.js";
 import { select } from "../state/tree-view.js";
+import { CacheBar } from "./cache.js";
 
 /** Delay before a card loads its response, so that cards that only pass by while the tree moves cause no requests. */
 const LOAD_AFTER_MS = 150;
@@ -37,6 +38,7 @@ function Node({ spot, x, y, isActive }) {
       onClick=${() => select(id)} onDblClick=${() => go({ view: "chat", id })}>
     <p class="asked"><${Status} status=${isReadable ? (response?.status ?? node?.status ?? null) : null} /><span>${asked || shortId(id)}</span></p>
     <p class="said">${said}</p>
+    <${CacheBar} response=${response} />
     ${spot.missing > 0 && html`<button type="button" class="missing small" tabindex="-1" title=${STRINGS.tree.notLoaded(spot.missing)} onClick=${() => void forest.loadMore()}>+${spot.missing}</button>`}
   </div>`;
 }

@@ -13,6 +13,7 @@ import { go } from "../state/router.js";
 import { STRINGS } from "../strings.js";
 import { exportItems } from "../parts/download.js";
 import { layout } from "../state/tree-view.js";
+import { CacheDetails } from "./cache.js";
 
 const S = STRINGS.tree;
 
@@ -41,6 +42,7 @@ export function TreeDetails({ id }) {
     ${error !== null && html`<${ErrorNote} error=${error} />`}
     ${input && html`<h3>${S.asked}</h3>${input.map((item) => html`<${ItemView} item=${item} plain=${true} />`)}`}
     ${response && html`<h3>${S.answered}</h3>${response.output.map((item) => html`<${ItemView} item=${item} />`)}`}
+    ${response && html`<${CacheDetails} response=${response} />`}
     ${response?.error && html`<p class="note error">${response.error.message}</p>`}
   </aside>`;
 }
