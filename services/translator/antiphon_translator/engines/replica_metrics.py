@@ -7,13 +7,14 @@ The names are those that llm-d reads (its metrics mapping, 2026), and those of `
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 _LINE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+COUNT_MAX = 1e12
+"""No server has more of anything. Larger numbers are no counts: the sum or the product of two may be infinite."""
 _MODEL_LABELS = ("model", "model_name")
 _TRTLLM_REQUESTS, _TRTLLM_BLOCKS = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
 
@@ -121,4 +122,4 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) and number >= 0 else None
+    return number if 0 <= number <= COUNT_MAX else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import ssl
 from collections.abc import AsyncIterator
@@ -92,6 +93,29 @@ async def tenant_of_call(endpoint: str, credentials: ClientCredentials, tenant: 
     async with RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials) as client:
         answer = await client.call("GetResponseRecord", v1.GetResponseRecordRequest(), tenant=tenant)
         return str(answer.record.id)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("newest", "ciphers"),
+    [
+        (ssl.TLSVersion.TLSv1_1, "ALL"),
+        (ssl.TLSVersion.TLSv1_2, "eNULL:aNULL"),
+        (ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES128-SHA"),
+    ],
+    ids=["TLS 1.1", "no encryption or authentication", "CBC"],
+)
+async def test_old_versions_and_weak_ciphers_are_not_negotiated(
+    certificates: Certificates, newest: ssl.TLSVersion, ciphers: str
+) -> None:
+    context = ssl.create_default_context(cafile=str(certificates.ca.cert))
+    context.set_ciphers(f"{ciphers}:@SECLEVEL=0")
+    context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, newest
+    async with serving(settings_of(certificates.server)) as endpoint:
+        host, port = endpoint.split(":")
+        with pytest.raises(ssl.SSLError):
+            await asyncio.open_connection(host, int(port), ssl=context)
+        assert await tenant_of_call(endpoint, shown(certificates.ca)) == "acme"
 
 
 async def test_a_client_that_knows_the_authority_is_served(certificates: Certificates) -> None:

@@ -67,6 +67,7 @@ def test_metrics_of_each_kind_of_server(text: str, metrics: ReplicaMetrics, kv_t
         "sglang:token_usage NaN",
         "sglang:token_usage -1",
         "sglang:token_usage +Inf",
+        "sglang:token_usage 1e308\nvllm:gpu_cache_usage_perc 1e308",
         "sglang:token_usage{a=} words",
         "vllm:cache_config_info{num_gpu_blocks=None} 1",
     ],
