@@ -163,7 +163,13 @@ class RetryingStore:
     ) -> None:
         self._store = store
         self._retrier = Retrier(StoreUnavailable, pacing)
-        self._policies = {**policies, Retry.CALL: replace(policies[Retry.CALL], for_s=restart_wait_s)}
+        keep = policies[Retry.KEEP]
+        self._policies = {
+            **policies,
+            Retry.CALL: replace(policies[Retry.CALL], for_s=restart_wait_s),
+            # What must not be lost is never given up before a call that only waits for its answer.
+            Retry.KEEP: replace(keep, for_s=keep.for_s + max(0.0, restart_wait_s - RESTART_WAIT_S)),
+        }
         for method in METHODS.methods.values():
             if not hasattr(type(self), method.row.port.__name__):
                 setattr(self, method.row.port.__name__, partial(self._call, method.row))

@@ -382,6 +382,16 @@ async def test_the_setting_says_how_long_an_absent_store_is_waited_for(manual: M
     assert 1.0 <= manual.now_s < 1.0 + CALL.most_s
 
 
+@pytest.mark.parametrize(("restart_wait_s", "waited_s"), [(1.0, 10.0), (60.0, 60.0)])
+async def test_a_commit_is_not_given_up_before_calls_that_wait_for_an_answer(
+    manual: ManualPacing, restart_wait_s: float, waited_s: float
+) -> None:
+    store: Any = FailingStore()
+    with pytest.raises(StoreUnavailable):
+        await retrying(store, restart_wait_s=restart_wait_s, pacing=manual.pacing).commit_turn(TENANT, "commit")
+    assert waited_s <= manual.now_s < waited_s + STORE[Retry.KEEP].most_s
+
+
 async def test_a_stream_of_events_is_repeated_until_it_has_begun(manual: ManualPacing) -> None:
     log = Log(each=0)
     with pytest.raises(StoreUnavailable):
