@@ -14,7 +14,7 @@ import yaml
 
 from antiphon import settings
 from k8s.components.prometheus import plain_rules
-from tests.support.container_images import ROOT, TARGETS, requirements_for
+from tests.support.container_images import ROOT, STAGES, TARGETS, requirements_for
 from tests.support.debian import found_or_installed
 
 OURS = ("edge", "worker", "translator", "store")
@@ -34,9 +34,18 @@ def test_the_containerfile_passes_hadolint() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def stages_in_order() -> list[str]:
+    return re.findall(r"^FROM .* AS (\S+)$", (ROOT / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def test_every_target_is_a_stage() -> None:
-    stages = re.findall(r"^FROM .* AS (\S+)$", (ROOT / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(TARGETS) <= set(stages)
+    assert set(TARGETS) <= set(stages_in_order())
+
+
+def test_every_stage_of_packages_is_kept_between_runs() -> None:
+    assert [stage for stage in stages_in_order() if stage.endswith("packages") and stage != "common-packages"] == [
+        *STAGES
+    ]
 
 
 def test_requirements_are_filtered_by_the_python_of_the_image() -> None:

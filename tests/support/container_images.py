@@ -38,7 +38,7 @@ SANDBOX = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--securi
 # The default number of open files exceeds the hard limit of containers in which tests run.
 LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
 
-STAGES = ("packages", "edge-packages", "translator-packages", "store-packages", "all-packages")
+STAGES = ("packages", "edge-packages", "translator-packages", "store-packages", "tools-packages", "all-packages")
 """The stages without code of Antiphon, each after the stages that it needs."""
 INPUTS = (
     "Containerfile", "requirements.txt", "containers/assemble.py", "containers/sbom.py",
@@ -155,7 +155,7 @@ def _digest_of_inputs() -> str:
     """Settings of tools in pyproject.toml do not count: building the stages takes more than a minute of CPU."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     contents = [(ROOT / name).read_bytes() for name in INPUTS]
-    return hashlib.sha256(b"".join([*contents, json.dumps(project).encode()])).hexdigest()[:12]
+    return hashlib.sha256(b"".join([*contents, json.dumps([project, STAGES]).encode()])).hexdigest()[:12]
 
 
 def _lock_of(folder: Path) -> Path:
