@@ -12,6 +12,7 @@ from tests.support.console.console_tab import ConsoleTab, console_tab
 from tests.support.console.large_tree import bushy, grow
 from tests.support.http import Http
 from tests.support.system import System
+from tests.support.volume import volume
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -50,11 +51,12 @@ async def test_a_view_that_failed_to_load_is_loaded_when_it_opens_again(
     await expect(console.page.get_by_role("alert")).to_have_count(0)
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", volume(["chat"], VIEWS))
 async def test_a_view_that_failed_to_load_is_loaded_when_the_browser_is_back_online(
     browser: Browser, console_system: System, api: Http, view: str
 ) -> None:
-    """Each in a context of its own: tabs of one process would learn of the connection before their requests have it."""
+    """Each in a context of its own: tabs of one process would learn of the connection before their requests have it.
+    That every view loads by `loading.js`, which follows the connection, is shown above."""
     response_id = await made(api, "Load me")
     async with console_tab(browser, console_system.url) as console:
         await console.open()

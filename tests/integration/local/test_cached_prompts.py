@@ -24,10 +24,11 @@ from tests.support.served_models import FILES, model
 from tests.support.templated_system import source_of
 from tests.support.triton import RunningTriton
 from tests.support.turns import engine_on
+from tests.support.volume import volume
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-TURNS = 10
+TURNS = volume(4, 10)
 LAST = 1
 """The last id of an output that its length ends has not been evaluated."""
 ANSWERS_BEGINNING = 8
