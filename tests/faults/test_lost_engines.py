@@ -143,6 +143,8 @@ EVERY = (MODEL_NAME, *TEXTUAL)
 HI = turn("Hi", temperature=0, max_output_tokens=500)
 SLOW_MS, QUICK_MS = 100.0, 30.0
 THEN_SILENT = "/stall/10"
+SILENT_S = 3.0
+"""The timeout after which an engine is taken for silent. The healthy one has to be quicker, also on a busy machine."""
 """Stalls a server behind ten tokens, so that a generation cannot end before the fault, however busy the machine is."""
 
 
@@ -256,12 +258,12 @@ async def test_a_kill_before_the_first_token_is_not_visible(pair: Pair) -> None:
 
 
 async def test_a_timeout_before_the_first_token_is_not_visible(pair: Pair) -> None:
-    outcomes = await turns_on(pair, "/stall/0", first_token_timeout_s=1.5)
+    outcomes = await turns_on(pair, "/stall/0", first_token_timeout_s=SILENT_S)
     assert [name for name in EVERY if not outcomes[name].is_whole()] == []
 
 
 async def test_a_timeout_in_mid_stream_migrates_ids_and_fails_text_turns(pair: Pair) -> None:
-    outcomes = await turns_on(pair, "/stall/5", token_timeout_s=1.0)
+    outcomes = await turns_on(pair, "/stall/5", token_timeout_s=SILENT_S)
     assert outcomes[MODEL_NAME].is_whole()
     for name in TEXTUAL:
         assert outcomes[name].is_broken_off(EngineTimeout), name
@@ -299,12 +301,12 @@ async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture
     """Returns whether the server outlived its model."""
     async with triton_server(*scripted_models(delay_ms=SLOW_MS, obeys=True)[:1]) as lone:
         await lone.leave_alone()
-        engine = fleet_on(lone, pair.good, token_timeout_s=1.0)
+        engine = fleet_on(lone, pair.good, token_timeout_s=SILENT_S)
         async with serving_all(engine) as service:
             first = Outcome(await run(service, named(HI, THEN_SILENT), {3: lone.kill_stubs}), engine)
             if "closed the connection" in caplog.text:
                 return False
-            assert "no next token within 1 s" in caplog.text
+            assert f"no next token within {SILENT_S:g} s" in caplog.text
             await wait_until_reachable(lone)
             await asyncio.sleep(EJECT_FIRST_S)
             # The first turn makes the engine probe the endpoint, and the next turn uses the endpoint.
@@ -319,7 +321,7 @@ async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture
 
 async def test_turns_do_not_wait_for_a_hanging_server(pair: Pair) -> None:
     """The connection is open and nothing answers: neither turns nor health checks wait for the server's timeouts."""
-    engine = fleet_on(pair.bad, pair.good, token_timeout_s=1.0, probe_timeout_s=120.0)
+    engine = fleet_on(pair.bad, pair.good, token_timeout_s=SILENT_S, probe_timeout_s=120.0)
     async with serving_all(engine) as service:
         freeze = {3: lambda: pair.bad.signal(signal.SIGSTOP)}
         assert Outcome(await run(service, named(HI, THEN_SILENT), freeze), engine).is_whole()
