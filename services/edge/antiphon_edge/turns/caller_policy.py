@@ -135,7 +135,7 @@ class CallerPolicy:
         if run.event_log is None:
             return run.accepted
         try:
-            await run.flush_log()
+            await run.event_log.flush()
         except AntiphonError as error:
             log.error(
                 "the event log of %s is given up: %s",
@@ -145,5 +145,5 @@ class CallerPolicy:
             )
             return replace(run.accepted, has_log=False)
         finally:  # its timer would append again, under a lease that the turn gives back
-            await run.close_log()
+            await run.event_log.close()
         return run.accepted

@@ -70,21 +70,17 @@ class LineageSearch:
         self._remembered = remembered
         self._wait_s = wait_s
 
-    def begin(self, tenant: str, keys: Sequence[bytes], *, is_stored: bool) -> asyncio.Future[bytes] | None:
-        """Begins to search for a lineage under the first of these keys that has one; None: there is nothing to search
-        for. The caller ends the search or cancels it."""
-        if not keys:
-            return None
+    def begin(self, tenant: str, keys: Sequence[bytes], *, is_stored: bool) -> asyncio.Future[bytes]:
+        """Begins to search for a lineage under the first of these keys that has one. The caller ends the search or
+        cancels it."""
         if is_stored:
             return asyncio.ensure_future(self._read(tenant, TurnRequest(lineage_keys=tuple(keys))))
         found = asyncio.get_running_loop().create_future()
         found.set_result(self._remembered.find(keys))
         return found
 
-    async def end(self, search: asyncio.Future[bytes] | None) -> bytes:
+    async def end(self, search: asyncio.Future[bytes]) -> bytes:
         """Returns the lineage; empty if there is none, or if it cannot be read in time."""
-        if search is None:
-            return b""
         if not search.done():
             await asyncio.wait([search], timeout=self._wait_s)
         try:

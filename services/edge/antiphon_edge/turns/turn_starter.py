@@ -171,13 +171,16 @@ class TurnStarter:
     ) -> Turn:
         """The turn that `build` makes, with the lineage of the conversation that it resends: the one under `keys`,
         which is searched for meanwhile, or `found`."""
-        search = self._search.begin(tenant, keys, is_stored=request.store is not False)
+        search = self._search.begin(tenant, keys, is_stored=request.store is not False) if keys else None
         try:
             turn = await build
-            turn = replace(turn, round_lineage=found or await self._search.end(search))
+            if search is not None and not found:
+                found = await self._search.end(search)
         finally:
             if search is not None:
                 search.cancel()
+        if found:
+            turn = replace(turn, round_lineage=found)
         added_bytes = turn.size_bytes - request.work_bytes
         if added_bytes > 0:  # the history, and what the input refers to
             hold_bytes(added_bytes)

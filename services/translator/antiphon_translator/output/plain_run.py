@@ -37,10 +37,10 @@ class PlainRun:
         "_ids",
         "_parser",
         "_searched",
-        "_segment",
         "_syntax",
         "_texts",
         "_unread",
+        "segment",
     )
 
     def __init__(
@@ -59,7 +59,8 @@ class PlainRun:
         self._has_stops = has_stops
         self._searched = searched
         self._texts: PlainTokens | None = None
-        self._segment: type[Text | Reasoning] = Text
+        self.segment: type[Text | Reasoning] = Text
+        """What the text of the run becomes."""
         self._ids: list[int] = []
         self._unread: list[str] = []
 
@@ -69,7 +70,7 @@ class PlainRun:
         if run is None or not self._detokenizer.is_between_characters:
             return
         if self._searched is None or not self._searched.withheld:
-            markers, self._segment = run
+            markers, self.segment = run
             self._texts = self._syntax.plain_tokens(markers)
 
     def read(self, token_ids: Sequence[int]) -> list[Segment] | None:
@@ -87,7 +88,7 @@ class PlainRun:
         self._unread.append(text)
         if self._has_stops:
             return self._parser.emit(text) if text else []
-        return [self._segment(text)]
+        return [self.segment(text)]
 
     def can_stop_in(self, token_ids: Sequence[int]) -> bool:
         """Whether a stop sequence might be complete within these ids."""

@@ -196,7 +196,7 @@ class TokenParser:
             segments = self._parse(token_ids)
             self._plain.begin()
             return segments
-        if self._parser.is_in_reasoning:
+        if self._plain.segment is Reasoning:
             self.reasoning_tokens += len(token_ids)
         return self._decode(plain) if self._has_stops else plain
 

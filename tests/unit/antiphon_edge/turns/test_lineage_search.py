@@ -59,12 +59,6 @@ async def test_a_search_in_the_store_never_fails_a_turn(
     assert metrics.RECOVERED_LINEAGES.of(outcome).value == before + 1
 
 
-async def test_a_first_turn_searches_nothing() -> None:
-    search, store = search_in(b"lineage")
-    assert await search.end(search.begin("acme", (), is_stored=True)) == b""
-    assert not store.asked
-
-
 async def test_a_turn_that_is_not_stored_asks_no_store() -> None:
     remembered = RememberedLineages(clock=ManualClock())
     remembered.keep(b"2", b"lineage")
