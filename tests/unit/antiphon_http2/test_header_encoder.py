@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import pytest
 from hpack import Decoder
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon_http2.header_encoder import Field, HeaderEncoder
 
 TABLE_BYTES = 4_096
 CALL = [(":method", "POST"), (":path", "/service/Method"), ("authorization", "Bearer 1")]
+OTHERS = [(":method", "POST"), (":path", "/service/Other"), ("authorization", "Bearer 1"), ("a", "b")]
+LARGE = [("a", "y" * 3_000), ("b", "y" * 3_000), ("c", "z" * 5_000)]
+"""Fields of which the table holds one, and the last not at all."""
 NAMES = st.sampled_from([":path", "content-type", "x-request-id", "antiphon-tenant", "long", "漢"])
 VALUES = st.sampled_from(["", "a", "b", "application/grpc", "x" * 130, "y" * 3_000, "z" * 5_000])
 STEPS = st.lists(st.tuples(NAMES, VALUES), max_size=6) | st.integers(0, TABLE_BYTES)
@@ -19,6 +22,9 @@ def decoded(decoder: Decoder, block: bytes) -> list[Field]:
 
 
 @given(st.lists(STEPS, max_size=30))
+@example([CALL] * 4)
+@example([CALL, CALL, OTHERS, OTHERS, CALL, OTHERS, 0, CALL, TABLE_BYTES, *[CALL, OTHERS] * 3])
+@example([LARGE, LARGE, CALL, CALL, LARGE, CALL, LARGE])
 def test_every_block_is_read_by_another_decoder(steps: list[list[Field] | int]) -> None:
     encoder, decoder = HeaderEncoder(TABLE_BYTES), Decoder(max_header_list_size=2**20)
     for step in steps:
