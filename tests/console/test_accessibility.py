@@ -55,6 +55,7 @@ async def test_no_view_has_a_serious_accessibility_violation(
         for name, route in {
             "tree": f"#/tree/{other}",
             "live": "#/live",
+            "approvals": "#/approvals",
             "compare": f"#/compare/{first}/{other}",
         }.items():
             await here.go(route)

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { formatRoute, idIn, parseRoute } from "../../../services/edge/antiphon_edge/console/web/app/core/route.js";
 
 test("a formatted route is parsed to the same route", () => {
-  for (const route of [{ view: "chat", id: null }, { view: "tree", id: "resp_1" }, { view: "compare", id: "resp_1", other: "resp_2" }, { view: "live", id: null }]) {
+  for (const route of [{ view: "chat", id: null }, { view: "tree", id: "resp_1" }, { view: "compare", id: "resp_1", other: "resp_2" }, { view: "live", id: null }, { view: "approvals", id: null }]) {
     assert.deepEqual(parseRoute(formatRoute(route)), route);
   }
 });

@@ -37,6 +37,21 @@ export interface Response extends Fields {
   deleted?: boolean;
 }
 
+/** A call that waits for an approval. */
+export interface Approval {
+  id: string;
+  created_at: number;
+  response_id: string;
+  server_label: string;
+  name: string;
+  arguments: string;
+}
+
+export interface ApprovalPage {
+  data: Approval[];
+  next_cursor: string | null;
+}
+
 export interface ApiEvent extends Fields {
   type: string;
   sequence_number?: number;

@@ -5,7 +5,7 @@ const count = (/** @type {number} */ n, /** @type {string} */ one, /** @type {st
 
 export const STRINGS = {
   name: "Antiphon",
-  nav: { label: "Console", chat: "Playground", tree: "Tree", live: "Live", recent: "This tab", fresh: "New conversation" },
+  nav: { label: "Console", chat: "Playground", tree: "Tree", live: "Live", approvals: "Approvals", recent: "This tab", fresh: "New conversation" },
   theme: { toggle: "Switch between light and dark" },
   signOut: "Sign out",
   skip: "Skip to the content",
@@ -231,6 +231,20 @@ export const STRINGS = {
     id: "Response id",
     behind: (/** @type {number} */ n) => `event ${n}`,
     running: (/** @type {number} */ n) => count(n, "runs", "run"),
+  },
+  approvals: {
+    title: "Approvals",
+    lead: "Calls of tools that wait for your answer. An answer counts once, and continues the response that asks.",
+    empty: "Nothing waits",
+    emptyLead: "Calls of tools that need an approval are listed here.",
+    arguments: "Arguments",
+    reason: "Reason, if you deny it",
+    approve: "Approve",
+    deny: "Deny",
+    running: "Running…",
+    reload: "Load again",
+    more: "Show more",
+    open: (/** @type {string} */ id) => `Open ${id}`,
   },
   error: {
     title: "That did not work",

@@ -1,18 +1,18 @@
 /**
  * Routes in the URL fragment: the view and its response ids. Browsers do not send the fragment to servers.
  *
- * @typedef {{ view: "chat" | "tree" | "response" | "live", id: string | null } | { view: "compare", id: string, other: string }} Route
+ * @typedef {{ view: "chat" | "tree" | "response" | "live" | "approvals", id: string | null } | { view: "compare", id: string, other: string }} Route
  */
 
 const ID = /^resp_[A-Za-z0-9_-]{1,200}$/;
-const VIEWS = new Set(["chat", "tree", "response", "live"]);
+const VIEWS = new Set(["chat", "tree", "response", "live", "approvals"]);
 
 /** @param {string} fragment @returns {Route} */
 export function parseRoute(fragment) {
   const [view, id, other] = fragment.replace(/^#?\/?/, "").split("/");
   const known = ID.test(id ?? "") ? id : null;
   if (view === "compare" && known && ID.test(other ?? "")) return { view, id: known, other };
-  if (VIEWS.has(view)) return { view: /** @type {"chat" | "tree" | "response" | "live"} */ (view), id: known };
+  if (VIEWS.has(view)) return { view: /** @type {"chat" | "tree" | "response" | "live" | "approvals"} */ (view), id: known };
   return { view: "chat", id: null };
 }
 

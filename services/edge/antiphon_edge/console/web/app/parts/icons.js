@@ -5,6 +5,7 @@ const PATHS = {
   chat: "M4 5h16v11H9l-5 4z",
   tree: "M12 4v6M12 10c0 5-6 3-6 8M12 10c0 5 6 3 6 8",
   live: "M3 12h4l3-7 4 14 3-7h4",
+  approvals: "M5 12l5 5 9-11",
   plus: "M12 5v14M5 12h14",
   minus: "M5 12h14",
   send: "M12 19V5M5 12l7-7 7 7",

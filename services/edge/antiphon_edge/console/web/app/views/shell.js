@@ -11,6 +11,7 @@ import { followed } from "../state/runs.js";
 import { hasKey, isAsking, models, signOut } from "../state/session.js";
 import { toggleTheme } from "../state/theme.js";
 import { STRINGS } from "../strings.js";
+import { Approvals } from "./approvals.js";
 import { Chat } from "./chat.js";
 import { Compare } from "./compare.js";
 import { Live } from "./live.js";
@@ -40,6 +41,8 @@ function View() {
       return html`<${ResponseView} key=${at.id} id=${at.id} />`;
     case "compare":
       return html`<${Compare} left=${at.id} right=${at.other} />`;
+    case "approvals":
+      return html`<${Approvals} />`;
     case "live":
       return html`<${Live} id=${at.id} />`;
     default:
@@ -51,7 +54,7 @@ function Side() {
   const here = route.value.view;
   const head = conversation.head.value;
   const running = followed.value.size;
-  const link = (/** @type {"chat" | "tree" | "live"} */ view, /** @type {string} */ address, /** @type {any} */ badge = null) =>
+  const link = (/** @type {"chat" | "tree" | "live" | "approvals"} */ view, /** @type {string} */ address, /** @type {any} */ badge = null) =>
     html`<a href=${address} aria-current=${here === view ? "page" : undefined}><${Icon} name=${view} /><span>${STRINGS.nav[view]}</span>${badge}</a>`;
   return html`<aside class="side">
     <a class="brand" href="#/chat" onClick=${() => conversation.begin()}><${Mark} />${STRINGS.name}</a>
@@ -59,6 +62,7 @@ function Side() {
       ${link("chat", head ? `#/chat/${head}` : "#/chat")}
       ${link("tree", head ? `#/tree/${head}` : "#/tree")}
       ${link("live", "#/live", running > 0 && html`<span class="badge" title=${STRINGS.live.running(running)}>${running}</span>`)}
+      ${link("approvals", "#/approvals")}
     </nav>
     <button type="button" class="quiet wide fresh" onClick=${beginAnew}><${Icon} name="plus" /><span>${STRINGS.nav.fresh}</span></button>
     <${Recents} />
