@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from antiphon_core.jsons import loads
+from antiphon_core.ports.translator import EndedTurn
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.cache_salts import CacheSalts, SaltingTranslator
 from antiphon_local_triton.repository import MODEL_NAME
@@ -74,6 +75,38 @@ async def test_tenants_share_no_cached_prompt_and_one_tenant_its_own(server: Run
         found = [await cached_tokens(tenant) for tenant in ("acme", "globex", "acme", "globex")]
     assert found[:2] == [0, 0]
     assert min(found[2:]) > 20
+
+
+CAREFUL = "You are a careful assistant. Answer in a few words. "
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cause"),
+    [
+        (CAREFUL * 4, CAREFUL * 3 + "Be quick.", "instructions"),
+        (CAREFUL * 3 + "It is 10:00:01. " + CAREFUL, CAREFUL * 3 + "It is 10:00:59. " + CAREFUL, "time"),
+        (CAREFUL * 4, CAREFUL * 4, "input"),
+    ],
+)
+async def test_first_difference_is_where_the_servers_cache_ends(
+    server: RunningTriton, before: str, after: str, cause: str
+) -> None:
+    async with serving(engine_on(server, name=MODEL_NAME)) as service:
+        await service.ready()
+
+        async def ended(instructions: str, text: str) -> EndedTurn:
+            given = named(turn(text, instructions=instructions, max_output_tokens=2))
+            final = [batch async for batch in generated(service, given)][-1].final
+            assert final is not None
+            return EndedTurn(given, final.output_items, final.lineage)
+
+        first = await ended(before, "Where is Rome?")
+        now = await ended(after, "Where is Oslo?" if cause == "input" else "Where is Rome?")
+        report = loads(await service.explain_cache(now, first))
+    found = report["comparison"]["first_difference"]
+    assert found["cause"] == cause
+    assert abs(report["cached_tokens"] - found["token"]) <= 1
+    assert found["token"] > 20
 
 
 async def test_tenants_that_are_not_isolated_share_cached_prompts(server: RunningTriton) -> None:
