@@ -95,7 +95,9 @@ class PromptEncoder:
         return self._template.image_mark
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any]) -> str:
-        """The text of a prompt, for comparison only. InvalidRequest: the template rejects the conversation."""
+        """The text of a prompt, for comparison only. InvalidRequest: the template rejects the conversation.
+        WorkAbandoned: the request no longer waits for the result."""
+        offload.require_wanted()
         return self._template.render(self.roles.adapt(conversation), now_s=now_s, switches=switches)
 
     def tokens_at_most(self, conversation: Conversation) -> int:
