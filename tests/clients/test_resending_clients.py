@@ -1,4 +1,4 @@
-"""Sends the requests of Open WebUI and LibreChat, which keep chats and resend the whole chat with every turn."""
+"""Sends the requests of Codex, Open WebUI and LibreChat, which keep chats and resend the whole chat with every turn."""
 
 from __future__ import annotations
 

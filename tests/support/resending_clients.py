@@ -1,9 +1,10 @@
-"""The requests of Open WebUI and LibreChat, which keep chats themselves and resend the whole chat with every turn.
+"""The requests of Codex, Open WebUI and LibreChat, which keep chats themselves and resend the whole chat every turn.
 
 The shapes follow their public code (open-webui: backend/open_webui/routers/openai.py and utils/middleware.py;
-LibreChat: packages/api/src/endpoints/openai/llm.ts, and src/llm/openai of its package `agents`), rewritten here.
-Neither client sends `previous_response_id` or `store`. Both keep a chat in two parts: the messages that the user sees,
-and in each answer the items or messages of its calls.
+LibreChat: packages/api/src/endpoints/openai/llm.ts, and src/llm/openai of its package `agents`; codex:
+codex-rs/core/src/client.rs), rewritten here. None of them sends `previous_response_id`, and only Codex sends `store`.
+Open WebUI and LibreChat keep a chat in two parts: the messages that the user sees, and in each answer the items or
+messages of its calls.
 """
 
 from __future__ import annotations
@@ -68,6 +69,17 @@ def _open_call(written: Sequence[Object]) -> str | None:
     return next((call_id for call_id in calls if call_id not in ran), None)
 
 
+def _parts(said: Any) -> list[Object]:
+    if isinstance(said, str):
+        return [{"type": "input_text", "text": said}]
+    return [
+        {"type": "input_image", "image_url": part["image_url"]["url"]}
+        if part["type"] == "image_url"
+        else {"type": "input_text", "text": part["text"]}
+        for part in said
+    ]
+
+
 class OpenWebUI:
     """A connection of the API type "Responses". Items of known types are reduced to the members that Open WebUI sends;
     others are sent with all of Open WebUI's own notes."""
@@ -77,7 +89,7 @@ class OpenWebUI:
     def request(self, model: str, turns: Sequence[Turn]) -> Object:
         items: list[Object] = []
         for turn in turns:
-            items.append({"type": "message", "role": "user", "content": self._parts(turn.said)})
+            items.append({"type": "message", "role": "user", "content": _parts(turn.said)})
             items += [self._sent(item) for item in turn.written]
         tool = {"type": "function", "name": NAME, "description": DESCRIPTION, "parameters": CITY}
         fixed: Object = {"stream": True, "temperature": 0.7, "max_output_tokens": 2_048, "tools": [tool]}
@@ -106,17 +118,6 @@ class OpenWebUI:
         output = [{"type": "input_text", "text": RESULT}]
         noted = {"id": "fco_1", "status": "completed", "files": [], "embeds": []}
         return {"type": "function_call_output", "call_id": call_id, "output": output} | noted
-
-    @staticmethod
-    def _parts(said: Any) -> list[Object]:
-        if isinstance(said, str):
-            return [{"type": "input_text", "text": said}]
-        return [
-            {"type": "input_image", "image_url": part["image_url"]["url"]}
-            if part["type"] == "image_url"
-            else {"type": "input_text", "text": part["text"]}
-            for part in said
-        ]
 
     def _sent(self, item: Object) -> Object:
         names = SENT_BY_OPEN_WEBUI.get(item["type"])
@@ -174,6 +175,51 @@ class LibreChat:
         return sent
 
 
+class Codex:
+    """Codex, which stores nothing: it resends each item as it was streamed, without ids and with sealed reasoning."""
+
+    path = "/v1/responses"
+
+    def request(self, model: str, turns: Sequence[Turn]) -> Object:
+        items: list[Object] = [
+            self._message("developer", "input_text", "Filesystem sandboxing is read-only."),
+            self._message("user", "input_text", "<environment_context><cwd>/work</cwd></environment_context>"),
+        ]
+        for turn in turns:
+            items += [{"type": "message", "role": "user", "content": _parts(turn.said)}, *turn.written]
+        tool = {"type": "function", "name": NAME, "description": DESCRIPTION, "strict": False, "parameters": CITY}
+        fixed: Object = {"store": False, "stream": True, "include": ["reasoning.encrypted_content"]}
+        asked: Object = {"reasoning": {"effort": "medium", "summary": "auto"}, "prompt_cache_key": "0199-thread"}
+        called: Object = {"tools": [tool], "tool_choice": "auto", "parallel_tool_calls": False}
+        return {"model": model, "instructions": "You are a coding agent.", "input": items} | fixed | asked | called
+
+    def written(self, answer: Answer) -> list[Object]:
+        _completed(answer)
+        done = [event["item"] for event in answer.events if event["type"] == events.OUTPUT_ITEM_DONE]
+        return [self._kept(item) for item in done]
+
+    def call_id(self, written: Sequence[Object]) -> str | None:
+        return _open_call(written)
+
+    def result(self, call_id: str) -> Object:
+        return {"type": "function_call_output", "call_id": call_id, "output": RESULT}
+
+    def _kept(self, item: Object) -> Object:
+        match item["type"]:
+            case "reasoning":
+                assert item["encrypted_content"]
+                sealed = item["encrypted_content"]
+                return {"type": "reasoning", "summary": item["summary"], "content": None, "encrypted_content": sealed}
+            case "function_call":
+                return {name: item[name] for name in ("type", "name", "arguments", "call_id")}
+            case _:
+                return self._message("assistant", "output_text", "".join(part["text"] for part in item["content"]))
+
+    @staticmethod
+    def _message(role: str, part: str, text: str) -> Object:
+        return {"type": "message", "role": role, "content": [{"type": part, "text": text}]}
+
+
 @dataclass(frozen=True)
 class ChatShape:
     """Chat completions, the default API of both clients. `fixed` is in each request."""
@@ -221,6 +267,7 @@ class ChatShape:
 CLIENTS: dict[str, Client] = {
     "Open WebUI": OpenWebUI(),
     "LibreChat": LibreChat(),
+    "Codex": Codex(),
     "Open WebUI, chat completions": ChatShape(lambda: {"stream_options": {"include_usage": True}, "max_tokens": 2_048}),
     "LibreChat, chat completions": ChatShape(
         lambda: {
