@@ -69,6 +69,7 @@ REASONING_SUMMARY_PART_ADDED = "response.reasoning_summary_part.added"
 REASONING_SUMMARY_PART_DONE = "response.reasoning_summary_part.done"
 OUTPUT_TEXT_DELTA = "response.output_text.delta"
 OUTPUT_TEXT_DONE = "response.output_text.done"
+ANNOTATION_ADDED = "response.output_text.annotation.added"
 REFUSAL_DELTA = "response.refusal.delta"
 REFUSAL_DONE = "response.refusal.done"
 REASONING_TEXT_DELTA = "response.reasoning_text.delta"
@@ -161,6 +162,7 @@ KINDS: Mapping[str, EventKind] = {
             for text in TEXTS
         ),
         EventKind(COMPACTING, Target.ITEM),
+        EventKind(ANNOTATION_ADDED, Target.CONTENT),
         *(EventKind(each, Target.ITEM) for each in PROGRESS),
         EventKind(COMPLETED, content="response", is_last=True),
         EventKind(INCOMPLETE, content="response", is_last=True),

@@ -8,6 +8,7 @@ from typing import Any
 
 from antiphon_core import events
 from antiphon_core.clock import Clock, SystemClock
+from antiphon_core.errors import AntiphonError
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.full_store import FullStore
@@ -24,8 +25,9 @@ from antiphon_core.ports.tools import (
     ignore_progress,
 )
 from antiphon_core.ports.translator import Batch, Final
+from antiphon_core.ports.web_search import SearchHit, SearchQuery
 from antiphon_core.request.body import CreateRequest
-from antiphon_core.request.hosted_tools import HostedTools
+from antiphon_core.request.hosted_tools import WEB_SEARCH, HostedTools
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_translator.engines.base import Deliver
@@ -39,7 +41,7 @@ from tests.support.turn_services import turn_service
 
 READ = Tool("search", "Searches.", b'{"type":"object"}', digest="d1", is_read_only=True, is_repeatable=True)
 WRITE = Tool("buy", "Buys.", b'{"type":"object"}', digest="d2")
-RUN_HERE = HostedTools(frozenset({"mcp"}))
+RUN_HERE = HostedTools(WEB_SEARCH | {"mcp"})
 OK = ToolResult(Outcome.OK, "Done.")
 TIMING = TurnTiming(linger_s=0, silence_s=0.05)
 
@@ -90,6 +92,8 @@ class FakeTools:
         self.list_error: Exception | None = None
         self.hangs = False
         self.called = asyncio.Event()
+        self.hits: Sequence[SearchHit] | AntiphonError = (SearchHit("https://example.com/a", "A", "About a."),)
+        self.queries: list[SearchQuery] = []
         self.before_call: Callable[[ToolCall], Awaitable[None]] | None = None
 
     async def list_tools(
@@ -110,6 +114,12 @@ class FakeTools:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
+
+    async def search(self, tenant: str, query: SearchQuery, *, timeout_s: float = 30.0) -> tuple[SearchHit, ...]:
+        self.queries.append(query)
+        if isinstance(self.hits, AntiphonError):
+            raise self.hits
+        return tuple(self.hits)
 
     async def ready(self) -> None: ...
 

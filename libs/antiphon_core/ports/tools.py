@@ -15,6 +15,7 @@ from typing import Annotated, Any, Protocol
 
 from antiphon_core import jsons, limits
 from antiphon_core.ports.checks import Tenant, bytes_up_to, fitting, utf8_length
+from antiphon_core.ports.web_search import WebSearch
 
 DECLARED_LABEL = r"^[a-zA-Z][a-zA-Z0-9-]*(_[a-zA-Z0-9-]+)*$"
 """The label of a server that a request declares or an operator configures. The model sees LABEL__NAME. With two
@@ -165,7 +166,7 @@ def ignore_progress(_: Progress) -> None:
     """Takes the reports of a call whose caller does not need them."""
 
 
-class Tools(Protocol):
+class Tools(WebSearch, Protocol):
     """InvalidRequest: the request may not use this server, or the server is unknown; `field` is the member of the
     `mcp` tool that is wrong, such as `server_url`. ToolsUnavailable: the service that runs tools cannot be reached."""
 

@@ -24,6 +24,9 @@ HOSTED = frozenset(
     web_search web_search_2025_08_26 web_search_preview web_search_preview_2025_03_11
     """.split()
 )
+WEB_SEARCH = frozenset(kind for kind in HOSTED if kind.startswith("web_search"))
+_RUNNABLE = WEB_SEARCH | {"mcp"}
+"""The types that this server can run, if its operator configures that."""
 NAMING_TOOLS = frozenset({"tools", "tool_choice"})
 """The members that name tools. Besides them, items of the input bring tools."""
 _BRINGING_TOOLS = ("additional_tools", "tool_search_output")
@@ -39,31 +42,32 @@ class HostedTools:
     """Whether other hosted tools are removed from requests; otherwise such requests are rejected."""
 
     def apply(self, given: Object) -> Object:
-        """The request body without the tools that are dropped. InvalidRequest: it has a tool server, and none are
-        called here. (A hosted tool of another type is rejected when the body is validated.)"""
+        """The request body without the tools that are dropped. InvalidRequest: it has a tool server or a search of the
+        web, which is not run here. (A hosted tool of another type is rejected when the body is validated.)"""
         if self.are_dropped:
             given = drop_hosted_tools(given, kept=self.run_here)
-        _reject_servers(given, "mcp" in self.run_here)
+        for kind in sorted(_RUNNABLE):
+            _reject_unless_run(given, kind, kind in self.run_here)
         return given
 
 
 NONE_RUN_HERE = HostedTools()
 
 
-def _reject_servers(given: Object, are_called: bool) -> None:
+def _reject_unless_run(given: Object, kind: str, is_run: bool) -> None:
     for path, tools in _lists(given):
         for index, tool in enumerate(tools):
-            if _type(tool) == "mcp" and not (are_called and path == "tools"):
-                raise _unsupported_error(f"{path}[{index}]", are_called)
-    if not are_called and _type(given.get("tool_choice")) == "mcp":
-        raise _unsupported_error("tool_choice", are_called)
+            if _type(tool) == kind and not (is_run and path == "tools"):
+                raise _unsupported_error(f"{path}[{index}]", kind, is_run)
+    if not is_run and _type(given.get("tool_choice")) == kind:
+        raise _unsupported_error("tool_choice", kind, is_run)
 
 
-def _unsupported_error(path: str, are_called: bool) -> InvalidRequest:
-    if are_called:
-        message = f"'{path}' is of type 'mcp'. Tool servers are declared in 'tools' of the request."
+def _unsupported_error(path: str, kind: str, is_run: bool) -> InvalidRequest:
+    if is_run:
+        message = f"'{path}' is of type '{kind}'. Tools that this server runs are declared in 'tools' of the request."
     else:
-        message = hosted_tool_message(path, "mcp")
+        message = hosted_tool_message(path, kind)
     return InvalidRequest(message, field=path, code="unsupported_value")
 
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
+from antiphon_core.ports.web_search import SEARCH_HITS_MAX
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import ItemId, Open
 
@@ -95,10 +96,16 @@ class McpApprovalResponse(Open):
 
 
 class WebSearchCall(Open):
-    """A web search. It is kept in the conversation, and not shown to the model."""
+    """A web search. The model is shown one that this server ran, which has `results`."""
 
     type: Literal["web_search_call"]
     status: Literal["in_progress", "searching", "completed", "incomplete", "failed"] | None = None
     action: Object | None = None
     """The search, or the page that was opened or searched."""
+    results: Annotated[list[Object], AtMost(SEARCH_HITS_MAX)] | None = None
+    """The results, which the model reads: `url`, `title`, `text` and `date` of each."""
+    error: Object | None = None
+    """Why there are no results: its `message` is for the model."""
+    parallel_with: ItemId | None = None
+    """The id of the first call that the model made together with this one."""
     id: ItemId | None = None

@@ -19,6 +19,7 @@ from antiphon_core.request.hosted_tools import is_hosted
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, Open, type_tag
 from antiphon_core.request.server_tools import McpTool, ServerChoice
+from antiphon_core.request.web_search import WEB_SEARCH, SearchChoice, WebSearchTool
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
@@ -29,10 +30,13 @@ CLIENT_RUN = ("shell", *_PLAIN, SEARCH)
 _PLAIN_TAG = types_tag(_PLAIN)
 _CLIENT_TAG = types_tag(CLIENT_RUN)
 _NAMED_TAG = types_tag(["function", "custom"])
+_WEB_TAG = types_tag(WEB_SEARCH)
 
 
 def _tool_tag(value: object) -> str | None:
     tag = type_tag(value)
+    if tag in {TAG + name for name in WEB_SEARCH}:
+        return _WEB_TAG
     return _PLAIN_TAG if tag in {TAG + name for name in _PLAIN} else tag
 
 
@@ -185,7 +189,8 @@ Tool = Annotated[
     | Annotated[ShellTool, Tag(TAG + "shell")]
     | Annotated[PlainClientTool, Tag(_PLAIN_TAG)]
     | Annotated[ToolSearchTool, Tag(TAG + SEARCH)]
-    | Annotated[McpTool, Tag(TAG + "mcp")],
+    | Annotated[McpTool, Tag(TAG + "mcp")]
+    | Annotated[WebSearchTool, Tag(_WEB_TAG)],
     Discriminator(_tool_tag),
 ]
 
@@ -219,6 +224,8 @@ def _choice_tag(value: object) -> str | None:
     tag = type_tag(value)
     if tag in {TAG + name for name in CLIENT_RUN}:
         return _CLIENT_TAG
+    if tag in {TAG + name for name in WEB_SEARCH}:
+        return _WEB_TAG
     return _NAMED_TAG if tag in (TAG + "function", TAG + "custom") else tag
 
 
@@ -227,6 +234,7 @@ ToolChoice = Annotated[
     | Annotated[NamedChoice, Tag(_NAMED_TAG)]
     | Annotated[ClientChoice, Tag(_CLIENT_TAG)]
     | Annotated[ServerChoice, Tag(TAG + "mcp")]
+    | Annotated[SearchChoice, Tag(_WEB_TAG)]
     | Annotated[AllowedTools, Tag(TAG + "allowed_tools")],
     Discriminator(_choice_tag),
 ]

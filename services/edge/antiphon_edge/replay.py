@@ -92,9 +92,12 @@ def _text(part: Object, at: Object) -> Iterator[Object]:
     written = part[text.member]
     logprobs = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
     empty: Object = {text.member: ""} | ({"logprobs": []} if logprobs else {})
+    empty |= {"annotations": []} if "annotations" in part else {}
     yield {"type": events.CONTENT_PART_ADDED, "part": part | empty, **at}
     if written:
         yield {"type": text.delta, "delta": written, **logprobs, **at}
+    for number, annotation in enumerate(part.get("annotations") or ()):
+        yield {"type": events.ANNOTATION_ADDED, "annotation_index": number, "annotation": annotation, **at}
     yield {"type": text.done, text.member: written, **logprobs, **at}
 
 
@@ -128,6 +131,13 @@ def _mcp_call(item: Object, place: Object) -> Iterator[Object]:
     yield {"type": events.MCP_CALL_COMPLETED if item["status"] == "completed" else events.MCP_CALL_FAILED, **place}
 
 
+def _search(item: Object, place: Object) -> Iterator[Object]:
+    yield {"type": events.WEB_SEARCH_CALL_IN_PROGRESS, **place}
+    yield {"type": events.WEB_SEARCH_CALL_SEARCHING, **place}
+    if item.get("status") in (None, "completed"):
+        yield {"type": events.WEB_SEARCH_CALL_COMPLETED, **place}
+
+
 _CONTENT_EVENTS: dict[str, Callable[[Object, Object], Iterator[Object]]] = {
     "message": _parts,
     "reasoning": _reasoning,
@@ -136,9 +146,7 @@ _CONTENT_EVENTS: dict[str, Callable[[Object, Object], Iterator[Object]]] = {
     COMPACTION: _progress(events.COMPACTING),
     "mcp_list_tools": _list_tools,
     "mcp_call": _mcp_call,
-    "web_search_call": _progress(
-        events.WEB_SEARCH_CALL_IN_PROGRESS, events.WEB_SEARCH_CALL_SEARCHING, events.WEB_SEARCH_CALL_COMPLETED
-    ),
+    "web_search_call": _search,
 }
 _EMPTY_CONTENT: dict[str, Object] = {
     "message": {"content": []},

@@ -18,7 +18,7 @@ from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.tools import Tools
 from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
-from antiphon_core.request.hosted_tools import HostedTools
+from antiphon_core.request.hosted_tools import WEB_SEARCH, HostedTools
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_edge.access_checks import AccessChecks, OwnPages
@@ -276,8 +276,9 @@ def _service_routes(
 
 
 def _hosted_tools(settings: EdgeSettings, tools: Tools | None) -> HostedTools:
-    """The treatment of hosted tools: those of MCP servers run here if something calls them."""
-    run_here = frozenset() if tools is None else frozenset({"mcp"})
+    """The treatment of hosted tools: those of MCP servers run here if something calls them, and searches of the web if
+    the operator has a provider."""
+    run_here = frozenset() if tools is None else frozenset({"mcp", *(WEB_SEARCH if settings.web_search else ())})
     return HostedTools(run_here, are_dropped=settings.hosted_tools == "drop")
 
 

@@ -53,6 +53,13 @@ class EdgeSettings(TurnSettings, AccessSettings):
             "refuse rejects them with 400, drop leaves the tools out and names them in `dropped_tools` of the response."
         },
     )
+    web_search: bool = field(
+        default=False,
+        metadata={
+            "doc": "Whether requests may search the web with the hosted tool web_search. The service of tools needs a "
+            "provider then: `web_search` of its settings."
+        },
+    )
     websocket_max_s: float = field(
         default=3_600.0,
         metadata={"doc": "Seconds after which a WebSocket is closed, once the responses that run on it have ended."},

@@ -63,8 +63,8 @@ class ToolsSettings(RpcServerSettings):
 
     @property
     def has_servers(self) -> bool:
-        """Whether there are tool servers that requests can use."""
-        return self.servers is not None or bool(self.client_hosts)
+        """Whether there are tool servers that requests can use, or a search of the web."""
+        return self.servers is not None or bool(self.client_hosts) or bool(self.web_search)
 
     def warnings(self) -> Iterator[tuple[str, str]]:
         yield from self.access_warnings()

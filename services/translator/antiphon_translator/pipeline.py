@@ -33,7 +33,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume, Usage
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, TokenChunk, TokenPrompt
-from antiphon_translator.output import guided_output, outputs
+from antiphon_translator.output import citations, guided_output, outputs
 from antiphon_translator.output.assembly import Assembly
 from antiphon_translator.output.machine import (
     Announce,
@@ -255,6 +255,7 @@ def _assembly_of(plan: TurnPlan, machine: ResponseMachine, ids: Ids) -> Assembly
         one_call=plan.has_one_call,
         summary=plan.has_summary,
         items_before=len(plan.prompt.output),
+        cite=citations.of_output(plan.prompt.output) if plan.prompt.output else None,
     )
 
 

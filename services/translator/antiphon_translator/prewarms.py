@@ -71,7 +71,7 @@ class Prewarms:
         task = self.tasks[tree or ""] = asyncio.create_task(self._read(turn, plan, final, engine))
         task.add_done_callback(lambda _: self.tasks.pop(tree or "", None))
 
-    async def settled(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Returns when nothing is read in advance."""
         while self.tasks:
             await asyncio.wait(list(self.tasks.values()))

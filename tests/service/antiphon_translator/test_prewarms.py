@@ -127,7 +127,7 @@ async def test_nothing_is_read_in_advance(said: Sequence[str], changes: Object, 
     engine = Engine(*said)
     service = serving(engine, **changes)
     await run(service, first_turn(**request_))
-    await service._prewarms.settled()
+    await service._prewarms.wait_until_idle()
     assert engine.prewarmed == []
     await service.close()
 

@@ -12,13 +12,17 @@ not run          incomplete   mcp_protocol_error, -32000   the limit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from antiphon_core import events
 from antiphon_core.jsons import Object
 from antiphon_core.ports.tools import Outcome, ToolResult
 from antiphon_core.ports.translator import Batch
+from antiphon_core.ports.web_search import SearchHit
 from antiphon_core.response import unknown_outcome
 
 NOT_RUN_CODE = -32_000
+SEARCH = "web_search_call"
 
 
 def ended_call(item: Object, result: ToolResult) -> Object:
@@ -32,8 +36,32 @@ def ended_call(item: Object, result: ToolResult) -> Object:
 
 def call_not_run(item: Object, reason: str) -> Object:
     """The item of a call that is not sent."""
-    error = _protocol_error(NOT_RUN_CODE, f"This call was not run: {reason}.")
-    return item | {"status": "incomplete", "output": None, "error": error}
+    message = f"This call was not run: {reason}."
+    if item["type"] == SEARCH:
+        return failed_search(item, message, status="incomplete")
+    return item | {"status": "incomplete", "output": None, "error": _protocol_error(NOT_RUN_CODE, message)}
+
+
+def ended_search(item: Object, hits: Sequence[SearchHit]) -> Object:
+    """The item of a search with its results, not numbered yet."""
+    results = [{"url": hit.url, "title": hit.title, "text": hit.text, "date": hit.date} for hit in hits]
+    action = item["action"] | {"sources": [{"type": "url", "url": hit.url} for hit in hits]}
+    return item | {"status": "completed", "action": action, "results": results}
+
+
+def with_numbers(item: Object, before: Sequence[Object]) -> Object:
+    """The item of a call; of a search with the numbers of its results, by which the model cites them. They go on behind
+    those of the items `before`."""
+    if item["type"] != SEARCH:
+        return item
+    first = 1 + sum(len(each.get("results") or ()) for each in before if each.get("type") == SEARCH)
+    numbered = [{"number": number, **result} for number, result in enumerate(item["results"], first)]
+    return item | {"results": numbered}
+
+
+def failed_search(item: Object, message: str, *, status: str = "failed") -> Object:
+    """The item of a search without results."""
+    return item | {"status": status, "results": [], "error": {"message": message}}
 
 
 def _error_of(result: ToolResult) -> Object:
@@ -61,11 +89,18 @@ def _text_of(result: ToolResult) -> str:
     return f"{result.text}\n[{len(result.images)} images are not shown.]".lstrip("\n")
 
 
+def _end_events(item: Object) -> Sequence[str]:
+    """The types of the events before the end of the item. OpenAI has none for a search that failed."""
+    is_completed = item["status"] == "completed"
+    if item["type"] == SEARCH:
+        return (events.WEB_SEARCH_CALL_COMPLETED,) if is_completed else ()
+    return (events.MCP_CALL_COMPLETED if is_completed else events.MCP_CALL_FAILED,)
+
+
 def end_batch(item: Object, output_index: int, first_sequence: int) -> Batch:
     """The events that end a call."""
-    end = events.MCP_CALL_COMPLETED if item["status"] == "completed" else events.MCP_CALL_FAILED
     told: list[Object] = [
-        {"type": end, "item_id": item["id"], "output_index": output_index},
+        *({"type": end, "item_id": item["id"], "output_index": output_index} for end in _end_events(item)),
         {"type": events.OUTPUT_ITEM_DONE, "output_index": output_index, "item": item},
     ]
     frames = [events.encode(event | {"sequence_number": number}) for number, event in enumerate(told, first_sequence)]

@@ -14,10 +14,11 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.tools import NO_CREDENTIALS, Credentials, ToolServer
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.server_tools import McpTool
+from antiphon_core.request.web_search import WEB_SEARCH, WebSearchTool
 
-MARK = b'"mcp"'
-"""A part of the JSON of every request that declares servers. It spares most requests the parsing, and decides nothing:
-any text of a request may have it."""
+_MARKS = b'"mcp"', b'"web_search'
+"""Parts of the JSON of every request that declares servers or a search. They spare most requests the parsing, and
+decide nothing: any text of a request may have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,17 @@ class DeclaredServer:
         return ToolServer(self.label, self.tool.server_url or "")
 
 
-def has_servers(request: bytes) -> bool:
-    """Whether the JSON of a request declares tool servers."""
-    return bool(_declarations(request))
+def has_server_tools(request: bytes) -> bool:
+    """Whether the JSON of a request declares tools that this server runs: tool servers, or a search of the web."""
+    if not any(mark in request for mark in _MARKS):
+        return False
+    return bool(_declarations(request)) or declared_search(request) is not None
+
+
+def declared_search(request: bytes) -> WebSearchTool | None:
+    """The search of the web in the JSON of a request; the first one of several."""
+    tools: list[Object] = loads(request).get("tools") or []
+    return next((WebSearchTool.model_validate(tool) for tool in tools if tool.get("type") in WEB_SEARCH), None)
 
 
 def declared_servers(request: bytes, credentials: Mapping[str, Credentials]) -> Sequence[DeclaredServer]:
@@ -67,6 +76,8 @@ def require_callable(request: CreateRequest) -> None:
     """InvalidRequest: two servers have the same label, or the request has something that excludes tools of servers."""
     labels = set[str]()
     for index, tool in enumerate(request.tools or ()):
+        if isinstance(tool, WebSearchTool):
+            _require_no_compaction(request)
         if not isinstance(tool, McpTool):
             continue
         path = f"tools[{index}]"
@@ -77,6 +88,12 @@ def require_callable(request: CreateRequest) -> None:
         _require_possible(request, tool, path)
 
 
+def _require_no_compaction(request: CreateRequest) -> None:
+    if request.context_management:
+        message = "'context_management' and tools of servers exclude each other: leave one of them out."
+        raise InvalidRequest(message, field="context_management", code="mutually_exclusive_parameters")
+
+
 def _require_possible(request: CreateRequest, tool: McpTool, path: str) -> None:
     if request.store is False and tool.require_approval != "never":
         message = (
@@ -84,9 +101,7 @@ def _require_possible(request: CreateRequest, tool: McpTool, path: str) -> None:
             f"'{path}.require_approval' to 'never'."
         )
         raise InvalidRequest(message, field=f"{path}.require_approval", code="invalid_value")
-    if request.context_management:
-        message = "'context_management' and tools of servers exclude each other: leave one of them out."
-        raise InvalidRequest(message, field="context_management", code="mutually_exclusive_parameters")
+    _require_no_compaction(request)
     for name in ("authorization", "headers"):
         if request.background and getattr(tool, name):
             message = (

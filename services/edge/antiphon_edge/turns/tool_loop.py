@@ -31,14 +31,17 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.tools import CallError, Outcome, ToolCall, ToolResult, Tools
 from antiphon_core.ports.translator import NO_USAGE, Batch, Pause, ServerTool, Usage
 from antiphon_core.telemetry import metrics
-from antiphon_edge.tools import approvals, call_ends, server_lists
-from antiphon_edge.tools.declared_servers import DeclaredServer, declared_servers
+from antiphon_edge.tools import approvals, call_ends, declared_servers, server_lists
+from antiphon_edge.tools.call_ends import SEARCH
+from antiphon_edge.tools.declared_servers import DeclaredServer
 from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
 from antiphon_edge.tools.server_lists import LISTING, ServerList
 from antiphon_edge.turns import turn_finisher
 from antiphon_edge.turns.turn_runner import Generate, TurnRun, discard
+from antiphon_edge.turns.web_search import run_search
 
 CALL = "mcp_call"
+CALLS = (CALL, SEARCH)
 _CLIENTS_TYPES_END = "_call"
 _IN_PROGRESS = "in_progress"
 
@@ -59,7 +62,7 @@ class _Round:
 
     def calls_before(self, index: int) -> int:
         """The number of calls before an item of the output."""
-        return sum(item.get("type") == CALL for item in self.output[:index])
+        return sum(item.get("type") in CALLS for item in self.output[:index])
 
     @property
     def open_calls(self) -> list[int]:
@@ -67,14 +70,14 @@ class _Round:
         return [
             index
             for index, item in enumerate(self.output)
-            if item.get("type") == CALL and item.get("status") == _IN_PROGRESS
+            if item.get("type") in CALLS and item.get("status") == _IN_PROGRESS
         ]
 
     @property
     def waits_for_client(self) -> bool:
         """Whether the model has called tools of the client, too."""
         return any(
-            str(item.get("type")).endswith(_CLIENTS_TYPES_END) and item["type"] != CALL and _is_whole(item)
+            str(item.get("type")).endswith(_CLIENTS_TYPES_END) and item["type"] not in CALLS and _is_whole(item)
             for item in self.output[self.begin :]
         )
 
@@ -230,7 +233,7 @@ class ToolLoop:
         output = list(ended.output)
         try:
             for index, call in running.items():
-                output[index] = await asyncio.shield(call)
+                output[index] = call_ends.with_numbers(await asyncio.shield(call), output[:index])
                 await self._note_result(ended.number, output[index], index)
         except asyncio.CancelledError:
             if self._run.is_left_by_client:
@@ -249,7 +252,8 @@ class ToolLoop:
         for index, call in running.items():
             is_told = self._run.state.output[index]["status"] != _IN_PROGRESS
             if call.done() and not is_told:
-                await self._note_result(number, call.result(), index)
+                before = self._run.state.output[:index]
+                await self._note_result(number, call_ends.with_numbers(call.result(), before), index)
 
     async def _call(self, item: Object, cut_off: str, is_within: bool, places: asyncio.Semaphore) -> Object:
         """The item of a call with its result."""
@@ -257,12 +261,14 @@ class ToolLoop:
             return call_ends.call_not_run(item, f"the response reached '{cut_off}'")
         if not is_within:
             return call_ends.call_not_run(item, "the response reached 'max_tool_calls'")
-        async with self._turn_at(item["server_label"]), places:
+        async with self._turn_at(item.get("server_label", "")), places:
             if self._is_left:
                 return call_ends.call_not_run(item, "the client has left")
             left_s = (self._ends_at_ms - self._clock.now_ms()) / 1000
             if left_s <= 0:
                 return call_ends.call_not_run(item, "the time for tools is over")
+            if item["type"] == SEARCH:
+                return await run_search(self._tools, self._turn, item, timeout_s=left_s)
             result = await self._send(item, left_s)
         return call_ends.ended_call(item, result)
 
@@ -302,7 +308,8 @@ class ToolLoop:
             item = output[index]
             is_within = self._is_within(ended, index)
             if ended.cut_off or not is_within or self._may_repeat(item):
-                output[index] = await self._call(item, ended.cut_off, is_within, asyncio.Semaphore(1))
+                item = await self._call(item, ended.cut_off, is_within, asyncio.Semaphore(1))
+                output[index] = call_ends.with_numbers(item, output[:index])
             else:
                 metrics.LOST_TOOL_CALLS.of().add()
                 reason = CallError(0, "the process that sent it was lost")
@@ -315,6 +322,8 @@ class ToolLoop:
         return ended.calls_before(index) < self._most_calls
 
     def _may_repeat(self, item: Object) -> bool:
+        if item["type"] == SEARCH:
+            return self._clock.now_ms() < self._ends_at_ms
         found = self._lists.get(item["server_label"])
         tool = found.tools.get(item["name"]) if found is not None else None
         return tool is not None and tool.is_repeatable and self._clock.now_ms() < self._ends_at_ms
@@ -334,7 +343,7 @@ class ToolLoop:
     def _limit_reached(self, ended: _Round) -> str:
         if self._clock.now_ms() >= self._ends_at_ms:
             return "tool_time"
-        calls = sum(item.get("type") == CALL for item in ended.output)
+        calls = sum(item.get("type") in CALLS for item in ended.output)
         is_over = ended.number >= self._limits.rounds or calls >= self._limits.calls
         return "max_tool_calls" if is_over else ""
 
@@ -350,7 +359,7 @@ async def run_rounds(
     run: TurnRun, generate: Generate, *, tools: Tools, clock: Clock, limits: ToolLimits = DEFAULT_LIMITS
 ) -> Batch:
     """Runs all rounds of a turn, and returns its terminal batch. Raises as `ToolLoop.run`."""
-    servers = declared_servers(run.accepted.turn.request, run.accepted.credentials)
+    servers = declared_servers.declared_servers(run.accepted.turn.request, run.accepted.credentials)
     return await ToolLoop(tools, run, generate, clock=clock, limits=limits).run(servers)
 
 

@@ -71,14 +71,14 @@ class TurnRun:
     on_pulse: Callable[[JobPulse], None] = lambda _pulse: None
     """Called after each renewal of the job's lease."""
     calls_servers: bool = field(init=False)
-    """Whether the request declares tool servers."""
+    """Whether the request declares tools that this server runs."""
     watch: TurnWatch = field(init=False)
     _unsent: Batch | None = field(default=None, init=False)
     """A batch whose append is not known to have succeeded."""
 
     def __post_init__(self) -> None:
         request = self.accepted.turn.request
-        self.calls_servers = declared_servers.MARK in request and declared_servers.has_servers(request)
+        self.calls_servers = declared_servers.has_server_tools(request)
         self.watch = TurnWatch(self.accepted, self.delivery)
 
     def deliver(self, batch: Batch) -> None:

@@ -17,6 +17,7 @@ from antiphon_core.request.server_items import PARALLEL_WITH
 from antiphon_core.telemetry import metrics
 from antiphon_translator.logprobs import requested as logprobs
 from antiphon_translator.output.approval_call import ApprovalCall
+from antiphon_translator.output.citations import Cite
 from antiphon_translator.output.client_call import ClientCall
 from antiphon_translator.output.custom_input import CustomInput
 from antiphon_translator.output.item_kinds import (
@@ -30,6 +31,7 @@ from antiphon_translator.output.item_kinds import (
     ItemKind,
 )
 from antiphon_translator.output.machine import Announce, Append, AppendScored, Close, Leave, OpenNext, ResponseMachine
+from antiphon_translator.output.search_call import SearchCall
 from antiphon_translator.parsing.segments import (
     Arguments,
     Break,
@@ -43,7 +45,7 @@ from antiphon_translator.parsing.segments import (
     Unread,
 )
 from antiphon_translator.prompt import call_ids
-from antiphon_translator.prompt.tools import Tool, ToolSet
+from antiphon_translator.prompt.tools import WEB_SEARCH, Tool, ToolSet
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +66,11 @@ class Assembly:
         one_call: bool = False,
         summary: bool = False,
         items_before: int = 0,
+        cite: Cite | None = None,
     ) -> None:
         """`family` is the name of the model's family. With `one_call`, only the first complete call becomes an item;
-        with `summary`, reasoning is sent as its summary. `items_before` is the number of items of earlier rounds."""
+        with `summary`, reasoning is sent as its summary. `items_before` is the number of items of earlier rounds.
+        `cite` finds the citations in an answer."""
         self.calls = 0
         self.is_empty = True
         self.is_full = False
@@ -87,12 +91,14 @@ class Assembly:
         self._drops_call = False
         self._client_call: ClientCall | None = None
         self._approval_call: ApprovalCall | None = None
+        self._search_call: SearchCall | None = None
+        self._cite = cite
         self._first_server_call: str | None = None
 
     @property
     def has_enough(self) -> bool:
         """Whether the generation can be stopped: the first call is complete, and no second one is wanted."""
-        held = self._client_call or self._approval_call
+        held = self._client_call or self._approval_call or self._search_call
         return self._one_call and self.calls > 0 and self._kind is None and held is None
 
     def take(self, segments: Sequence[Segment]) -> None:
@@ -122,7 +128,7 @@ class Assembly:
     def close(self, status: str = "completed") -> None:
         """Closes the open item, if there is one."""
         if self._kind is not None:
-            self._machine.send(Close(status))
+            self._machine.send(Close(status, self._cite if self._kind is MESSAGE else None))
             self._kind = None
             self._phase = None
 
@@ -168,6 +174,9 @@ class Assembly:
     def _begin_server_call(self, tool: Tool, server: str) -> None:
         first = self._first_server_call
         together = {PARALLEL_WITH: first} if first is not None else {}
+        if tool == WEB_SEARCH:
+            self._search_call = SearchCall(together)
+            return
         members = {"server_label": server, "name": tool.name, **together}
         if tool.needs_approval:
             self._approval_call = ApprovalCall(members)
@@ -206,6 +215,9 @@ class Assembly:
         if self._approval_call is not None:
             self._approval_call.add(text)
             return
+        if self._search_call is not None:
+            self._search_call.add(text)
+            return
         if self._unwrap is not None:
             text = self._unwrap.feed(text)
         if text:
@@ -233,6 +245,11 @@ class Assembly:
             asked, self._approval_call = self._approval_call, None
             self._ask(asked, is_whole=is_complete and asked.is_readable)
             return
+        if self._search_call is not None:
+            search, self._search_call = self._search_call, None
+            if is_complete:
+                self._announce(search.item(), is_left=True)
+            return
         rest = self._unwrap.finish() if self._unwrap is not None else ""
         if rest:
             self._machine.send(Append(rest))
@@ -242,12 +259,15 @@ class Assembly:
             self._kind = None
         self.close("completed" if is_complete else "incomplete")
 
+    def _announce(self, item: Object, *, is_left: bool = False) -> None:
+        self._machine.send(Announce(item, is_left))
+        self._count_item()
+        self._first_server_call = self._first_server_call or self._machine.items[-1]["id"]
+
     def _ask(self, call: ApprovalCall, *, is_whole: bool) -> None:
         """Sends the request for an approval, or the call without its end."""
         if is_whole:
-            self._machine.send(Announce(call.request()))
-            self._count_item()
-            self._first_server_call = self._first_server_call or self._machine.items[-1]["id"]
+            self._announce(call.request())
             return
         self._open(MCP_CALL, call.members)
         if call.arguments:

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from antiphon_core import events
 from antiphon_core.events import Text, frame
 from antiphon_core.items import ID_PREFIX
-from antiphon_core.jsons import Fragment, Object, dumps
+from antiphon_core.jsons import Fragment, Object, dumps, loads
 from antiphon_core.request.client_items import CALL_TYPES
+from antiphon_translator.output.citations import Cite
+from antiphon_translator.output.search_call import SEARCH_CALL
 
 Event = Object
 EventBuilder = Callable[["OpenItem"], Event]
@@ -55,6 +57,7 @@ class OpenItem:
         "_logprobs",
         "_members",
         "_text",
+        "annotations",
         "id",
         "kind",
         "logprobs",
@@ -74,6 +77,8 @@ class OpenItem:
         self._logprobs = bytearray()
         self._delta_frame = _frame_template(kind.delta(self))
         self._closed: Object | None = None
+        self.annotations: Sequence[Object] = ()
+        """The citations in its text."""
         self.text, self.logprobs = _NO_TEXT, _NO_LOGPROBS
         """All of the text, and the log probabilities of its tokens if they are wanted, as of the last `join`."""
 
@@ -81,6 +86,10 @@ class OpenItem:
         """Puts text and log probabilities so far together."""
         self.text = Fragment(b"".join((b'"', self._text, b'"')))
         self.logprobs = Fragment(b"".join((b"[", self._logprobs, b"]")))
+
+    def annotate(self, cite: Cite) -> None:
+        """Finds the citations in its text, before it is closed."""
+        self.annotations = cite(loads(b"".join((b'"', self._text, b'"'))))
 
     def close(self, status: str) -> None:
         """Ends the item: nothing is appended any more."""
@@ -157,8 +166,8 @@ def _in_part(text: Text, *, id_prefix: str, blank: Object) -> ItemKind:
     (parts, index) = text.target.value[-1]
     at = {index: 0}
 
-    def part(written: str | Fragment, logprobs: Fragment = _NO_LOGPROBS) -> Object:
-        scored: Object = {"annotations": [], "logprobs": logprobs} if text.has_logprobs else {}
+    def part(written: str | Fragment, logprobs: Fragment = _NO_LOGPROBS, annotations: Sequence[Object] = ()) -> Object:
+        scored: Object = {"annotations": [*annotations], "logprobs": logprobs} if text.has_logprobs else {}
         return {"type": text.owner, text.member: written} | scored
 
     def scores(logprobs: object) -> Object:
@@ -171,10 +180,10 @@ def _in_part(text: Text, *, id_prefix: str, blank: Object) -> ItemKind:
         delta=lambda item: _of_item(item, text.delta, **at, sequence_number=0, delta="", **scores([])),
         closing=(
             lambda item: _of_item(item, text.done, **at, **{text.member: item.text}, **scores(item.logprobs)),
-            lambda item: _of_item(item, done, **at, part=part(item.text, item.logprobs)),
+            lambda item: _of_item(item, done, **at, part=part(item.text, item.logprobs, item.annotations)),
             _item_done,
         ),
-        with_text=lambda members, item: members | {parts: [part(item.text, item.logprobs)]},
+        with_text=lambda members, item: members | {parts: [part(item.text, item.logprobs, item.annotations)]},
     )
 
 
@@ -238,14 +247,26 @@ MCP_CALL = _server_call(
 
 def announcement(item: Object, output_index: int) -> list[Event]:
     """The events of an item that no model writes piece by piece: a list of tools, a request for an approval, or a call
-    that was approved, which stays open."""
+    that was approved or searches the web, which stays open."""
     if item["type"] == "mcp_approval_request":
         return [
             {"type": event, "output_index": output_index, "item": item}
             for event in (events.OUTPUT_ITEM_ADDED, events.OUTPUT_ITEM_DONE)
         ]
     at: Object = {"item_id": item["id"], "output_index": output_index}
+    if item["type"] == SEARCH_CALL:
+        return [
+            {"type": events.OUTPUT_ITEM_ADDED, "output_index": output_index, "item": item},
+            {"type": events.WEB_SEARCH_CALL_IN_PROGRESS, **at},
+            {"type": events.WEB_SEARCH_CALL_SEARCHING, **at},
+        ]
     return _call_announcement(item, at) if item["type"] == "mcp_call" else _list_announcement(item, at)
+
+
+def annotation_event(item: OpenItem, number: int, annotation: Object) -> Event:
+    """The event of a citation in a message."""
+    place = {"content_index": 0, "annotation_index": number}
+    return _of_item(item, events.ANNOTATION_ADDED, **place, annotation=annotation)
 
 
 def _call_announcement(item: Object, at: Object) -> list[Event]:

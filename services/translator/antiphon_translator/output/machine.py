@@ -48,7 +48,8 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Usage
 from antiphon_core.ports.translator import Pause as RoundEnd
 from antiphon_core.values import value
-from antiphon_translator.output.item_kinds import MESSAGE, ItemKind, OpenItem, announcement
+from antiphon_translator.output.citations import Cite
+from antiphon_translator.output.item_kinds import MESSAGE, ItemKind, OpenItem, annotation_event, announcement
 
 
 class State(Enum):
@@ -91,9 +92,10 @@ class AppendScored:
 
 @value
 class Close:
-    """Closes the open item; its `status` is `incomplete` if it was cut off."""
+    """Closes the open item; its `status` is `incomplete` if it was cut off. `cite` finds the citations in its text."""
 
     status: str = "completed"
+    cite: Cite | None = None
 
 
 @value
@@ -103,9 +105,11 @@ class Leave:
 
 @value
 class Announce:
-    """Adds an item with all its members. One without an id gets one."""
+    """Adds an item with all its members. One without an id gets one. With `is_left` it is a call that the server will
+    run."""
 
     item: Object
+    is_left: bool = False
 
 
 @value
@@ -276,7 +280,11 @@ class ResponseMachine:
     def _close(self, given: Close) -> None:
         item = self._item
         assert item is not None  # noqa: S101 - in all states of its rows
+        if given.cite is not None:
+            item.annotate(given.cite)
         item.close(given.status)
+        for number, annotation in enumerate(item.annotations):
+            self._emit(annotation_event(item, number, annotation))
         for build in item.kind.closing:
             self._emit(build(item))
         self._closed_bytes += item.size_bytes
@@ -302,6 +310,7 @@ class ResponseMachine:
         for event in announcement(item, len(output)):
             self._emit(event)
         self._response = self._response | {"output": [*output, item]}
+        self.left += given.is_left
 
     def _pause(self, given: Pause) -> None:
         items = dumps(self._response["output"])

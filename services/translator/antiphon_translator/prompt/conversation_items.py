@@ -28,6 +28,7 @@ from antiphon_translator.prompt.call_ids import CallIds
 from antiphon_translator.prompt.read_history import NOTHING_READ, ReadHistory
 from antiphon_translator.prompt.rounds import Parts, Rounds
 from antiphon_translator.prompt.tool_names import server_tool_name, shown_name
+from antiphon_translator.prompt.tools import WEB_SEARCH
 
 _Row = TypeVar("_Row")
 
@@ -256,6 +257,14 @@ def _read_server_call(draft: _Draft, item: Object, path: str) -> None:
     draft.held_results.append((call.id, server_calls.result_text(item), path))
 
 
+def _read_web_search(draft: _Draft, item: Object, path: str) -> None:
+    """Reads a search of the web with its results. One that another server ran is not shown to the model."""
+    if server_calls.is_own_search(item):
+        call = Call(_text(item, "id", path), WEB_SEARCH.shown_as, {"query": server_calls.query_of(item)})
+        draft.rounds.add_call(call, path)
+        draft.held_results.append((call.id, server_calls.search_text(item), path))
+
+
 def _add_server_call(draft: _Draft, item: Object, path: str) -> Call:
     name = server_tool_name(_text(item, "server_label", path), _text(item, "name", path))
     call = Call(_text(item, "id", path), name, _arguments(_text(item, "arguments", path)))
@@ -315,7 +324,7 @@ _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
     "additional_tools": _skip,
     SEARCH_CALL: _read_search_call,
     SEARCH_OUTPUT: _read_search_output,
-    "web_search_call": _skip,
+    server_calls.SEARCH: _read_web_search,
     "file_search_call": _skip,
     "mcp_list_tools": _skip,
     server_calls.CALL: _read_server_call,

@@ -3,6 +3,7 @@
     mcp_call               a call and its result
     mcp_approval_request   a call; its result is that of the `mcp_call` which it approved, or says that it did not run
     mcp_approval_response  if it denies the call, the result of the request
+    web_search_call        a search of the web and its results, if this server ran it
 
 The model made the calls of a round together, and their results came after all of them, so the items of a round are
 shown as calls first and results then: the second call of a round and those behind it name the first one
@@ -18,6 +19,9 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.server_items import PARALLEL_WITH
 
 CALL, REQUEST, RESPONSE = "mcp_call", "mcp_approval_request", "mcp_approval_response"
+SEARCH = "web_search_call"
+RUN = (CALL, SEARCH)
+_JOINED = (*RUN, REQUEST)
 SETTLING = (CALL, RESPONSE)
 NOT_APPROVED = "The user did not approve this call. It was not run."
 NOT_RUN = "This call was not run."
@@ -45,6 +49,32 @@ def _error_text(error: Any) -> str:
     return dumps(content if content is not None else error).decode()
 
 
+def is_own_search(item: Object) -> bool:
+    """Whether this server ran a search. One of another server has no results that the model could read."""
+    return isinstance(item.get("results"), list) or isinstance(item.get("error"), dict)
+
+
+def query_of(item: Object) -> str:
+    """The query of a search."""
+    action = item.get("action")
+    query = action.get("query") if isinstance(action, dict) else ""
+    return query if isinstance(query, str) else ""
+
+
+def search_text(item: Object) -> str:
+    """The results of a search for the model, or why there are none."""
+    if error := item.get("error"):
+        return f"Error: {_error_text(error)}"
+    found = [result for result in item.get("results") or () if isinstance(result, dict)]
+    return "\n\n".join(map(_hit_text, found)) or "Nothing was found."
+
+
+def _hit_text(result: Object) -> str:
+    head = f"[{result.get('number', '')}] {result.get('title', '')}"
+    date = f" ({result['date']})" if result.get("date") else ""
+    return f"{head}{date}\n{result.get('url', '')}\n{result.get('text', '')}"
+
+
 def denial_text(response: Object) -> str:
     """The result of a call that was denied."""
     reason = response.get("reason")
@@ -63,10 +93,10 @@ def ends_of_rounds(items: Sequence[Any]) -> Mapping[str, int]:
     return {
         item[PARALLEL_WITH]: index
         for index, item in enumerate(items)
-        if isinstance(item, dict) and item.get("type") in (CALL, REQUEST) and isinstance(item.get(PARALLEL_WITH), str)
+        if isinstance(item, dict) and item.get("type") in _JOINED and isinstance(item.get(PARALLEL_WITH), str)
     }
 
 
 def count(output: Collection[Any]) -> int:
     """The number of calls in the output of a response."""
-    return sum(item.get("type") == CALL for item in output)
+    return sum(item.get("type") in RUN for item in output)

@@ -35,6 +35,8 @@ from antiphon_core.request.tools import (
     ToolChoice,
     ToolSearchTool,
 )
+from antiphon_core.request.web_search import WEB_SEARCH as WEB_SEARCH_TYPES
+from antiphon_core.request.web_search import SearchChoice, WebSearchTool
 from antiphon_translator.prompt.client_tools import CLIENT_TOOLS, ClientTool
 from antiphon_translator.prompt.declarations import Declaration, ServerToolList
 from antiphon_translator.prompt.tool_names import label_prefix, shown_name
@@ -135,6 +137,19 @@ class ToolSet:
 
 NO_TOOLS = ToolSet()
 
+WEB_SEARCH = Tool(
+    "web_search",
+    "web_search",
+    server="the web",
+    description="Searches the web. The results are numbered: cite one by its number in brackets, such as [1].",
+    parameters={
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "The words to search for."}},
+        "required": ["query"],
+    },
+)
+"""The search of the web, as the model is shown it. No server has its label, which has a space."""
+
 
 @dataclass(frozen=True, slots=True)
 class _DeclaredTool:
@@ -156,6 +171,8 @@ def offered_tools(declared: Sequence[Declaration], choice: ToolChoice | None) ->
     _require_search(named)
     tools = tuple(each.tool for each in named.values() if not each.is_waiting)
     servers = tuple(each.tool.server_label for each in declared if isinstance(each.tool, McpTool))
+    if WEB_SEARCH in tools:
+        servers = (*servers, str(WEB_SEARCH.server))
     return replace(_chosen_tools(tools, choice), servers=servers)
 
 
@@ -179,6 +196,8 @@ def _chosen_tools(tools: tuple[Tool, ...], choice: ToolChoice | None) -> ToolSet
             return ToolSet(
                 tools, _of_server(tools, choice.server_label, choice.name, "tool_choice"), requires_call=True
             )
+        case SearchChoice():
+            return ToolSet(tools, (_find_chosen(tools, "web_search", choice.type, "tool_choice"),), requires_call=True)
         case AllowedTools():
             return ToolSet(tools, _allowed_tools(tools, choice), requires_call=choice.mode == "required")
 
@@ -236,6 +255,8 @@ def _flat(declared: Declaration, lists: Mapping[str, ServerToolList]) -> Iterabl
         case McpTool() as server:
             for tool in _server_tools(server, lists.get(server.server_label)):
                 yield _DeclaredTool(tool, declared.path, is_found=False, is_waiting=False)
+        case WebSearchTool():
+            yield _DeclaredTool(WEB_SEARCH, declared.path, is_found=False, is_waiting=False)
         case NamespaceTool() as group:
             for index, inner in enumerate(group.tools):
                 yield _own_tool(inner, group.name, replace(declared, path=f"{declared.path}.tools[{index}]"))
@@ -296,6 +317,9 @@ def _allowed_tools(tools: Sequence[Tool], choice: AllowedTools) -> tuple[Tool, .
         if kind == "mcp":
             chosen += _of_server(tools, str(each.get("server_label")), name, path)
             continue
+        if kind in WEB_SEARCH_TYPES:
+            chosen.append(_find_chosen(tools, "web_search", "web_search", path))
+            continue
         if kind not in ("function", "custom", *CLIENT_RUN):
             raise _bad_choice(f"'{path}' must be a function, a custom tool or a tool that the caller runs.", path)
         chosen.append(_find_chosen(tools, kind, kind if kind in CLIENT_RUN else str(name), path))
@@ -312,7 +336,7 @@ def _of_server(tools: Sequence[Tool], label: str, name: str | None, path: str) -
 
 def _find_chosen(tools: Sequence[Tool], kind: str, name: str, path: str) -> Tool:
     for tool in tools:
-        if name in (tool.name, tool.shown_as) and _kind_of(tool) == kind:
+        if _kind_of(tool) == kind and (tool == WEB_SEARCH or name in (tool.name, tool.shown_as)):
             return tool
     raise _bad_choice(f"Tool choice '{name}' not found in 'tools' parameter.", path)
 
@@ -321,7 +345,7 @@ def _kind_of(tool: Tool) -> str:
     if tool.client is not None:
         return tool.client.name
     if tool.server is not None:
-        return "mcp"
+        return "web_search" if tool == WEB_SEARCH else "mcp"
     return "custom" if tool.is_custom else "function"
 
 

@@ -51,4 +51,4 @@ def tools_of_round(offered: ToolSet, output: Collection[Any], parameters: Parame
 
 def _is_later_round(output: Collection[Any]) -> bool:
     """Whether the model has already called a tool. A call that was approved came before the first round."""
-    return any(item.get("type") == server_calls.CALL and not item.get("approval_request_id") for item in output)
+    return any(item.get("type") in server_calls.RUN and not item.get("approval_request_id") for item in output)

@@ -104,7 +104,7 @@ def test_error_messages_have_the_wording_of_openai() -> None:
             ["shell_call", "tool_search_call", "VENDOR:TYPE"],
         ),
         ({"input": [user([{"type": "smell"}])]}, "input_text, output_text, refusal, input_image, input_file.", []),
-        ({"tools": [{"type": "magic"}]}, "function, custom, namespace, shell, ", ["computer, tool_search, mcp."]),
+        ({"tools": [{"type": "magic"}]}, "function, custom, namespace, shell, ", ["computer, tool_search, mcp, "]),
         ({"tool_choice": {"type": "magic"}}, "function, custom, shell, ", ["allowed_tools"]),
         ({"text": {"format": {"type": "yaml"}}}, "text, json_object, json_schema.", []),
     ],

@@ -64,7 +64,7 @@ def test_every_form_of_choice_is_read(choice: Any) -> None:
         ({"tools": [custom(GRAMMAR | {"syntax": "ebnf"})]}, "tools[0].format.syntax", "invalid_value"),
         ({"tools": [custom(GRAMMAR | {"definition": ""})]}, "tools[0].format.definition", "string_below_min_length"),
         ({"tools": [custom(GRAMMAR | {"definition": 5})]}, "tools[0].format.definition", "invalid_type"),
-        ({"tools": [{"type": "web_search"}]}, "tools[0]", "unsupported_value"),
+        ({"tools": [{"type": "file_search"}]}, "tools[0]", "unsupported_value"),
         ({"tools": [{"type": "tool_search"}]}, "tools[0]", "unsupported_value"),
         ({"tools": [{"type": "tool_search", "execution": "server"}]}, "tools[0]", "unsupported_value"),
         ({"tools": [{"type": "tool_search", "execution": "both"}]}, "tools[0].execution", "invalid_value"),
@@ -84,7 +84,7 @@ def test_every_form_of_choice_is_read(choice: Any) -> None:
             "missing_required_parameter",
         ),
         ({"tool_choice": "any"}, "tool_choice", "invalid_value"),
-        ({"tool_choice": {"type": "web_search"}}, "tool_choice", "unsupported_value"),
+        ({"tool_choice": {"type": "file_search"}}, "tool_choice", "unsupported_value"),
         ({"tool_choice": {"type": "function"}}, "tool_choice.name", "missing_required_parameter"),
         (
             {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}},

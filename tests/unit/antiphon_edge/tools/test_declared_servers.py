@@ -6,7 +6,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.tools import NO_CREDENTIALS, Credentials, ToolServer
 from antiphon_core.request.body import CreateRequest
-from antiphon_edge.tools.declared_servers import credentials_of, declared_servers, has_servers, require_callable
+from antiphon_edge.tools.declared_servers import credentials_of, declared_servers, has_server_tools, require_callable
 from tests.support.server_tools import server
 from tests.support.tool_turns import RUN_HERE
 
@@ -39,12 +39,12 @@ def test_servers_have_their_paths_and_the_credentials_of_the_request() -> None:
 )
 def test_request_that_only_spells_the_type_has_no_servers(members: Object) -> None:
     given = dumps({"model": "m", **members})
-    assert not has_servers(given)
+    assert not has_server_tools(given)
     assert declared_servers(given, {}) == []
 
 
-def test_request_with_a_server_has_servers() -> None:
-    assert has_servers(dumps(request(FUNCTION, server()).as_json()))
+def test_request_with_a_server_has_server_tools() -> None:
+    assert has_server_tools(dumps(request(FUNCTION, server()).as_json()))
 
 
 @pytest.mark.parametrize(

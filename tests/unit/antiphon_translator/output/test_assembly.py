@@ -43,7 +43,7 @@ def tool_set(choice: Any = "auto") -> ToolSet:
 class Assembled:
     """A response that is assembled from segments, with its events."""
 
-    def __init__(self, offered: ToolSet | None = None, **options: bool) -> None:
+    def __init__(self, offered: ToolSet | None = None, **options: Any) -> None:
         ids = RandomIds()
         self.machine = ResponseMachine(response.skeleton({"model": "m"}, response_id="resp_1", created_at=0), ids)
         self.machine.send(Begin())
