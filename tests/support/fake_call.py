@@ -47,8 +47,8 @@ class FakeCall:
     def is_idle(self) -> bool:
         return self._reads or not self.sent
 
-    def authenticate(self) -> None:
-        pass
+    def authenticate(self, _caller: str = "") -> bool:
+        return True
 
     def time_remaining_s(self) -> float | None:
         return None

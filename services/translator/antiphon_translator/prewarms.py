@@ -27,7 +27,7 @@ from antiphon_core.ids import tree_tag
 from antiphon_core.jsons import dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import NO_ITEMS, NO_USAGE, Final, Turn
-from antiphon_core.telemetry import metrics
+from antiphon_core.telemetry import metrics, remedies
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.generation import EngineChunk, GenerationRequest, TokenPrompt
 from antiphon_translator.models.served_model import ServedModel
@@ -94,7 +94,7 @@ class Prewarms:
         except AntiphonError as error:
             log.info("the next prompt behind %s was not read in advance: %s", turn.response_id, for_log(error))
         except Exception:
-            log.exception("the next prompt behind %s was not read in advance", turn.response_id)
+            log.exception("the next prompt behind %s was not read in advance", turn.response_id, extra=remedies.REPORT)
         finally:
             if outcome:
                 metrics.PREWARMS.of(plan.model.name, outcome).add()

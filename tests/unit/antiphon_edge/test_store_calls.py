@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -386,9 +386,9 @@ async def test_the_setting_says_how_long_an_absent_store_is_waited_for(manual: M
 async def test_a_commit_is_not_given_up_before_calls_that_wait_for_an_answer(
     manual: ManualPacing, restart_wait_s: float, waited_s: float
 ) -> None:
-    store: Any = FailingStore()
+    store, commit = cast(Any, FailingStore()), cast(Any, "commit")
     with pytest.raises(StoreUnavailable):
-        await retrying(store, restart_wait_s=restart_wait_s, pacing=manual.pacing).commit_turn(TENANT, "commit")
+        await retrying(store, restart_wait_s=restart_wait_s, pacing=manual.pacing).commit_turn(TENANT, commit)
     assert waited_s <= manual.now_s < waited_s + STORE[Retry.KEEP].most_s
 
 

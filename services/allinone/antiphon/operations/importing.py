@@ -10,7 +10,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from antiphon.operations.entries import entries_of
 from antiphon.operations.exporting import FORMAT
@@ -73,10 +73,26 @@ async def _write(rows: RowBackend, partition: Partition, lines: Iterable[_Line])
     """Writes rows of one tree in order."""
     is_new = []
     for _tree, ref, row in lines:
+        node_id = _response_of(ref, row)
+        if node_id is not None and await rows.decide(partition, partial(_is_deleted, node_id=node_id)):
+            is_new.append(False)
+            continue
         stored = await rows.decide(partition, partial(_add, ref=ref, row=row))
         is_new.append(stored is None)
         await rows.decide(partition, partial(_file_entries, ref=ref, row=stored or row))
     return Imported(sum(is_new), len(is_new) - sum(is_new))
+
+
+def _response_of(ref: Ref, row: Row) -> str | None:
+    """The response with which a row is deleted; None: the row is not deleted with one."""
+    if ref.kind is Kind.APPROVAL:
+        return cast(str, row.fields["response"])
+    return ref.id if ref.kind is Kind.LINEAGE else None
+
+
+def _is_deleted(view: View, node_id: str) -> Finish[bool]:
+    row = view.need(Kind.NODE, node_id)
+    return answer(row is not None and bool(row.fields["deleted"]))
 
 
 def _add(view: View, ref: Ref, row: Row) -> Finish[Row | None]:

@@ -60,7 +60,7 @@ class PlainRun:
         self._searched = searched
         self._texts: PlainTokens | None = None
         self.segment: type[Text | Reasoning] = Text
-        """What the text of the run becomes."""
+        """The kind of segment that the text of the run becomes."""
         self._ids: list[int] = []
         self._unread: list[str] = []
 
