@@ -53,9 +53,11 @@ class StoredTenant:
         assert start.lease is not None
         parent = self.line[-1] if self.line else None
         record = draft(parent, tag=self.session, session_id=self.session)
-        lineage = f"lineage of {record.id}".encode()
+        lineage, key = f"lineage of {record.id}".encode(), record.id[-16:].encode()
         asked = [ApprovalDraft(approvals.new_id(record), b'{"call":1}')]
-        await store.commit_turn(self.tenant, TurnCommit(record, start.lease.fence, lineage=lineage, approvals=asked))
+        await store.commit_turn(
+            self.tenant, TurnCommit(record, start.lease.fence, lineage=lineage, lineage_key=key, approvals=asked)
+        )
         if parent is None:  # those of later turns stay open
             await store.begin_turn(self.tenant, approvals.answer(record, asked))
         self.line.append(record)

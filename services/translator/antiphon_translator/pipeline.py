@@ -136,7 +136,7 @@ class TurnPipeline:
         for item in self._unsent:
             self._machine.send(Announce(item))
         if self.generates_nothing:
-            self._machine.send(Pause(self.plan.prompt.used))
+            self._machine.send(Pause(self.plan.prompt.used, lineage=self.plan.prompt.round_lineage))
         batches = self._machine.take_whole() if self._unsent else self._machine.take()
         if self.plan.prompt.forced.beginning:
             self._assembly.take(self._output.write(self.plan.prompt.forced.beginning))

@@ -303,7 +303,7 @@ def test_call_that_is_cut_off_or_too_long_asks_for_no_approval(arguments: str) -
 
 def test_approved_calls_are_sent_before_the_first_round_and_pause_it() -> None:
     again = {"id": "mcpr_2", "type": "mcp_approval_request", "server_label": "shop", "name": "buy", "arguments": "{}"}
-    given = first_turn(output=[approved(), again])
+    given = replace(first_turn(output=[approved(), again]), round_lineage=b"found")
     ids = DerivedIds("x/3")
     made = pipeline_of(model(), given, controls=ALL_CONTROLS, ids=ids, level=Level.CHAT)
     assert made.generates_nothing
@@ -319,6 +319,7 @@ def test_approved_calls_are_sent_before_the_first_round_and_pause_it() -> None:
     ]
     assert batch.pause is not None
     assert loads(batch.pause.output_items) == fold(events.decode(batch.frames))["output"]
+    assert batch.pause.lineage == b"found"
 
 
 def test_result_of_an_approved_call_is_that_of_its_request() -> None:
