@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from openai import AsyncOpenAI
+from openai.types.responses import ResponseFunctionWebSearch, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses.response_function_web_search import ActionSearch
+from openai.types.responses.response_output_text import AnnotationURLCitation
+
 from antiphon_core.jsons import Object
 from antiphon_core.ports.tools import ToolCall
 from tests.support.in_process import running
@@ -71,3 +76,24 @@ async def test_requests_that_cannot_be_served_are_rejected_by_name() -> None:
     async with running((model(), RoundsEngine("Hi."))) as system:
         refused = await system.http.create(model="m", input="hi", tools=[server()])
         assert (refused.status, refused.error["param"]) == (400, "tools[0]")
+
+
+async def test_search_of_the_web_runs_where_the_operator_has_a_provider() -> None:
+    """With the SDK of OpenAI, whose types have the search and its citations; Codex always sends the tool."""
+    rounds = call("web_search", '{"query": "tea"}'), "Tea is a drink [1]."
+    async with running(
+        (model(), RoundsEngine(*rounds)), tools=FakeTools(), web_search=True, hosted_tools="drop"
+    ) as system:
+        async with AsyncOpenAI(base_url=f"{system.http.url}/v1", api_key="none", max_retries=0) as sdk:
+            response = await sdk.responses.create(model="m", input="Tea?", tools=[{"type": "web_search"}])
+        searched, answer = response.output
+        assert isinstance(searched, ResponseFunctionWebSearch)
+        assert isinstance(searched.action, ActionSearch)
+        assert [source.url for source in searched.action.sources or ()] == ["https://example.com/a"]
+        assert isinstance(answer, ResponseOutputMessage)
+        (part,) = answer.content
+        assert isinstance(part, ResponseOutputText)
+        (citation,) = part.annotations
+        assert isinstance(citation, AnnotationURLCitation)
+        assert part.text[citation.start_index : citation.end_index] == "[1]"
+        assert "dropped_tools" not in (response.model_extra or {})

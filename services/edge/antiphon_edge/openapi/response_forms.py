@@ -62,7 +62,9 @@ _PARTS: dict[str, Object] = {
         {
             "type": const("output_text"),
             "text": STRING,
-            "annotations": doc(array(ANY_OBJECT), "Always empty: models here cite no sources."),
+            "annotations": doc(
+                array(ANY_OBJECT), "A `url_citation` for each number in brackets that is one of a web search's results."
+            ),
             "logprobs": doc(array(ANY_OBJECT), "Log probabilities of the tokens, if requested."),
         }
     ),
@@ -159,6 +161,22 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "approval_request_id": doc(nullable(STRING), "The request that approved the call, or null."),
         },
         {PARALLEL_WITH: doc(STRING, "The first call that the model made together with this one.")},
+    ),
+    "OutputWebSearchCall": record(
+        {
+            "id": STRING,
+            "type": const("web_search_call"),
+            "status": one_of(["in_progress", "completed", "incomplete", "failed"]),
+            "action": doc(ANY_OBJECT, "The `query`, and the `sources` that were found."),
+            "results": doc(
+                nullable(array(ANY_OBJECT)),
+                "`number`, `url`, `title`, `text` and `date` of each: the model reads them.",
+            ),
+        },
+        {
+            "error": doc(ANY_OBJECT, "Why there are no results: its `message` is for the model."),
+            PARALLEL_WITH: doc(STRING, "The first call that the model made together with this one."),
+        },
     ),
     "OutputMcpApprovalRequest": record(
         {
