@@ -104,6 +104,7 @@ ASKED: list[tuple[str, str, Object | None]] = [
     ("GET", "/v1/responses/{response}/leaves", None),
     ("GET", "/v1/responses/{response}/chain", None),
     ("POST", "/v1/sessions/{conversation}/fork", {}),
+    ("GET", "/v1/approvals", None),
     ("POST", "/v1/prompts", {"instructions": "hi"}),
     ("GET", "/v1/prompts", None),
     ("GET", "/v1/prompts/{prompt}", None),
