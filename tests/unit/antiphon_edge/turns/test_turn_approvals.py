@@ -345,3 +345,22 @@ async def test_turn_that_nobody_holds_in_time_loses_its_approval_to_the_next(
     with pytest.raises(ApprovalAlreadyUsed):
         await reply(store, tools, asked, answer(*ids), clock=clock)
     assert len(tools.calls) == 1
+
+
+@pytest.mark.parametrize("point", ["list", "intent", "call"])
+async def test_keyed_turn_with_an_answer_is_continued_by_the_next_edge(
+    store: StoreService, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    tools = FakeTools()
+    asked, ids = await ask(store, tools)
+    body: Object = {"input": answer(*ids), "previous_response_id": asked["id"]}
+    dying = ToolTurns(store, RoundsEngine("So."), tools, clock=clock, tool_limits=ToolLimits(finish_s=0))
+    await die_at(point, dying, monkeypatch, tools, key="k", **body)
+    clock.advance(JOB_LEASE_MS / 1000)
+    second = ToolTurns(store, RoundsEngine("So."), tools, clock=clock)
+    response = await second.send(key="k", tools=ASKING, **body)
+    (item,) = of_type(response, "call")
+    status = "incomplete" if point == "call" else "completed"
+    assert (len(tools.calls), item["status"], item["approval_request_id"]) == (1, status, ids[0])
+    assert fold(second.log) == response
+    assert await open_ids(store) == []
