@@ -99,7 +99,7 @@ class Exposition:
 
 
 class MetricsServer:
-    """Serves an exposition over HTTP, in threads of prometheus_client."""
+    """Serves an exposition over HTTP, in threads (metrics_port.py)."""
 
     def __init__(self, exposition: Exposition, host: str, port: int) -> None:
         """Port 0 lets the system choose."""
@@ -109,10 +109,10 @@ class MetricsServer:
 
     def start(self) -> None:
         """Listens and serves. OSError: it cannot listen; the message names the port."""
-        from prometheus_client import start_http_server
+        from antiphon_core.telemetry import metrics_port
 
         try:
-            self._server, self._thread = start_http_server(self.port, self._host, self._exposition.registry)
+            self._server, self._thread = metrics_port.serve(self._exposition.registry, self._host, self.port)
         except (OSError, OverflowError) as error:  # OverflowError: there is no such port
             reason = getattr(error, "strerror", None) or error
             raise OSError(f"Cannot serve metrics on {self._host} port {self.port}: {reason}.") from error
