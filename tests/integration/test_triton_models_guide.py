@@ -9,7 +9,7 @@ import re
 import shlex
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -49,7 +49,9 @@ def test_each_command_is_run_by_a_test_or_marked() -> None:
     assert all(NOT_RUN in before for before, _ in others)
 
 
-async def test_commands_lead_to_a_streaming_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_commands_lead_to_a_streaming_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     gguf = read_layout(server_venv()).packaged_gguf
     folder = build_model_directory(gguf, tmp_path / NAME, chat_template=CHATML_TEMPLATE.read_text("utf-8"))
@@ -59,9 +61,24 @@ async def test_commands_lead_to_a_streaming_answer(tmp_path: Path, monkeypatch: 
     async with triton_repository(tmp_path / "repository", NAME) as triton:
         places = {MODEL: str(folder), "localhost:8001": triton.grpc_address}
         checking = [places.get(word, word) for word in command("antiphon triton-models check")[1:]]
-        assert await asyncio.to_thread(cli.main, checking) == 0
+        capsys.readouterr()
+        status = await asyncio.to_thread(cli.main, checking)
+        shown = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines())
+        assert status == 0, shown
+        _assert_all_is_well(shown)
         serving = [places.get(word, word) for word in command("antiphon up")[2:]]
         await asyncio.to_thread(_ask, serving, tmp_path / "data")
+
+
+def _assert_all_is_well(shown: Mapping[str, str]) -> None:
+    """Requires the finding of each check."""
+    assert shown["model"].strip() == "ready"
+    assert "8 ids, which the tokenizer reads as ' Madrid" in shown["ids"]
+    assert int(shown["cached tokens"].split()[0]) > 100
+    assert shown["salts"].strip().startswith("two salts share nothing; under one salt ")
+    assert re.fullmatch(r"[\d.]+ ms in the queue, [\d.]+ ms to read the prompt", shown["times"].strip())
+    assert shown["finish reason"].strip() == "reported: length"
+    assert "cancelled after 2 ids, and answers again" in shown["cancellation"]
 
 
 def _ask(serving: list[str], data: Path) -> None:
