@@ -116,8 +116,7 @@ class TurnStarter:
         *,
         started_s: float,
     ) -> AcceptedTurn | RepeatedRequest:
-        conversation_id = request.conversation_id
-        session_id = conversation_id or session_id
+        session_id = request.conversation_id or session_id
         turn_input.require_consistent(request, session_id=session_id, key=key)
         if carried is None and request.previous_response is not None:
             carried = await self._builder.carried_items(tenant, request)
@@ -128,7 +127,7 @@ class TurnStarter:
         is_stored = request.store is not False
         if is_stored and key is None:
             await self._watch.require_room()  # before a model generates output that could not be stored
-        start = await self._start_counted(tenant, store_request, conversation_id)
+        start = await self._start_counted(tenant, store_request, request.conversation_id)
         response_id = str(store_request.response_id)
         correlation.note(response_id=response_id)
         if key is not None and start.is_repeated:
