@@ -129,8 +129,10 @@ class PromptFleet:
 
     def shared_tokens(self, one: EndedTurn, other: EndedTurn) -> int:
         """The ids at the beginning of what the servers computed for both."""
-        pairs = zip(self.seen[one.turn.response_id], self.seen[other.turn.response_id], strict=False)
-        return next((at for at, (left, right) in enumerate(pairs) if left != right), len(self.seen))
+        both = [self.seen[each.turn.response_id] for each in (one, other)]
+        return next(
+            (at for at, (left, right) in enumerate(zip(*both, strict=False)) if left != right), min(map(len, both))
+        )
 
 
 def continuing(ended: EndedTurn, response_id: str, *given: Object, created_at: int = 0, **changes: object) -> Turn:

@@ -6,7 +6,7 @@ Everything is read from lineages or found by comparison (divergence.py). Where n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from antiphon_core.errors import AntiphonError
@@ -14,7 +14,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import EndedTurn
 from antiphon_translator.diagnosis.causes import REASONS, Cause
 from antiphon_translator.diagnosis.divergence import Comparison, Difference
-from antiphon_translator.diagnosis.ended_prompt import first_prompt, last_prompt
+from antiphon_translator.diagnosis.ended_prompt import EndedPrompt, first_prompt, last_prompt
 from antiphon_translator.generation import Level
 from antiphon_translator.lineage import cache_loss, turn_lineage
 from antiphon_translator.lineage.cache_loss import Loss
@@ -94,7 +94,7 @@ class CacheReport:
     def _miss(self, reason: str | None) -> Object:
         """A miss; OpenAI has no reason for what happens to a server."""
         missed = sum((self.lost or {}).values())
-        if not self.is_exact:
+        if self.reusable_tokens is None:
             missed = self.prompt_tokens - (self.cached_tokens or 0) if self.cached_tokens is not None else 0
         if reason is None or not missed:
             return UNAVAILABLE
@@ -134,13 +134,25 @@ def compare(
         return _with_difference(facts, Difference(Cause.SALT, 0, 0), reusable=0, is_exact=True)
     try:
         there = last_prompt(model, before, media_before or media.anew(), level)
-        here = first_prompt(model, now, media.anew(), level)
+        here = _first_prompt(model, now, before, media, level)
         comparison = Comparison(model, there, here, media)
         found, is_exact = comparison.difference(), comparison.is_exact
     except AntiphonError:  # an item that can no longer be read, or a prompt that no longer fits
         return _with_difference(facts, None, reusable=None, is_exact=False)
-    reusable = None if not is_exact else comparison.reusable_tokens if found is None else found.token
+    is_known = is_exact and comparison.has_ids
+    reusable = None if not is_known else comparison.reusable_tokens if found is None else found.token
     return _with_difference(facts, found, reusable=reusable, is_exact=is_exact)
+
+
+def _first_prompt(model: ServedModel, now: EndedTurn, before: EndedTurn, media: TurnMedia, level: Level) -> EndedPrompt:
+    """The prompt of a response. One that resent its conversation may have had the lineages of the earlier response,
+    which no record names."""
+    made = first_prompt(model, now, media.anew(), level)
+    if made.has_ids:
+        return made
+    behind = replace(now.turn, lineages=(*before.turn.lineages, before.lineage))
+    resent = first_prompt(model, replace(now, turn=behind), media.anew(), level)
+    return resent if resent.has_ids else made
 
 
 def _with_difference(

@@ -35,9 +35,9 @@ _WORD_END = re.compile(r"\S\s")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first difference. `token` and `char` are its place in the later prompt, None where the server renders the
-    prompt. `path` is that of the item, of the tool or of the parameter, with the `item_id` if it is an item's. `before`
-    and `after` are what both prompts have there."""
+    """The first difference. `token` and `char` are its place in the later prompt, None where it is not known. `path` is
+    that of the item, of the tool or of the parameter, with the `item_id` if it is an item's. `before` and `after` are
+    what both prompts have there."""
 
     cause: Cause
     token: int | None = None
@@ -64,6 +64,11 @@ class Comparison:
         """Whether both texts are proved."""
         return self._before.is_exact and self._now.is_exact
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether the ids of both are known, and so the tokens that they share."""
+        return self._before.has_ids and self._now.has_ids
+
     def difference(self) -> Difference | None:
         """The first difference; None if one prompt is the beginning of the other one, as far as is known."""
         if not self.is_exact:
@@ -77,7 +82,7 @@ class Comparison:
         if self.reusable_tokens == shorter:
             return None
         if place >= min(len(before.whole_text), len(now.text)) or self._is_cut_otherwise(place):
-            return self._other_ids() if before.has_ids and now.has_ids else None
+            return self._other_ids() if self.has_ids else None
         return self._find_cause(place)
 
     # ---- Differences that are not in the text ----
@@ -91,7 +96,8 @@ class Comparison:
             return None
         at = [match.start() for match in re.finditer(re.escape(mark), self._now.text)][index]
         owners = [place for place, message in enumerate(self._now.conversation.messages) for _ in message.images]
-        return replace(self._at(Cause.IMAGES, at, self._path(owners[index])), token=self._token_at(at))
+        token = self._token_at(at) if self.has_ids else None
+        return replace(self._at(Cause.IMAGES, at, self._path(owners[index])), token=token)
 
     def _is_cut_otherwise(self, place: int) -> bool:
         """Whether the ids differ in a word that ends before the texts differ: no difference behind it explains that."""
@@ -223,7 +229,7 @@ class Comparison:
         before, now = self._before.whole_text, self._now.text
         return Difference(
             cause,
-            self.reusable_tokens,
+            self.reusable_tokens if self.has_ids else None,
             place,
             path,
             self._item_id(path),

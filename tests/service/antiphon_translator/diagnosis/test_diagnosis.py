@@ -231,6 +231,27 @@ async def test_what_cannot_be_proved_is_not_named() -> None:
     assert (report["prompt_tokens"], report["lost"], report["cached_tokens"]) == (None, {}, None)
 
 
+async def test_resent_conversation_is_compared_with_the_ids_that_it_was_given() -> None:
+    fleet, first = await started()
+    turn = continuing(first, "resp_2", AGAIN)
+    ended, _ = await fleet.run(turn, [5])
+    resent = replace(turn, lineages=(), history=b"[]", input=dumps([*loads(turn.history), *loads(turn.input)]))
+    fleet.service = fleet.translator(MODELS["qwen3"].load())
+    report = await fleet.explain(replace(ended, turn=resent), first)
+    assert report["comparison"]["first_difference"] is None
+    assert report["comparison"]["reusable_tokens"] == fleet.shared_tokens(first, ended)
+
+
+async def test_without_the_ids_of_both_a_difference_has_no_token() -> None:
+    fleet, first = await started()
+    ended, _ = await fleet.run(continuing(first, "resp_2", AGAIN, instructions="Be brief."), [5])
+    (lineage,) = turn_lineage.decode_rounds(first.lineage)
+    other = replace(first, lineage=turn_lineage.encode(replace(lineage, prompt_tokens=lineage.prompt_tokens + 1)))
+    comparison = (await fleet.explain(ended, other))["comparison"]
+    found = comparison["first_difference"]
+    assert (found["cause"], found["token"], comparison["reusable_tokens"]) == ("instructions", None, None)
+
+
 async def test_without_a_comparison_the_lineage_is_told() -> None:
     fleet, first = await started()
     report = await fleet.explain(first, None)
