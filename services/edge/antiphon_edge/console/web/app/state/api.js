@@ -1,8 +1,6 @@
 /**
  * The client of the public HTTP API, with the user's API key. The console uses no other interface of the server.
- * @import { ApiEvent, CacheFacts, Fields, Item, NodePage, Response as Made } from "../../types"
-
- * @import { ApiEvent, ApprovalPage, Fields, Item, NodePage, Response as Made } from "../../types"
+ * @import { ApiEvent, ApprovalPage, CacheFacts, Fields, Item, NodePage, Response as Made } from "../../types"
  */
 import { errorOf } from "../core/errors.js";
 import { eventsOf } from "../core/sse.js";
@@ -83,6 +81,7 @@ export class Api {
    * @param {string} id @param {string} [compare] @returns {Promise<CacheFacts>} */
   cache(id, compare) {
     return this.json(`responses/${encodeURIComponent(id)}/cache${compare ? `?compare=${encodeURIComponent(compare)}` : ""}`);
+  }
 
   /** A page of the calls that wait for an approval. @param {string | null} cursor @returns {Promise<ApprovalPage>} */
   approvals(cursor) {
