@@ -117,6 +117,9 @@ class FakeTools:
 
     async def search(self, tenant: str, query: SearchQuery, *, timeout_s: float = 30.0) -> tuple[SearchHit, ...]:
         self.queries.append(query)
+        self.called.set()
+        if self.hangs:
+            await asyncio.Event().wait()
         if isinstance(self.hits, AntiphonError):
             raise self.hits
         return tuple(self.hits)

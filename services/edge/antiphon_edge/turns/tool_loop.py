@@ -323,7 +323,7 @@ class ToolLoop:
 
     def _may_repeat(self, item: Object) -> bool:
         if item["type"] == SEARCH:
-            return self._clock.now_ms() < self._ends_at_ms
+            return True
         found = self._lists.get(item["server_label"])
         tool = found.tools.get(item["name"]) if found is not None else None
         return tool is not None and tool.is_repeatable and self._clock.now_ms() < self._ends_at_ms

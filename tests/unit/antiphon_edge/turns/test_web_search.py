@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from antiphon_edge import replay
 from antiphon_edge.turns import web_search
 from antiphon_store.service import StoreService
 from antiphon_translator.generation import ChatPrompt
+from tests.support.server_tools import server
 from tests.support.stores import ReachableRows
 from tests.support.tool_turns import FakeTools, RoundsEngine, ToolTurns, call
 
@@ -161,3 +163,32 @@ async def test_searches_count_for_the_limit_of_calls(store: StoreService) -> Non
     response = await turns(store, tools, [*SEARCH, *SEARCH], "Done.").send(tools=[TOOL], max_tool_calls=1)
     assert [item["status"] for item in response["output"]] == ["completed", "incomplete", "completed"]
     assert len(tools.queries) == 1
+
+
+async def test_search_of_a_lost_edge_is_run_again(store: StoreService) -> None:
+    tools = FakeTools()
+    first = turns(store, tools, SEARCH)
+    tools.hangs = True
+    running = asyncio.ensure_future(first.send(key="k", tools=[TOOL]))
+    await tools.called.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    await first.service.settle()
+    tools.hangs = False
+    second = turns(store, tools, "See [1].")
+    response = await second.send(key="k", tools=[TOOL])
+    searched, answer = response["output"]
+    assert (searched["status"], [result["number"] for result in searched["results"]]) == ("completed", [1])
+    assert len(answer["content"][0]["annotations"]) == 1
+    assert len(tools.queries) == 2
+    assert fold(second.log) == response
+
+
+async def test_search_and_a_call_of_a_server_run_in_one_round(store: StoreService) -> None:
+    tools = FakeTools()
+    made = ToolTurns(store, engine := RoundsEngine([*call("shop__buy"), *SEARCH], "Bought [1]."), tools)
+    response = await made.send(tools=[server(), TOOL])
+    assert [item["type"] for item in response["output"]] == ["mcp_list_tools", "mcp_call", "web_search_call", "message"]
+    assert response["output"][2]["parallel_with"] == response["output"][1]["id"]
+    roles = [message["role"] for message in engine.requests[-1].prompt_as(ChatPrompt).messages]
+    assert roles == ["user", "assistant", "tool", "tool"]
