@@ -378,7 +378,8 @@ class TurnCommit:
     def check(self, _field: str) -> None:
         if self.lineage_key and not self.lineage:
             raise invalid("lineage_key", "A lineage key needs a lineage.")
-        check_in_tree([each.id for each in self.approvals], self.record.id, "approvals")
+        if self.approvals:
+            check_in_tree([each.id for each in self.approvals], self.record.id, "approvals")
         if self.fence is not None and self.fence.session_id != self.record.session_id:
             text = "A turn is committed under the fence of the session that its record names."
             raise invalid("fence.session_id", text)

@@ -16,7 +16,7 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.server_tools import McpTool
 from antiphon_core.request.web_search import WEB_SEARCH, WebSearchTool
 
-_MARKS = b'"mcp"', b'"web_search'
+MARKS = b'"mcp"', b'"web_search'
 """Parts of the JSON of every request that declares servers or a search. They spare most requests the parsing, and
 decide nothing: any text of a request may have them."""
 
@@ -40,8 +40,6 @@ class DeclaredServer:
 
 def has_server_tools(request: bytes) -> bool:
     """Whether the JSON of a request declares tools that this server runs: tool servers, or a search of the web."""
-    if not any(mark in request for mark in _MARKS):
-        return False
     return bool(_declarations(request)) or declared_search(request) is not None
 
 

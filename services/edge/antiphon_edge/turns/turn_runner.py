@@ -78,7 +78,8 @@ class TurnRun:
 
     def __post_init__(self) -> None:
         request = self.accepted.turn.request
-        self.calls_servers = declared_servers.has_server_tools(request)
+        is_marked = any(map(request.__contains__, declared_servers.MARKS))
+        self.calls_servers = is_marked and declared_servers.has_server_tools(request)
         self.watch = TurnWatch(self.accepted, self.delivery)
 
     def deliver(self, batch: Batch) -> None:

@@ -206,7 +206,8 @@ def _insert(view: View, write: Write) -> Finish[Stamp]:
     if record.session_id is not None and write.session_responses_max is not None:
         _require_room(view, record.session_id, write.session_responses_max)
     fields, items, body = nodes.write_node(record, write.ttl_ms)
-    view.grow(Grow(record.id, record.parent_id, {**fields, **_ask(view, write), "version": 1}, items, body))
+    asked = _ask(view, write) if write.approvals else {}
+    view.grow(Grow(record.id, record.parent_id, {**fields, **asked, "version": 1}, items, body))
     if write.lineage:
         _put_lineage(view, write)
     _file(view, write)
@@ -248,7 +249,8 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
     record = write.record
     _write_beside(view, write)
     fields, items, body = nodes.write_node(write.record, write.ttl_ms)
-    fields |= {**_ask(view, write), "version": Add(1), "updated": Now()}
+    asked = _ask(view, write) if write.approvals else {}
+    fields |= {**asked, "version": Add(1), "updated": Now()}
     view.overwrite(Kind.NODE, record.id, fields, items, body)
     _replace_lineage(view, write, row)
     if row.fields["session"] != record.session_id:
@@ -263,10 +265,9 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
 
 
 def _ask(view: View, write: Write) -> dict[str, list[str]]:
-    """Writes the approvals that the response asks for. Returns the field of its node that names them, if there are
-    any."""
+    """Writes the approvals that the response asks for. Returns the field of its node that names them."""
     approvals.ask(view, write.approvals, write.record.id, write.ttl_ms)
-    return {"approvals": [each.id for each in write.approvals]} if write.approvals else {}
+    return {"approvals": [each.id for each in write.approvals]}
 
 
 def _put_lineage(view: View, write: Write) -> None:
