@@ -110,3 +110,27 @@ async def _begun(http: Http, who: str) -> tuple[str, aiohttp.ClientResponse]:
         if line.startswith(b"data: "):
             return loads(line.removeprefix(b"data: "))["response"]["id"], stream
     raise AssertionError("the stream has no event")
+
+
+async def test_approved_call_of_a_killed_process_is_not_run_by_a_second_answer(
+    tmp_path: Path, shop: RealServer, session: aiohttp.ClientSession
+) -> None:
+    asking = {"tools": [server(require_approval="always")]}
+    with system(tmp_path, session) as http:
+        asked = (await ask(http, "approved", "buy", **asking)).json
+        request = asked["output"][-1]
+        assert (request["type"], shop.calls()) == ("mcp_approval_request", [])
+        answer = {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": True}
+        given = {"previous_response_id": asked["id"], "input": [answer], **asking}
+        answering = asyncio.ensure_future(ask(http, "", "", **given))
+        await until(lambda: len(shop.calls()) == 1, "the call runs")
+    await asyncio.gather(answering, return_exceptions=True)
+    assert shop.release is not None
+    shop.release.touch()
+    with system(tmp_path, session) as http:
+        second = await ask(http, "", "", **given)
+        assert (second.status, second.json["error"]["code"]) == (409, "approval_already_used")
+        used_by = second.json["error"]["message"].split("'")[3]
+        response = await http.ended(used_by)
+        assert (response["status"], told(response)) == ("failed", UNKNOWN)
+    assert len(shop.calls()) == 1
