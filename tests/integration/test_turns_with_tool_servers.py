@@ -71,7 +71,8 @@ async def test_requests_that_cannot_be_served_are_rejected_by_name() -> None:
         secret = server(authorization="canary")
         refused = await system.http.create(model="m", input="hi", tools=[secret], background=True)
         assert (refused.status, refused.error["param"]) == (400, "tools[0].authorization")
-        unasked = await system.http.create(model="m", input="hi", tools=[server(require_approval="always")])
+        asking = server(require_approval="always")
+        unasked = await system.http.create(model="m", input="hi", tools=[asking], store=False)
         assert (unasked.status, unasked.error["param"]) == (400, "tools[0].require_approval")
     async with running((model(), RoundsEngine("Hi."))) as system:
         refused = await system.http.create(model="m", input="hi", tools=[server()])
