@@ -33,6 +33,7 @@ from antiphon_translator.generation import EngineChunk, GenerationRequest, Token
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.turn.turn_plan import TurnPlan
 from antiphon_translator.turn.turn_prompt import TurnPrompt
+from antiphon_translator.turn_bytes import TurnBytes
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,9 @@ _TEXTS = ("A", "7")
 class Prewarms:
     """The prompts that one process reads in advance. Use inside one event loop."""
 
-    def __init__(self, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, turn_bytes: TurnBytes, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        """`turn_bytes` counts the turns whose next prompt is read: their histories stay in memory."""
+        self._turn_bytes = turn_bytes
         self._budgets = PrewarmBudgets(monotonic_s=monotonic_s)
         self.tasks: dict[str, asyncio.Task[None]] = {}
         """By the trees of their turns."""
@@ -88,7 +91,8 @@ class Prewarms:
     async def _read(self, turn: Turn, plan: TurnPlan, final: Final, engine: Engine) -> None:
         outcome = "failed"
         try:
-            outcome = await self._outcome(turn, plan, final, engine)
+            with self._turn_bytes.count_turn(turn):
+                outcome = await self._outcome(turn, plan, final, engine)
         except asyncio.CancelledError:
             outcome = "cancelled"
         except AntiphonError as error:

@@ -100,8 +100,8 @@ class TranslatorService:
         self._fetcher: Fetcher | None = None
         self._check_budgets = CheckBudgets()
         self._shared_caches = SharedCaches()
-        self._prewarms = Prewarms()
         self._turn_bytes = TurnBytes(settings.turns_bytes_max or bytes_for_turns())
+        self._prewarms = Prewarms(self._turn_bytes)
         self._is_closed = False
         self._routes: dict[str, _Route] = {}
 

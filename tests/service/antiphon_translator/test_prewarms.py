@@ -153,6 +153,18 @@ async def test_stop_of_the_translator_waits_for_no_prompt() -> None:
     assert engine.cancelled.is_set()
 
 
+async def test_turn_whose_next_prompt_is_read_counts_as_held_bytes() -> None:
+    engine = Engine(*THOUGHT)
+    service = serving(engine)
+    engine.is_slow = True
+    given = first_turn()
+    await run(service, given)
+    await until(lambda: len(engine.prewarmed) == 1, "the next prompt is read")
+    assert service._turn_bytes._budget.held_bytes == given.size_bytes
+    await service.close()
+    assert service._turn_bytes._budget.held_bytes == 0
+
+
 def test_budget_of_a_tenant_is_full_again_after_a_minute() -> None:
     now_s = [0.0]
     budgets, served = PrewarmBudgets(monotonic_s=lambda: now_s[0]), reasoning_model()
