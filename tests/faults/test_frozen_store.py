@@ -23,7 +23,7 @@ from antiphon_store.client import StoreClient
 from tests.support.http import Answer, Http, RetryingHttp
 from tests.support.in_process import running
 from tests.support.system import Command, serve
-from tests.support.thinking_edges import Sayer, losable
+from tests.support.thinking_edges import PausableEngine, losable
 from tests.support.waiting import least
 
 READINESS = "/v1/health/ready"
@@ -35,7 +35,7 @@ SOON_S = 1.5  # a second, and a tolerance for the machine
 class System:
     http: Http
     store: Command
-    sayer: Sayer
+    engine: PausableEngine
     names: dict[str, str]
 
     async def ask(self, method: str, path: str, body: Object | None = None, **options: Any) -> Answer:
@@ -54,11 +54,11 @@ class System:
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    sayer = Sayer("Hello there.")
+    engine = PausableEngine("Hello there.")
     with serve("store", f"--store-url=sqlite:///{tmp_path / 'store.db'}") as (command, address):
         async with (
             StoreClient(address) as store,
-            running(translator=losable(sayer, SystemClock()), store=store) as system,
+            running(translator=losable(engine, SystemClock()), store=store) as system,
         ):
             http = system.http
             said, unwanted = [(await http.create(model="m", input="hi")).json for _ in range(2)]
@@ -72,7 +72,7 @@ async def system(tmp_path: Path) -> AsyncIterator[System]:
                 "prompt": (await http.ask("POST", "/v1/prompts", {"instructions": "hi"})).json["id"],
                 "item": listed["data"][0]["id"],
             }
-            yield System(http, command, sayer, names)
+            yield System(http, command, engine, names)
 
 
 ASKED: list[tuple[str, str, Object | None]] = [
@@ -155,11 +155,11 @@ async def require_soon_rejected(system: System, method: str, path: str, body: Ob
 
 
 async def test_routes_that_need_a_frozen_store_are_rejected_and_others_served(system: System) -> None:
-    asked_before = len(system.sayer.requests)
+    asked_before = len(system.engine.requests)
     with system.frozen():
         await require_soon_rejected(system, *ASKED[0])  # until then the last report of room may still count
         await asyncio.gather(*(require_soon_rejected(system, *asked) for asked in ASKED))
-        assert len(system.sayer.requests) == asked_before  # no model generated output that could not be stored
+        assert len(system.engine.requests) == asked_before  # no model generated output that could not be stored
         for method, path, body in SERVED:
             answer = await system.ask(method, path, body)
             assert answer.status == 200 or path == READINESS, f"{method} {path}"
@@ -168,15 +168,15 @@ async def test_routes_that_need_a_frozen_store_are_rejected_and_others_served(sy
 
 
 async def test_a_turn_whose_store_was_frozen_for_longer_than_its_lease_goes_on(system: System) -> None:
-    system.sayer.pause_at = 1
+    system.engine.pause_at = 1
     body, headers = {"model": "m", "input": "hi", "stream": True}, {"Idempotency-Key": "k"}
     asking = asyncio.create_task(system.ask("POST", "/v1/responses", body, headers=headers))
-    await system.sayer.paused.wait()
+    await system.engine.paused.wait()
     with system.frozen():
         await asyncio.sleep(JOB_LEASE_MS / 1000 + 1)
-    system.sayer.go.set()
+    system.engine.go.set()
     log = (await asking).events
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     assert (log[-1]["type"], fold(log)) == ("response.completed", log[-1]["response"])
     assert (await system.ask("POST", "/v1/responses", body, headers=headers)).events == log
-    assert len(system.sayer.requests) == 3
+    assert len(system.engine.requests) == 3

@@ -25,7 +25,7 @@ from tests.support.postgres_server import owner, postgres_server
 from tests.support.redis_servers import SAFE, redis_server
 from tests.support.small_disk import small_disk
 from tests.support.system import Command, serve
-from tests.support.thinking_edges import Sayer, losable
+from tests.support.thinking_edges import PausableEngine, losable
 from tests.support.waiting import WAIT_MAX_S
 
 LONG = "word " * 5_000
@@ -101,7 +101,7 @@ def medium(request: pytest.FixtureRequest) -> Iterator[Medium]:
 @dataclass
 class System:
     http: Http
-    sayer: Sayer
+    engine: PausableEngine
     medium: Medium
     store: StoreClient
 
@@ -118,13 +118,13 @@ class System:
 async def system(medium: Medium, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[System]:
     """The turn that fills the store waits for room for two seconds, and so for longer than a report of room counts."""
     monkeypatch.setattr(server, "retrying", partial(retrying, policies={**STORE, Retry.KEEP: RetryPolicy(for_s=2.0)}))
-    sayer = Sayer("Hello there.")
+    engine = PausableEngine("Hello there.")
     with serve("store", f"--store-url={medium.url}", prefix=medium.prefix) as (_, address):
         async with (
             StoreClient(address) as store,
-            running(translator=losable(sayer, SystemClock()), store=store) as edge,
+            running(translator=losable(engine, SystemClock()), store=store) as edge,
         ):
-            yield System(edge.http, sayer, medium, store)
+            yield System(edge.http, engine, medium, store)
 
 
 async def keyed_turn(system: System, key: str) -> Answer:
@@ -140,9 +140,9 @@ async def until_refused(system: System) -> Answer:
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
             system.medium.fill()
-            asked = len(system.sayer.requests)
+            asked = len(system.engine.requests)
             answer = await system.turn()
-            if len(system.sayer.requests) == asked:
+            if len(system.engine.requests) == asked:
                 return answer
             lost += answer.status != 200
             assert lost <= 1, "the model generates what nobody can keep"
@@ -153,13 +153,13 @@ async def test_a_full_store_rejects_turns_before_generation_and_serves_the_rest(
     keyed = await keyed_turn(system, "k")
     refused = await until_refused(system)
     assert (refused.status, refused.error["code"], refused.headers["retry-after"]) == (503, "store_unavailable", "1")
-    asked = len(system.sayer.requests)
+    asked = len(system.engine.requests)
     for request in ({}, {"stream": True}, {"background": True}, {"previous_response_id": stored[0]}):
         refused = await system.turn(**request)
         assert (refused.status, refused.error["code"]) == (503, "store_unavailable"), request
     assert (await keyed_turn(system, "new")).status == 503
     assert (await keyed_turn(system, "k")).json == keyed.json
-    assert len(system.sayer.requests) == asked
+    assert len(system.engine.requests) == asked
     assert (await system.http.get(f"/v1/responses/{stored[0]}")).json["status"] == "completed"
     assert (await system.turn(store=False)).status == 200
     for response_id in stored[:10]:

@@ -26,7 +26,7 @@ from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from tests.support.prompts import ids_in
-from tests.support.thinking_edges import Sayer, losable
+from tests.support.thinking_edges import PausableEngine, losable
 from tests.support.turn_services import turn_service
 from tests.support.turn_streams import sent
 from tests.support.waiting import WAIT_MAX_S
@@ -85,19 +85,19 @@ class FaultyLine:
 class System:
     store: StoreService
     clock: ManualClock
-    sayer: Sayer
+    engine: PausableEngine
     faulty: TurnService
     healthy: TurnService
     line: FaultyLine
 
     async def from_nothing(self) -> int:
         """The number of generations that did not continue an earlier one."""
-        prompt = min(len(ids_in(request)) for request in self.sayer.requests)
-        return sum(len(ids_in(request)) == prompt for request in self.sayer.requests)
+        prompt = min(len(ids_in(request)) for request in self.engine.requests)
+        return sum(len(ids_in(request)) == prompt for request in self.engine.requests)
 
     async def has_logged_output(self) -> bool:
         """Whether any token of the turn is in its event log."""
-        for response_id in {request.request_id for request in self.sayer.requests}:
+        for response_id in {request.request_id for request in self.engine.requests}:
             try:
                 async for batch in self.store.read_events(TENANT, response_id):
                     if batch.checkpoints:
@@ -120,12 +120,12 @@ async def system(at: int, *, is_executed: bool, dies: bool, timing: TurnTiming =
     backend = row_backend("memory://", clock=clock)
     store = StoreService(backend)
     line = FaultyLine(store, at, is_executed, dies)
-    sayer = Sayer("<think>", "Hm.", "</think>", "Hello there.")
+    engine = PausableEngine("<think>", "Hm.", "</think>", "Hello there.")
     reached: Any = line
     await backend.open()
-    faulty = turn_service(reached, losable(sayer), clock=clock, timing=timing)
-    healthy = turn_service(store, losable(sayer), clock=clock, timing=TIMING)
-    yield System(store, clock, sayer, faulty, healthy, line)
+    faulty = turn_service(reached, losable(engine), clock=clock, timing=timing)
+    healthy = turn_service(store, losable(engine), clock=clock, timing=TIMING)
+    yield System(store, clock, engine, faulty, healthy, line)
     for each in (faulty, healthy):
         await each.settle()
     await backend.close()
@@ -168,11 +168,11 @@ async def test_edge_that_hears_of_a_fault_late_leaves_the_turn_to_the_edge_that_
         running.line.is_heard = asyncio.Event()
         first = asyncio.ensure_future(ask(running.faulty))
         await running.line.has_failed.wait()
-        had_output, had_begun = await running.has_logged_output(), bool(running.sayer.requests)
-        running.sayer.pause_at = PAUSE_AT
+        had_output, had_begun = await running.has_logged_output(), bool(running.engine.requests)
+        running.engine.pause_at = PAUSE_AT
         passing = asyncio.ensure_future(running.advance_time())
         second = asyncio.ensure_future(ask(running.healthy))
-        paused = asyncio.ensure_future(running.sayer.paused.wait())
+        paused = asyncio.ensure_future(running.engine.paused.wait())
         await asyncio.wait([second, paused], return_when=asyncio.FIRST_COMPLETED)
         passing.cancel()
         running.line.is_heard.set()
@@ -181,7 +181,7 @@ async def test_edge_that_hears_of_a_fault_late_leaves_the_turn_to_the_edge_that_
         third = asyncio.ensure_future(ask(running.healthy))
         for _ in range(ITERATIONS):
             await asyncio.sleep(0)
-        running.sayer.go.set()
+        running.engine.go.set()
         answers = [*await asyncio.gather(second, third)]
         await asyncio.gather(first, return_exceptions=True)
         answers.append(await ask(running.healthy))

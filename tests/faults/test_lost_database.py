@@ -19,7 +19,7 @@ from tests.support.in_process import running
 from tests.support.postgres_server import postgres_server
 from tests.support.relay import Relay, relay
 from tests.support.system import serve
-from tests.support.thinking_edges import Sayer, losable
+from tests.support.thinking_edges import PausableEngine, losable
 from tests.support.waiting import WAIT_MAX_S
 
 TURNS = 40
@@ -45,7 +45,7 @@ async def system() -> AsyncIterator[System]:
         urls = [database.url.replace(f"127.0.0.1:{database.port}", way.endpoint), database.url]
         endpoints = [life.enter_context(serve("store", f"--store-url={url}"))[1] for url in urls]
         store = await life.enter_async_context(StoreClient("ipv4:" + ",".join(endpoints)))
-        translator = losable(Sayer("Hello there."), SystemClock())
+        translator = losable(PausableEngine("Hello there."), SystemClock())
         edge = await life.enter_async_context(running(translator=translator, store=store))
         yield System(edge.http, way)
 

@@ -63,11 +63,11 @@ def require_refused(answer: Answer, response_id: str, status: str, param: str = 
 async def test_a_background_response_can_be_continued_only_after_it_ended(edges: Edges, ask: Ask) -> None:
     first = (await edges.create(input="Capital of Italy?", background=True))["id"]
     require_refused(await ask(edges.http, first), first, "queued")
-    edges.sayer.pause_at = 1
+    edges.engine.pause_at = 1
     async with worker(edges):
         await has_status(edges.http, first, "in_progress")
         require_refused(await ask(edges.http, first), first, "in_progress")
-        edges.sayer.go.set()
+        edges.engine.go.set()
         await has_status(edges.http, first, "completed")
     answer = await ask(edges.http, first)
     assert answer.status == 200, answer.body

@@ -27,16 +27,16 @@ async def edges() -> AsyncIterator[Edges]:
 @asynccontextmanager
 async def in_mid_run(edges: Edges, asking: Awaitable[Answer]) -> AsyncIterator[asyncio.Future[Answer]]:
     """A turn whose model waits behind its first token until the block is left."""
-    before = len(edges.sayer.requests)
-    edges.sayer.pause_at = 1
+    before = len(edges.engine.requests)
+    edges.engine.pause_at = 1
     turn = asyncio.ensure_future(asking)
     async with asyncio.timeout(WAIT_MAX_S):
-        while len(edges.sayer.requests) == before:
+        while len(edges.engine.requests) == before:
             await asyncio.sleep(0.01)
     try:
         yield turn
     finally:
-        edges.sayer.go.set()
+        edges.engine.go.set()
         await turn
 
 

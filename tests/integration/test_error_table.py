@@ -209,7 +209,7 @@ async def test_an_invalid_request_gets_its_documented_error(
 ) -> None:
     sent = body | {"stream": stream} if isinstance(body, dict) else body  # an error before the first event is no stream
     require(await edges.http.post("/v1/responses", sent), status, code, param, message)
-    assert edges.sayer.requests == []
+    assert edges.engine.requests == []
 
 
 @pytest.mark.parametrize(
@@ -252,16 +252,16 @@ async def test_cancelling_a_synchronous_response_is_rejected(edges: Edges) -> No
 
 async def test_a_turn_in_a_busy_conversation_is_rejected_as_locked(edges: Edges) -> None:
     conversation = (await edges.http.post("/v1/conversations", {})).json["id"]
-    edges.sayer.pause_at = 3
+    edges.engine.pause_at = 3
     first = asyncio.create_task(edges.http.create(**asked(conversation=conversation)))
-    while not edges.sayer.requests:
+    while not edges.engine.requests:
         await asyncio.sleep(0.01)
     words = "Another process is currently operating on this conversation. Please retry in a few seconds."
     for stream in (False, True):
         answer = await edges.http.create(**asked(conversation={"id": conversation}, stream=stream))
         require(answer, 400, "conversation_locked", "conversation", words)
         assert answer.headers["x-should-retry"] == "true"
-    edges.sayer.go.set()
+    edges.engine.go.set()
     assert (await first).status == 200
     assert (await edges.http.create(**asked(conversation=conversation))).status == 200
 
@@ -269,13 +269,13 @@ async def test_a_turn_in_a_busy_conversation_is_rejected_as_locked(edges: Edges)
 async def test_a_busy_conversation_can_be_waited_for() -> None:
     async with thinking_edges("Hello there.", conversation_wait_ms=30_000) as edges:
         conversation = (await edges.http.post("/v1/conversations", {})).json["id"]
-        edges.sayer.pause_at = 1
+        edges.engine.pause_at = 1
         turns = [asyncio.create_task(edges.create(input=word, conversation=conversation)) for word in ("One.", "Two.")]
-        while not edges.sayer.requests:
+        while not edges.engine.requests:
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.05)
-        assert len(edges.sayer.requests) == 1
-        edges.sayer.go.set()
+        assert len(edges.engine.requests) == 1
+        edges.engine.go.set()
         await asyncio.gather(*turns)
         said = (await edges.http.get(f"/v1/conversations/{conversation}/items?order=asc")).json["data"]
         assert [item["role"] for item in said] == ["user", "assistant"] * 2
@@ -352,7 +352,7 @@ async def test_an_invalid_resume_query_is_a_400(edges: Edges, query: str, code: 
 async def test_an_engine_fault_is_a_5xx_and_ends_a_stream_as_failed(
     edges: Edges, fault: Exception, status: int, code: str
 ) -> None:
-    edges.sayer.fault, edges.sayer.pause_at = fault, 3
+    edges.engine.fault, edges.engine.pause_at = fault, 3
     answer = await edges.http.create(**asked())
     require(answer, status, code, None, str(fault))
     assert ("retry-after" in answer.headers) is (status == 503)
@@ -374,22 +374,22 @@ async def test_an_engine_fault_is_a_5xx_and_ends_a_stream_as_failed(
 )
 async def test_a_failed_keyed_turn_is_replayed_with_its_error(fault: AntiphonError, behind: int) -> None:
     async with thinking_edges("Hello there.", count=2) as edges:
-        edges.sayer.fault, edges.sayer.pause_at = fault, behind
+        edges.engine.fault, edges.engine.pause_at = fault, behind
         headers = {"Idempotency-Key": "k"}
         first, second = [await http.ask("POST", "/v1/responses", asked(), headers=headers) for http in edges.https]
         assert (first.status, first.json) == (row_of(fault).http_status, envelope(fault))
         assert (second.status, second.json) == (first.status, first.json)
         assert second.headers.get("retry-after") == first.headers.get("retry-after")
-        assert len(edges.sayer.requests) == 1
+        assert len(edges.engine.requests) == 1
 
 
 async def test_a_keyed_turn_that_failed_without_output_can_be_retried(edges: Edges) -> None:
-    edges.sayer.fault, edges.sayer.pause_at = EngineUnavailable("It is overloaded."), 0
+    edges.engine.fault, edges.engine.pause_at = EngineUnavailable("It is overloaded."), 0
     headers = {"Idempotency-Key": "k"}
     refused = await edges.http.ask("POST", "/v1/responses", asked(), headers=headers)
     require(refused, 503, "engine_unavailable", None, "overloaded")
     assert refused.headers["retry-after"] == "1"
-    edges.sayer.pause_at = None
+    edges.engine.pause_at = None
     first, second = [await edges.http.ask("POST", "/v1/responses", asked(), headers=headers) for _ in range(2)]
     assert (first.status, first.json) == (200, second.json)
 
@@ -402,7 +402,7 @@ async def test_a_too_long_background_request_is_a_400_before_it_is_queued(stream
 
 
 async def test_an_internal_error_is_a_500_without_details(edges: Edges) -> None:
-    edges.sayer.fault, edges.sayer.pause_at = ValueError("secret"), 3
+    edges.engine.fault, edges.engine.pause_at = ValueError("secret"), 3
     answer = await edges.http.create(**asked())
     require(answer, 500, "server_error", None, "failed on this response")
     assert b"secret" not in answer.body

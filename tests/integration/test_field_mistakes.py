@@ -42,7 +42,7 @@ def texts(items: list[Object]) -> list[str]:
 
 
 async def test_history_is_not_cut_at_a_hundred_turns(edges: Edges) -> None:
-    edges.sayer.say("a")
+    edges.engine.set_output("a")
     previous = None
     for number in range(104):
         previous = (await edges.create(input=f"turn {number}.", previous_response_id=previous))["id"]
@@ -72,7 +72,7 @@ async def test_the_first_items_of_a_conversation_are_read(edges: Edges) -> None:
 async def test_an_unknown_previous_response_is_rejected(edges: Edges, stream: bool) -> None:
     answer = await edges.http.create(model="m", input="hi", previous_response_id=UNKNOWN, stream=stream)
     assert (answer.status, answer.error["code"]) == (400, "previous_response_not_found")
-    assert edges.sayer.requests == []
+    assert edges.engine.requests == []
 
 
 async def test_instructions_are_not_inherited(edges: Edges) -> None:
@@ -129,7 +129,7 @@ async def test_an_unstored_response_cannot_be_read_or_continued(edges: Edges, st
 
 
 async def test_sealed_reasoning_is_accepted_only_under_its_own_key(edges: Edges) -> None:
-    edges.sayer.say("<think>", "It is a secret.", "</think>", "Yes.")
+    edges.engine.set_output("<think>", "It is a secret.", "</think>", "Yes.")
     asked: dict[str, Any] = {"store": False, "include": ["reasoning.encrypted_content"]}
     first = await edges.create(**asked)
     reasoning, message = first["output"]
@@ -173,7 +173,7 @@ async def test_two_turns_of_a_conversation_do_not_mix(edges: Edges) -> None:
 
 
 async def test_a_stream_has_all_its_events_lines_and_numbers(edges: Edges) -> None:
-    edges.sayer.say("<think>", "Hm.", "</think>", "I look.", *CALL)
+    edges.engine.set_output("<think>", "Hm.", "</think>", "I look.", *CALL)
     answer = await edges.http.create(model="m", input="hi", stream=True, tools=[WEATHER])
     frames = answer.body.removesuffix(b"data: [DONE]\n\n").split(b"\n\n")[:-1]
     for number, (frame, event) in enumerate(zip(frames, answer.events, strict=True)):
@@ -194,7 +194,7 @@ async def test_a_stream_has_all_its_events_lines_and_numbers(edges: Edges) -> No
 
 
 async def test_items_have_one_id_in_stream_final_record_and_conversation(edges: Edges) -> None:
-    edges.sayer.say("<think>", "Hm.", "</think>", "I look.", *CALL)
+    edges.engine.set_output("<think>", "Hm.", "</think>", "I look.", *CALL)
     conversation = (await edges.http.post("/v1/conversations", {})).json["id"]
     log = await streamed(edges.http, tools=[WEATHER], conversation=conversation)
     ended = log[-1]["response"]
@@ -224,7 +224,7 @@ async def test_a_length_finish_is_incomplete_because_of_max_output_tokens(edges:
 
 
 async def test_an_engine_fault_in_mid_stream_ends_the_stream_as_failed(edges: Edges) -> None:
-    edges.sayer.fault, edges.sayer.pause_at = EngineFault("CUDA error"), 5
+    edges.engine.fault, edges.engine.pause_at = EngineFault("CUDA error"), 5
     answer = await edges.http.create(model="m", input="hi", stream=True)
     assert answer.status == 200
     assert [event["type"] for event in answer.events[-2:]] == [events.ERROR, events.FAILED]
@@ -261,19 +261,19 @@ async def test_every_error_has_the_openai_envelope(edges: Edges) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_engine_stops_when_the_client_disconnects(edges: Edges, stream: bool) -> None:
-    edges.sayer.pause_at = 5
+    edges.engine.pause_at = 5
     asking = asyncio.create_task(edges.http.create(model="m", input="hi", stream=stream))
-    while not edges.sayer.requests:
+    while not edges.engine.requests:
         await asyncio.sleep(0.01)
     asking.cancel()
-    await asyncio.wait_for(edges.sayer.stopped.wait(), WAIT_MAX_S)
+    await asyncio.wait_for(edges.engine.stopped.wait(), WAIT_MAX_S)
 
 
 async def test_a_stream_closed_by_its_reader_is_stored_as_cancelled(edges: Edges) -> None:
-    edges.sayer.pause_at = 5
+    edges.engine.pause_at = 5
     async with edges.http.stream(model="m", input="hi") as stream:
         first = await anext(stream)
-    await asyncio.wait_for(edges.sayer.stopped.wait(), WAIT_MAX_S)
+    await asyncio.wait_for(edges.engine.stopped.wait(), WAIT_MAX_S)
     path = f"/v1/responses/{first['response']['id']}"
     async with asyncio.timeout(WAIT_MAX_S):
         while (answer := await edges.http.get(path)).status != 200:
@@ -282,7 +282,7 @@ async def test_a_stream_closed_by_its_reader_is_stored_as_cancelled(edges: Edges
 
 
 async def test_the_first_token_does_not_wait_for_a_full_packet(edges: Edges) -> None:
-    edges.sayer.pause_at = 5
+    edges.engine.pause_at = 5
     async with edges.http.stream(model="m", input="hi") as stream:
         await anext(stream)
         (connection,) = edges.servers[0]._http.connections
@@ -294,15 +294,15 @@ async def test_the_first_token_does_not_wait_for_a_full_packet(edges: Edges) -> 
 async def test_a_background_request_is_queued_at_once(edges: Edges) -> None:
     answer = await edges.http.create(model="m", input="hi", background=True)
     assert (answer.status, answer.json["status"], answer.json["background"]) == (200, "queued", True)
-    assert edges.sayer.requests == []
+    assert edges.engine.requests == []
 
 
 async def test_a_background_response_survives_a_client_disconnect(edges: Edges) -> None:
-    edges.sayer.pause_at = 5
+    edges.engine.pause_at = 5
     async with worker(edges):
         async with edges.http.stream(model="m", input="hi", background=True) as stream:
             first = await anext(stream)
-        edges.sayer.go.set()
+        edges.engine.go.set()
         path = f"/v1/responses/{first['response']['id']}"
         async with asyncio.timeout(WAIT_MAX_S):
             while (said := (await edges.https[1].get(path)).json)["status"] in ("queued", "in_progress"):
@@ -346,21 +346,21 @@ async def test_many_same_requests_under_one_key_are_one(edges: Edges, stream: bo
     answers = await asyncio.gather(*(keyed(edges.https[n % 2], "k", stream=stream) for n in range(32)))
     assert {answer.status for answer in answers} == {200}
     assert len({answer.body for answer in answers}) == 1
-    assert len(edges.sayer.requests) == 1
+    assert len(edges.engine.requests) == 1
 
 
 async def test_a_retry_after_a_lost_connection_gets_the_same_response(edges: Edges) -> None:
-    edges.sayer.pause_at = 5
+    edges.engine.pause_at = 5
     lost = asyncio.create_task(keyed(edges.http, "k"))
-    while not edges.sayer.requests:
+    while not edges.engine.requests:
         await asyncio.sleep(0.01)
     lost.cancel()
     retry = asyncio.create_task(keyed(edges.https[1], "k"))
     await asyncio.sleep(0.05)
-    edges.sayer.go.set()
+    edges.engine.go.set()
     answer = await retry
     assert (answer.status, answer.json["output"][0]["content"][0]["text"]) == (200, "Hello there.")
-    assert len(edges.sayer.requests) == 1
+    assert len(edges.engine.requests) == 1
     assert (await keyed(edges.http, "k")).json == answer.json
 
 

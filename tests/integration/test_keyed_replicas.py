@@ -31,7 +31,7 @@ from antiphon_store.rows.backend import RowBackend
 from tests.support.http import Answer, Http
 from tests.support.in_process import running, store_endpoint
 from tests.support.redis_servers import redis_rows, shared_redis
-from tests.support.thinking_edges import Sayer, losable
+from tests.support.thinking_edges import PausableEngine, losable
 from tests.support.waiting import until
 
 KEYS = 8
@@ -63,17 +63,17 @@ class Replicas:
     def __init__(self) -> None:
         self.https: list[Http] = []
         self.lines: list[Line] = []
-        self.sayers: list[Sayer] = []
+        self.engines: list[PausableEngine] = []
         self.clock = ManualClock()
         """The clock of the store. Leases expire only where a test says so, however busy the machine is."""
 
     async def add(self, life: AsyncExitStack, store: FullStore, session: aiohttp.ClientSession) -> None:
-        sayer, line = Sayer("<think>", "Hm.", "</think>", "Hello there."), Line(store)
+        engine, line = PausableEngine("<think>", "Hm.", "</think>", "Hello there."), Line(store)
         reached: Any = line
-        system = await life.enter_async_context(running(translator=losable(sayer, SystemClock()), store=reached))
+        system = await life.enter_async_context(running(translator=losable(engine, SystemClock()), store=reached))
         self.https.append(Http(session, system.url))
         self.lines.append(line)
-        self.sayers.append(sayer)
+        self.engines.append(engine)
 
     async def ask(self, number: int, key: str, **members: Any) -> Answer:
         body = {"model": "m", "input": f"hi {key}"} | members
@@ -83,7 +83,7 @@ class Replicas:
     @property
     def generations(self) -> Counter[str]:
         """How often each response was generated."""
-        return Counter(request.request_id for sayer in self.sayers for request in sayer.requests)
+        return Counter(request.request_id for engine in self.engines for request in engine.requests)
 
 
 def backends(name: str, folder: Path, clock: Clock) -> RowBackend:
@@ -123,7 +123,7 @@ async def test_requests_under_one_key_on_many_edges_generate_once(replicas: Repl
 
 async def test_when_an_edge_dies_its_turns_go_on_elsewhere(replicas: Replicas) -> None:
     key = RandomIds().hex(8)
-    dying = replicas.sayers[0]
+    dying = replicas.engines[0]
     dying.pause_at = 9
     lost = asyncio.create_task(replicas.ask(0, key, stream=True))
     await dying.paused.wait()
@@ -145,7 +145,7 @@ async def test_when_an_edge_dies_its_turns_go_on_elsewhere(replicas: Replicas) -
 
 
 async def test_a_store_that_was_away_for_longer_than_a_lease_ends_no_turn(replicas: Replicas) -> None:
-    key, said = RandomIds().hex(8), replicas.sayers[0]
+    key, said = RandomIds().hex(8), replicas.engines[0]
     said.pause_at = 9
     asked = asyncio.create_task(replicas.ask(0, key, stream=True))
     await said.paused.wait()

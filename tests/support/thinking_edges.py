@@ -31,13 +31,13 @@ from tests.support.reasoning_model import END_ID, TOKENIZER, reasoning_model
 from tests.support.small_vocabulary import ids_of
 
 
-class Sayer:
-    """An engine that generates `said` id by id, and continues after the part of it that the prompt ends with."""
+class PausableEngine:
+    """An engine that generates `output` id by id, and continues after the part of it that the prompt ends with."""
 
     level = Level.TOKENS
 
-    def __init__(self, *said: str) -> None:
-        self.say(*said)
+    def __init__(self, *output: str) -> None:
+        self.set_output(*output)
         self.requests: list[GenerationRequest] = []
         self.stopped = asyncio.Event()
         """Set when a generation was closed before its end."""
@@ -49,8 +49,8 @@ class Sayer:
         self.fault: Exception | None = None
         """Raised after `pause_at` ids, instead of waiting."""
 
-    def say(self, *said: str) -> None:
-        self.ids = [*ids_of(TOKENIZER, *said), END_ID]
+    def set_output(self, *output: str) -> None:
+        self.ids = [*ids_of(TOKENIZER, *output), END_ID]
 
     async def controls(self) -> frozenset[str]:
         return ALL_CONTROLS
@@ -59,7 +59,7 @@ class Sayer:
         self.requests.append(request)
         ended = False
         try:
-            for number in range(self._said_in(request), len(self.ids)):
+            for number in range(self._ids_in(request), len(self.ids)):
                 if number == self.pause_at and self.fault is not None:
                     ended = True
                     raise self.fault
@@ -75,8 +75,8 @@ class Sayer:
             if not ended:
                 self.stopped.set()
 
-    def _said_in(self, request: GenerationRequest) -> int:
-        """Returns the number of ids of `said` that the prompt ends with."""
+    def _ids_in(self, request: GenerationRequest) -> int:
+        """Returns the number of ids of the output that the prompt ends with."""
         prompt = list(ids_in(request))
         return next(n for n in range(len(self.ids), -1, -1) if prompt[len(prompt) - n :] == self.ids[:n])
 
@@ -149,8 +149,8 @@ class LosableTranslator:
         await self.inner.ready()
 
 
-def losable(sayer: Sayer, clock: Clock | None = None) -> LosableTranslator:
-    return LosableTranslator(translator_of((reasoning_model(), sayer), clock=clock or ManualClock()))
+def losable(engine: PausableEngine, clock: Clock | None = None) -> LosableTranslator:
+    return LosableTranslator(translator_of((reasoning_model(), engine), clock=clock or ManualClock()))
 
 
 @dataclass(frozen=True)
@@ -158,22 +158,22 @@ class Edges(System):
     """Edges over one store, with the model and the translator behind them."""
 
     translator: LosableTranslator
-    sayer: Sayer
+    engine: PausableEngine
     backend: FaultyStore
 
     @property
     def prompt(self) -> str:
         """Returns the last prompt of the model."""
-        return TOKENIZER.decode(ids_in(self.sayer.requests[-1]))
+        return TOKENIZER.decode(ids_in(self.engine.requests[-1]))
 
 
 @asynccontextmanager
 async def thinking_edges(
-    *said: str, count: int = 1, rows: RowBackend | None = None, **settings: Any
+    *output: str, count: int = 1, rows: RowBackend | None = None, **settings: Any
 ) -> AsyncIterator[Edges]:
     """Runs edges over one store. `rows` are those of the store, by default in memory."""
-    sayer = Sayer(*said)
-    translator = losable(sayer, SystemClock())
+    engine = PausableEngine(*output)
+    translator = losable(engine, SystemClock())
     store = StoreService(rows or row_backend("memory://"))
     backend = FaultyStore(store)
 
@@ -187,4 +187,4 @@ async def thinking_edges(
         system = await life.enter_async_context(
             running(translator=translator, store=backend, edges=count, connection=connection, **settings)
         )
-        yield Edges(**vars(system), sayer=sayer, backend=backend)
+        yield Edges(**vars(system), engine=engine, backend=backend)

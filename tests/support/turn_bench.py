@@ -24,7 +24,7 @@ from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import FaultyStore
 from tests.support.pushed import pulled
-from tests.support.thinking_edges import LosableTranslator, Sayer, losable
+from tests.support.thinking_edges import LosableTranslator, PausableEngine, losable
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_services import turn_service
 
@@ -64,8 +64,8 @@ class Bench:
         self.backend = FaultyStore(StoreService(MemoryRows(self.clock)))
         self.store = self.backend
         self.slow = SlowCommits(self.store)
-        self.sayer = Sayer(*SAID)
-        self.translator = translator or losable(self.sayer)
+        self.engine = PausableEngine(*SAID)
+        self.translator = translator or losable(self.engine)
         self.charged: list[tuple[str, int]] = []
         self.sent: list[Batch] = []
         self.sealer = Sealer.of(None, ttl_s=10, clock=self.clock)
@@ -97,7 +97,7 @@ class Bench:
 
     async def until_it_pauses(self) -> None:
         async with asyncio.timeout(30):
-            await self.sayer.paused.wait()
+            await self.engine.paused.wait()
 
     def run(self, accepted: AcceptedTurn, **options: Any) -> AsyncGenerator[Batch, None]:
         """Returns a generator of the batches of a turn. Closing it is the caller's disconnection, or the edge's stop

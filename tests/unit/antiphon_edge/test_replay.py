@@ -16,7 +16,7 @@ from tests.support.reasoning_model import CALL, EXEC, WEATHER, log_of_play, reas
 from tests.support.schema import validate_event
 from tests.support.served_models import turn
 from tests.support.server_tools import SEARCH, listed, server_call
-from tests.support.thinking_edges import Sayer, losable
+from tests.support.thinking_edges import PausableEngine, losable
 
 RESPONSE_ID = "resp_" + "0" * 48
 SAID = ("<think>", "Hm.", "</think>", "I look.", *CALL, "Done.")
@@ -33,7 +33,7 @@ def replayed(ended: Object) -> list[Object]:
 
 
 async def streamed(*said: str, **request: Any) -> list[Object]:
-    batches = generated(losable(Sayer(*said)), turn("Hi", **({"tools": [WEATHER, EXEC]} | request)))
+    batches = generated(losable(PausableEngine(*said)), turn("Hi", **({"tools": [WEATHER, EXEC]} | request)))
     return [event async for batch in batches for event in events.decode(batch.frames)]
 
 

@@ -153,18 +153,18 @@ async def test_background_response_holds_a_stream_slot_only_during_create() -> N
 async def test_keyed_turn_keeps_its_stream_slot_after_a_client_disconnect(stream: bool) -> None:
     """A keyed turn continues without its client."""
     async with thinking_edges("Hello there.", streams_per_tenant=1) as edges:
-        edges.sayer.pause_at = 1
+        edges.engine.pause_at = 1
         body = {"model": "m", "input": "hi", "stream": stream}
         asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"}))
-        await edges.sayer.paused.wait()
-        edges.sayer.pause_at = None  # the next turns do not pause
+        await edges.engine.paused.wait()
+        edges.engine.pause_at = None  # the next turns do not pause
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         for _ in range(10):
             await asyncio.sleep(0.02)
             assert (await edges.http.create(model="m", input="something else")).status == 429
-        assert (len(edges.sayer.requests), edges.sayer.stopped.is_set()) == (1, False)
-        edges.sayer.go.set()
+        assert (len(edges.engine.requests), edges.engine.stopped.is_set()) == (1, False)
+        edges.engine.go.set()
         async with asyncio.timeout(WAIT_MAX_S):
             while (await edges.http.create(model="m", input="something else")).status == 429:
                 await asyncio.sleep(0.01)

@@ -286,16 +286,16 @@ async def test_all_edges_reject_the_cancellation_of_a_synchronous_response_alike
     key: dict[str, str], status: int, message: str
 ) -> None:
     async with thinking_edges("Hello there.", count=2) as edges:
-        edges.sayer.pause_at = 3
+        edges.engine.pause_at = 3
         body = {"model": "m", "input": "hi"}
         asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers=key))
-        await until(lambda: bool(edges.sayer.requests), "the generation")
+        await until(lambda: bool(edges.engine.requests), "the generation")
         path = f"/v1/responses/{edges.translator.turns[0].response_id}"
         for http in edges.https:
             refused = await http.post(f"{path}/cancel", b"")
             assert refused.status == status
             assert message in refused.error["message"]
-        edges.sayer.go.set()
+        edges.engine.go.set()
         assert (await asking).json["status"] == "completed"
         for http in edges.https:
             assert (await http.post(f"{path}/cancel", b"")).status == 400
@@ -402,7 +402,7 @@ async def test_stream_broken_by_a_store_outage_is_incomplete_and_can_be_resumed(
     brief = TurnTiming(follow_retry=RetryPolicy(for_s=0.1, first_s=0.02))
     monkeypatch.setattr("antiphon_edge.server.TurnTiming", lambda **_: brief)
     async with thinking_edges("<think>", "Hm.", "</think>", "Hello there.", count=2) as edges, worker(edges):
-        edges.sayer.pause_at = 6
+        edges.engine.pause_at = 6
         made = await edges.create(background=True)
         where = f"/v1/responses/{made['id']}?stream=true"
         async with asyncio.timeout(30), edges.http.session.get(edges.http.url + where) as answer:
@@ -412,7 +412,7 @@ async def test_stream_broken_by_a_store_outage_is_incomplete_and_can_be_resumed(
                 while chunk := await answer.content.readany():
                     heard += chunk
         assert b"HTTP/1.1" not in heard
-        edges.sayer.go.set()
+        edges.engine.go.set()
         told = events.decode(heard.rpartition(b"\n\n")[0] + b"\n\n")
         rest = (await edges.https[1].get(f"{where}&starting_after={told[-1]['sequence_number']}")).events
         numbers = [event["sequence_number"] for event in [*told, *rest]]

@@ -15,7 +15,7 @@ from antiphon_edge.sealed.reasoning import INCLUDE, ReasoningSealer, open_items,
 from antiphon_edge.sealed.sealing import Sealer
 from tests.support.pushed import generated
 from tests.support.served_models import turn
-from tests.support.thinking_edges import Sayer, losable
+from tests.support.thinking_edges import PausableEngine, losable
 
 THOUGHT = "Hm."
 SAID = ("<think>", THOUGHT, "</think>", "Ja.")
@@ -28,7 +28,7 @@ def sealer() -> Sealer:
 
 async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
     """The batches of a turn that two processes sent: each seals one part."""
-    batches = [batch async for batch in generated(losable(Sayer(*said)), turn("Hi"))]
+    batches = [batch async for batch in generated(losable(PausableEngine(*said)), turn("Hi"))]
     change = sealer_of("t", turn("Hi", **request), sealer)
     if change is None:
         return batches
@@ -64,7 +64,7 @@ async def test_batches_without_the_include_are_passed_on_unchanged(sealer: Seale
 async def test_an_answer_without_reasoning_passes_as_it_is(sealer: Sealer) -> None:
     change = sealer_of("t", turn("Hi", include=[INCLUDE]), sealer)
     assert change is not None
-    async for batch in generated(losable(Sayer("Ja.")), turn("Hi")):
+    async for batch in generated(losable(PausableEngine("Ja.")), turn("Hi")):
         assert change(batch) is batch
 
 

@@ -54,12 +54,12 @@ async def without_event_log(
     async def refuse(*_: Any, **__: Any) -> int:
         raise error
 
-    bench.sayer.pause_at = 5
+    bench.engine.pause_at = 5
     accepted = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(accepted))
     await bench.until_it_pauses()
     monkeypatch.setattr(bench.slow, "append_events", refuse, raising=False)
-    bench.sayer.go.set()
+    bench.engine.go.set()
     log = await playing
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     return accepted, log
@@ -94,13 +94,13 @@ async def test_client_disconnect_during_the_commit_does_not_undo_it(bench: Bench
 
 
 async def test_client_disconnect_in_mid_stream_stops_the_model_and_records_cancelled(bench: Bench) -> None:
-    bench.sayer.pause_at = 9
+    bench.engine.pause_at = 9
     accepted = await bench.begin(session_id="s")
     async with aclosing(bench.run(accepted)) as batches:
         async for batch in batches:
             if b"output_text.delta" in batch.frames:
                 break
-    assert bench.sayer.stopped.is_set()
+    assert bench.engine.stopped.is_set()
     await bench.settle()
     assert (await bench.stored(accepted))["status"] == "cancelled"
     assert (await bench.store.describe_session(TENANT, "s")).lease is None
@@ -112,7 +112,7 @@ async def test_usage_of_a_turn_is_charged_once(bench: Bench) -> None:
 
 
 async def test_output_sent_before_a_client_disconnect_is_charged(bench: Bench) -> None:
-    bench.sayer.pause_at = 9
+    bench.engine.pause_at = 9
     async with aclosing(bench.run(await bench.begin())) as batches:
         async for _ in until_its_text(batches):
             pass
@@ -145,7 +145,7 @@ async def test_turn_is_charged_for_its_failed_summary() -> None:
 
 
 async def test_interrupted_keyed_turn_is_not_charged_by_its_first_edge(bench: Bench) -> None:
-    bench.sayer.pause_at = 9
+    bench.engine.pause_at = 9
     accepted = await bench.begin(key="k")
     async with aclosing(bench.run(accepted)) as batches:
         async for _ in until_its_text(batches):
@@ -167,7 +167,7 @@ async def test_rejected_turn_has_released_its_session_and_key_when_the_error_is_
 async def test_keyed_turn_whose_failure_cannot_be_stored_is_queued_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
+    bench.engine.pause_at, bench.engine.fault = 0, EngineUnavailable("overloaded")
     accepted = await bench.begin(key="k")
     bench.backend.plan(Fault("commit_turn", When.BEFORE))
     await bench.play(accepted)
@@ -227,7 +227,7 @@ async def test_the_event_log_of_a_released_turn_is_not_appended_to(
     async def refuse(*_: Any, **__: Any) -> int:
         raise StoreUnavailable("away")
 
-    bench.sayer.pause_at = 5
+    bench.engine.pause_at = 5
     accepted = await bench.begin(key="k")
     run = TurnRun(accepted, delivery=Delivery.KEYED)
     running = asyncio.create_task(bench.keyed_turns._run(run))

@@ -44,11 +44,11 @@ async def taken_over(bench: Bench, accepted: AcceptedTurn) -> AcceptedTurn:
 
 
 async def test_keyed_turn_continues_without_its_client(bench: Bench) -> None:
-    bench.sayer.pause_at = 3
+    bench.engine.pause_at = 3
     accepted = await bench.begin(key="k")
     async with aclosing(bench.detached(accepted)) as batches:
         await anext(batches)
-    bench.sayer.go.set()
+    bench.engine.go.set()
     while (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.RUNNING:
         await asyncio.sleep(0.001)
     assert (await bench.stored(accepted))["status"] == "completed"
@@ -89,17 +89,17 @@ async def test_error_before_the_first_event_is_raised_to_the_client(bench: Bench
 
 @pytest.mark.parametrize("pause_at", range(0, 16, 3))
 async def test_turn_of_a_stopped_edge_is_finished_after_a_takeover(bench: Bench, pause_at: int) -> None:
-    bench.sayer.pause_at = pause_at
+    bench.engine.pause_at = pause_at
     accepted = await bench.begin(key="k")
     async with aclosing(bench.detached(accepted)) as batches:
         await anext(batches)
         await bench.until_it_pauses()
         await bench.settle()
-    assert bench.sayer.stopped.is_set()
+    assert bench.engine.stopped.is_set()
     with pytest.raises(ResponseNotFound):
         await bench.stored(accepted)
     taken = await taken_over(bench, accepted)
-    bench.sayer.pause_at = None
+    bench.engine.pause_at = None
     await bench.play(taken)
     log = await bench.logged(accepted)
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
@@ -109,29 +109,29 @@ async def test_turn_of_a_stopped_edge_is_finished_after_a_takeover(bench: Bench,
 
 
 async def test_edge_that_wakes_after_a_takeover_cannot_change_the_record(bench: Bench) -> None:
-    bench.sayer.pause_at = 9
+    bench.engine.pause_at = 9
     accepted = await bench.begin(key="k")
     sleeping = asyncio.create_task(bench.play(accepted))
     await bench.until_it_pauses()
     taken = await taken_over(bench, accepted)
-    bench.sayer.pause_at = None
+    bench.engine.pause_at = None
     successor = await bench.play(taken)
-    bench.sayer.say("<think>", "Hm.", "</think>", "Something else.")
-    bench.sayer.go.set()
+    bench.engine.set_output("<think>", "Hm.", "</think>", "Something else.")
+    bench.engine.go.set()
     assert (await sleeping)[-1]["response"]["status"] == "failed"
     assert (await bench.stored(accepted)) == successor[-1]["response"]
     assert successor[-1]["type"] == events.COMPLETED
 
 
 async def test_takeover_in_a_session_that_advanced_fails_the_turn(bench: Bench) -> None:
-    bench.sayer.pause_at = 9
+    bench.engine.pause_at = 9
     accepted = await bench.begin(key="k", session_id="s")
     async with aclosing(bench.detached(accepted)) as batches:
         await anext(batches)
         await bench.until_it_pauses()
         await bench.settle()
     bench.clock.advance(31)
-    bench.sayer.pause_at = None
+    bench.engine.pause_at = None
     await bench.play(await bench.begin(session_id="s"))
     taken = await taken_over(bench, accepted)
     (*_, last) = await bench.play(taken)
@@ -162,20 +162,20 @@ async def test_edge_that_lost_its_leases_does_not_release_those_of_its_successor
 
     bench.use(replace(TIMING, session_pace=RenewalPace(every_s=0, retry_s=0)))
     monkeypatch.setattr(bench.slow, "renew_session", renew_session, raising=False)
-    bench.sayer.pause_at = 9
+    bench.engine.pause_at = 9
     accepted = await bench.begin(key="k", session_id="s")
     sleeping = asyncio.create_task(bench.play(accepted))
     await bench.until_it_pauses()
     bench.clock.advance(31)
     taken = await taken_over(bench, accepted)
-    bench.sayer.pause_at = 12
+    bench.engine.pause_at = 12
     successor = asyncio.create_task(bench.play(taken))
-    await until(lambda: len(bench.sayer.requests) >= 2, "the second generation")
+    await until(lambda: len(bench.engine.requests) >= 2, "the second generation")
     awake.set()
     assert (await sleeping)[-2]["code"] == "conversation_lost"
     with pytest.raises(IdempotencyMismatch):
         await bench.begin(key="k", session_id="s", input="something else")
-    bench.sayer.go.set()
+    bench.engine.go.set()
     assert (await successor)[-1]["type"] == events.COMPLETED
     assert (await bench.stored(accepted))["status"] == "completed"
     assert (await bench.store.describe_session(TENANT, "s")).head_id == accepted.response_id
@@ -210,7 +210,7 @@ async def test_hold_of_a_turn_that_was_taken_over_returns_none_and_keeps_its_key
 
 
 async def test_store_outage_at_a_takeover_leaves_the_turn_open(bench: Bench) -> None:
-    bench.sayer.pause_at = 9
+    bench.engine.pause_at = 9
     accepted = await bench.begin(key="k", session_id="s")
     async with aclosing(bench.detached(accepted)) as batches:
         await anext(batches)
@@ -223,7 +223,7 @@ async def test_store_outage_at_a_takeover_leaves_the_turn_open(bench: Bench) -> 
     with pytest.raises(ResponseNotFound):
         await bench.stored(accepted)
     assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.QUEUED
-    bench.sayer.pause_at = None
+    bench.engine.pause_at = None
     taken = await taken_over(bench, accepted)
     await bench.play(taken)
     assert (await bench.stored(accepted))["status"] == "completed"

@@ -19,7 +19,7 @@ from antiphon_core.retrying import TAKEOVER
 from antiphon_edge.turns.generation import Generation, Interrupt, LogState, TranslatorStream
 from tests.support.pushed import generated
 from tests.support.served_models import turn
-from tests.support.thinking_edges import LosableTranslator, Sayer, losable
+from tests.support.thinking_edges import LosableTranslator, PausableEngine, losable
 from tests.support.translators import ScriptedTranslator
 
 SAID = ("<think>", "Hm.", "</think>", "Ja. Nein.")
@@ -43,12 +43,12 @@ def log_of(batches: Sequence[Batch]) -> list[Object]:
 
 
 async def whole() -> list[Object]:
-    return log_of(await Collected(losable(Sayer(*SAID)), turn("Hi")).run())
+    return log_of(await Collected(losable(PausableEngine(*SAID)), turn("Hi")).run())
 
 
 @pytest.mark.parametrize("lost_at", range(1, 20))
 async def test_translator_lost_at_any_batch_leaves_the_events_unchanged(lost_at: int) -> None:
-    translator = losable(Sayer(*SAID))
+    translator = losable(PausableEngine(*SAID))
     translator.losses = [lost_at, 1]
     collected = Collected(translator, turn("Hi"))
     batches = await collected.run()
@@ -58,7 +58,7 @@ async def test_translator_lost_at_any_batch_leaves_the_events_unchanged(lost_at:
 
 
 async def test_every_middle_batch_has_token_ids_and_the_last_closes_open_items() -> None:
-    opening, *middle, last = await Collected(losable(Sayer(*SAID)), turn("Hi")).run()
+    opening, *middle, last = await Collected(losable(PausableEngine(*SAID)), turn("Hi")).run()
     assert opening.token_ids == ()
     assert all(batch.token_ids for batch in middle)
     assert [event["type"] for event in log_of([last])] == [
@@ -73,7 +73,7 @@ async def test_every_middle_batch_has_token_ids_and_the_last_closes_open_items()
 
 async def test_state_behind_the_calls_of_a_round_can_be_continued() -> None:
     state = LogState()
-    for batch in await Collected(losable(Sayer(*SAID)), turn("Hi")).run():
+    for batch in await Collected(losable(PausableEngine(*SAID)), turn("Hi")).run():
         state.feed(batch)
     facts = {"ids": len(state.token_ids), "items": len(state.output)}
     state.note_step(Step(1, StepKind.INTENT, data=dumps(facts)))
@@ -81,17 +81,17 @@ async def test_state_behind_the_calls_of_a_round_can_be_continued() -> None:
 
 
 async def test_generation_resumes_from_the_log_state_of_another_process() -> None:
-    first = await Collected(losable(Sayer(*SAID)), turn("Hi")).run()
+    first = await Collected(losable(PausableEngine(*SAID)), turn("Hi")).run()
     for cut in range(1, len(first)):
         state = LogState()
         for batch in first[:cut]:
             state.feed(batch)
-        rest = await Collected(losable(Sayer(*SAID)), turn("Hi"), state=state).run()
+        rest = await Collected(losable(PausableEngine(*SAID)), turn("Hi"), state=state).run()
         assert log_of([*first[:cut], *rest]) == log_of(first)
 
 
 async def test_translator_is_replaced_only_up_to_the_limit() -> None:
-    translator = losable(Sayer(*SAID))
+    translator = losable(PausableEngine(*SAID))
     translator.losses = [3, *[1] * 9]
     with pytest.raises(TranslatorUnavailable):
         await Collected(translator, turn("Hi")).run()
@@ -99,7 +99,7 @@ async def test_translator_is_replaced_only_up_to_the_limit() -> None:
 
 
 async def test_translator_lost_before_its_first_batch_is_not_retried() -> None:
-    translator = losable(Sayer(*SAID))
+    translator = losable(PausableEngine(*SAID))
     translator.losses = [0]
     with pytest.raises(TranslatorUnavailable):
         await Collected(translator, turn("Hi")).run()
@@ -108,7 +108,7 @@ async def test_translator_lost_before_its_first_batch_is_not_retried() -> None:
 
 async def test_turn_for_an_unknown_model_raises_model_not_found() -> None:
     with pytest.raises(ModelNotFound):
-        await Collected(losable(Sayer(*SAID)), turn("Hi", model="other")).run()
+        await Collected(losable(PausableEngine(*SAID)), turn("Hi", model="other")).run()
 
 
 class Blind:
@@ -144,7 +144,7 @@ async def test_output_without_token_ids_is_not_generated_again() -> None:
     async for batch in generated(ScriptedTranslator(), turn("Hi")):
         if batch.first_sequence < 4:
             said.feed(batch)
-    translator: LosableTranslator = losable(Sayer(*SAID))
+    translator: LosableTranslator = losable(PausableEngine(*SAID))
     with pytest.raises(EngineFault):
         await Collected(translator, turn("Hi"), state=said).run()
     assert translator.turns == []

@@ -36,7 +36,7 @@ from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
-from tests.support.thinking_edges import LosableTranslator, Sayer, losable
+from tests.support.thinking_edges import LosableTranslator, PausableEngine, losable
 from tests.support.turn_services import turn_service
 from tests.support.turn_streams import sent
 
@@ -119,14 +119,14 @@ class System:
         self.clock = ManualClock()
         self.backend = row_backend("memory://", clock=self.clock)
         self.store = StoreService(self.backend)
-        self.sayer = Sayer(*SAID)
-        self.translator = losable(self.sayer)
+        self.engine = PausableEngine(*SAID)
+        self.translator = losable(self.engine)
         self.edges = [Edge(self.backend, self.translator, self.clock) for _ in range(3)]
 
     async def until_it_pauses(self) -> None:
         """Waits until the model pauses, and 50 ms more, in which its output reaches the event log."""
         async with asyncio.timeout(30):
-            await self.sayer.paused.wait()
+            await self.engine.paused.wait()
         await asyncio.sleep(0.05)
 
     async def stored(self, response_id: str) -> Object:
@@ -140,7 +140,7 @@ async def system() -> AsyncIterator[System]:
     system = System()
     await system.backend.open()
     yield system
-    system.sayer.go.set()
+    system.engine.go.set()
     for edge in system.edges:
         await edge.turns.settle()
     await system.backend.close()
@@ -153,21 +153,21 @@ def numbers(log: list[Object]) -> list[int]:
 async def test_thirty_two_concurrent_requests_with_one_key_run_one_turn(system: System) -> None:
     logs = await asyncio.gather(*(system.edges[n % 3].ask() for n in range(32)))
     assert all(log == logs[0] for log in logs)
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
     assert fold(logs[0]) == await system.stored(logs[0][0]["response"]["id"])
 
 
 async def test_later_request_with_the_key_gets_the_stream_from_its_start(system: System) -> None:
-    system.sayer.pause_at = 9
+    system.engine.pause_at = 9
     first = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
     second = asyncio.create_task(system.edges[1].ask())
     await asyncio.sleep(0.1)
-    system.sayer.go.set()
+    system.engine.go.set()
     assert await first == await second == await system.edges[2].ask()
     whole = await system.edges[2].complete()
     assert whole == (await first)[-1]["response"]
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
 
 
 async def test_repeated_request_is_replayed_from_the_record_when_the_log_is_gone(system: System) -> None:
@@ -179,12 +179,12 @@ async def test_repeated_request_is_replayed_from_the_record_when_the_log_is_gone
 
 
 async def test_another_request_with_the_key_is_rejected_during_and_after_the_turn(system: System) -> None:
-    system.sayer.pause_at = 5
+    system.engine.pause_at = 5
     first = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
     with pytest.raises(IdempotencyMismatch):
         await system.edges[1].ask(input="other")
-    system.sayer.go.set()
+    system.engine.go.set()
     await first
     with pytest.raises(IdempotencyMismatch):
         await system.edges[1].ask(input="other")
@@ -218,7 +218,7 @@ async def test_key_of_a_request_whose_edge_died_at_once_is_released(
     assert all(log == logs[0] for log in logs)
     assert logs[0][-1]["type"] == events.COMPLETED
     assert logs[0][0]["response"]["id"] != dead.response_id
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
 
 
 async def test_slow_first_request_keeps_its_key(system: System) -> None:
@@ -233,13 +233,13 @@ async def test_slow_first_request_keeps_its_key(system: System) -> None:
     await system.edges[0].turns._keyed_turns.run(held, batches.append, Flow())
     told = [event for batch in batches for event in events.decode(batch.frames)]
     assert await asking == told
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
 
 
 async def test_turn_that_begins_while_a_later_request_looks_for_its_job_is_followed(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    system.sayer.pause_at = 9
+    system.engine.pause_at = 9
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
     slow = await system.edges[0].turns._starter.begin(TENANT, request, key="k")
     assert isinstance(slow, AcceptedTurn)
@@ -253,14 +253,14 @@ async def test_turn_that_begins_while_a_later_request_looks_for_its_job_is_follo
             running.append(asyncio.create_task(keyed_turns.run(held, lambda _: None, Flow())))
             await system.until_it_pauses()
             raise JobNotFound.of(job_id)  # the answer from before
-        system.sayer.go.set()
+        system.engine.go.set()
         return await system.store.describe_job(tenant, job_id)
 
     monkeypatch.setattr(connection, "describe_job", describe_job, raising=False)
     log = await system.edges[1].ask()
     assert numbers(log) == list(range(len(log)))
     assert log[-1]["response"] == await system.stored(slow.response_id)
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
 
 
 async def test_turn_that_outlasts_its_key_claim_is_still_found_by_its_key(
@@ -285,7 +285,7 @@ async def test_turn_that_outlasts_its_key_claim_is_still_found_by_its_key(
                 await asyncio.sleep(0.001)
 
     monkeypatch.setattr(StoreService, "begin_turn", counted)
-    system.sayer.pause_at = 9
+    system.engine.pause_at = 9
     first = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
     for _ in range(5):
@@ -293,30 +293,30 @@ async def test_turn_that_outlasts_its_key_claim_is_still_found_by_its_key(
         await until_claimed_again()
     second = asyncio.create_task(system.edges[1].ask())
     await asyncio.sleep(0.1)
-    system.sayer.go.set()
+    system.engine.go.set()
     assert await first == await second
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
 
 
 async def test_keyed_turn_continues_after_a_client_disconnect(system: System) -> None:
-    system.sayer.pause_at = 9
+    system.engine.pause_at = 9
     async with aclosing(system.edges[0].stream()) as stream:
         first = await anext(stream)
-    system.sayer.go.set()
+    system.engine.go.set()
     log = await system.edges[1].ask()
     assert (log[0], log[-1]["type"]) == (first, events.COMPLETED)
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
 
 
 @pytest.mark.parametrize("pause_at", [0, 3, 9, 14])
 async def test_turn_of_a_dead_edge_is_taken_over_and_its_readers_get_one_stream(system: System, pause_at: int) -> None:
-    system.sayer.pause_at = pause_at
+    system.engine.pause_at = pause_at
     dying = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
     readers = [asyncio.create_task(system.edges[n].ask()) for n in (1, 2, 1)]
     await asyncio.sleep(0.05)
     system.edges[0].kill()
-    system.sayer.pause_at = None
+    system.engine.pause_at = None
     system.clock.advance(JOB_LEASE_MS / 1000)
     logs = await asyncio.gather(*readers)
     assert all(log == logs[0] for log in logs)
@@ -325,22 +325,22 @@ async def test_turn_of_a_dead_edge_is_taken_over_and_its_readers_get_one_stream(
     assert [event["type"] for event in logs[0]] == [event["type"] for event in other]
     ended = logs[0][-1]["response"]
     assert fold(logs[0]) == ended == await system.stored(ended["id"])
-    assert len(system.sayer.requests) == 3  # the first attempt, the takeover, and the other turn
-    system.sayer.go.set()
+    assert len(system.engine.requests) == 3  # the first attempt, the takeover, and the other turn
+    system.engine.go.set()
     await asyncio.gather(dying, return_exceptions=True)
     assert await system.stored(ended["id"]) == ended
 
 
 async def test_request_after_the_death_of_an_edge_takes_its_turn_over(system: System) -> None:
-    system.sayer.pause_at = 9
+    system.engine.pause_at = 9
     dying = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
     system.edges[0].kill()
-    system.sayer.pause_at = None
+    system.engine.pause_at = None
     system.clock.advance(JOB_LEASE_MS / 1000)
     ended = await system.edges[1].complete()
     assert ended["output"][-1]["content"][0]["text"] == "Hello there."
-    system.sayer.go.set()
+    system.engine.go.set()
     await asyncio.gather(dying, return_exceptions=True)
 
 
@@ -363,7 +363,7 @@ async def test_turn_that_can_never_be_stored_fails_for_every_request(system: Sys
 
 @pytest.mark.parametrize("is_logged", [True, False])
 async def test_failure_is_replayed_with_its_error(system: System, is_logged: bool) -> None:
-    system.sayer.pause_at, system.sayer.fault = 3, EngineUnavailable("gone in mid-answer")
+    system.engine.pause_at, system.engine.fault = 3, EngineUnavailable("gone in mid-answer")
     first = await system.edges[0].ask()
     if not is_logged:
         system.clock.advance(2 * 3600)
@@ -373,38 +373,38 @@ async def test_failure_is_replayed_with_its_error(system: System, is_logged: boo
     assert [event["type"] for event in again[-2:]] == [events.ERROR, events.FAILED]
     assert again[-2]["error"] == first[-2]["error"]
     assert again[-1]["response"] == first[-1]["response"]
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
 
 
 async def test_rejection_by_the_engine_is_replayed_without_a_second_turn(system: System) -> None:
-    system.sayer.pause_at = 0
-    system.sayer.fault = InvalidRequest("Not that schema.", field="text.format", code="unsupported_value")
+    system.engine.pause_at = 0
+    system.engine.fault = InvalidRequest("Not that schema.", field="text.format", code="unsupported_value")
     for edge in system.edges:
         with pytest.raises(InvalidRequest) as caught:
             await edge.complete()
         assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_value")
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
 
 
 @pytest.mark.parametrize("fault", [EngineUnavailable("overloaded"), EngineTimeout("no token")])
 async def test_turn_that_failed_before_output_runs_again_for_the_next_request(
     system: System, fault: AntiphonError
 ) -> None:
-    system.sayer.pause_at, system.sayer.fault = 0, fault
+    system.engine.pause_at, system.engine.fault = 0, fault
     failed = await system.edges[0].ask()
     assert failed[-1]["response"] == await system.stored(failed[0]["response"]["id"])
     with pytest.raises(type(fault)):
         await system.edges[1].complete()
-    system.sayer.pause_at = None
+    system.engine.pause_at = None
     ended = await system.edges[2].complete()
     assert ended["status"] == "completed"
     assert await system.edges[1].complete() == ended
-    assert len(system.sayer.requests) == 3
+    assert len(system.engine.requests) == 3
 
 
 async def test_stream_ends_with_failed_when_the_store_stays_unavailable(system: System) -> None:
     system.edges[1].use(replace(TIMING, follow_retry=RetryPolicy(for_s=0.05, first_s=0.01)))
-    system.sayer.pause_at = 9
+    system.engine.pause_at = 9
     first = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
     reader = await system.edges[1].begin_stream()
@@ -415,19 +415,19 @@ async def test_stream_ends_with_failed_when_the_store_stays_unavailable(system: 
     log = await reader
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
     assert numbers(log) == list(range(len(log)))
-    system.sayer.go.set()
+    system.engine.go.set()
     assert (await first)[-1]["type"] == events.COMPLETED
 
 
 async def test_short_store_outage_does_not_change_the_stream(system: System) -> None:
-    system.sayer.pause_at = 9
+    system.engine.pause_at = 9
     first = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
     reader = await system.edges[1].begin_stream()
     system.edges[1].connection.is_cut = True
     await asyncio.sleep(0.05)
     system.edges[1].connection.is_cut = False
-    system.sayer.go.set()
+    system.engine.go.set()
     assert await reader == await first
 
 
@@ -446,13 +446,13 @@ async def test_key_held_by_a_dead_edge_is_an_error_when_beginning_again_was_in_v
 async def test_reader_whose_log_expires_in_mid_stream_gets_the_end_of_the_record(
     system: System, is_deleted: bool
 ) -> None:
-    system.sayer.pause_at = 9
+    system.engine.pause_at = 9
     first = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
     reading = await system.edges[1].begin_stream()
     system.edges[1].connection.is_cut = True
     await asyncio.sleep(5 * TIMING.silence_s)  # the open read of the log is given up
-    system.sayer.go.set()
+    system.engine.go.set()
     ended = (await first)[-1]
     if is_deleted:
         await system.store.delete(TENANT, ended["response"]["id"])
@@ -470,7 +470,7 @@ async def test_reader_of_a_turn_whose_log_was_given_up_gets_the_end_of_the_recor
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The turn is committed without its log, and its edge dies before it settles the job."""
-    system.sayer.pause_at = 9
+    system.engine.pause_at = 9
     first = asyncio.create_task(system.edges[0].ask())
     await system.until_it_pauses()
 
@@ -480,14 +480,14 @@ async def test_reader_of_a_turn_whose_log_was_given_up_gets_the_end_of_the_recor
     for method in ("append_events", "settle_job"):
         monkeypatch.setattr(system.edges[0].connection, method, unavailable, raising=False)
     reading = await system.edges[1].begin_stream()
-    system.sayer.go.set()
+    system.engine.go.set()
     ended = (await first)[-1]
     assert ended["type"] == events.COMPLETED
     system.clock.advance(JOB_LEASE_MS / 1000)
     log = await reading
     assert (log[-1]["type"], log[-1]["response"]) == (events.COMPLETED, ended["response"])
     assert numbers(log) == list(range(len(log)))
-    assert len(system.sayer.requests) == 1
+    assert len(system.engine.requests) == 1
 
 
 @pytest.mark.parametrize("hours", [0, 2], ids=["from its log", "from its record"])

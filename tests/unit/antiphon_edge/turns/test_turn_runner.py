@@ -36,7 +36,7 @@ async def overtaken(
 ) -> tuple[AcceptedTurn, list[Object]]:
     """A turn that loses its session to another holder in mid-stream, and the events of its stream."""
     bench.use(replace(TIMING, session_pace=FAST))
-    bench.sayer.pause_at = 9
+    bench.engine.pause_at = 9
     accepted = await bench.begin(key=key, session_id="s")
     playing = asyncio.create_task(bench.play(accepted))
     await bench.until_it_pauses()
@@ -49,14 +49,14 @@ async def overtaken(
 async def test_keyed_turn_that_failed_before_output_does_not_become_the_head(bench: Bench) -> None:
     await bench.play(await bench.begin(session_id="s"))
     before = await bench.store.describe_session(TENANT, "s")
-    bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
+    bench.engine.pause_at, bench.engine.fault = 0, EngineUnavailable("overloaded")
     accepted = await bench.begin(key="k", session_id="s")
     log = await bench.play(accepted)
     assert fold(log) == await bench.stored(accepted)
     session = await bench.store.describe_session(TENANT, "s")
     assert (session.head_id, session.lease) == (before.head_id, None)
     assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
-    bench.sayer.pause_at = None
+    bench.engine.pause_at = None
     again = await bench.begin(key="k", session_id="s")
     assert (await bench.play(again))[-1]["type"] == events.COMPLETED
 
@@ -64,17 +64,17 @@ async def test_keyed_turn_that_failed_before_output_does_not_become_the_head(ben
 @pytest.mark.parametrize("pause_at", [0, 9, 16])
 async def test_expired_job_lease_does_not_end_a_turn_that_was_not_taken_over(bench: Bench, pause_at: int) -> None:
     """Simulates a store outage longer than the lease: the store's clock advances, and no heartbeat arrives."""
-    bench.sayer.pause_at = pause_at
+    bench.engine.pause_at = pause_at
     accepted = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(accepted))
     await asyncio.sleep(0.02)
     bench.clock.advance(JOB_LEASE_MS / 1000)
-    bench.sayer.go.set()
+    bench.engine.go.set()
     log = await playing
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     assert log == await bench.logged(accepted)
     assert (log[-1]["type"], log[-1]["response"]) == (events.COMPLETED, await bench.stored(accepted))
-    assert len(bench.sayer.requests) == 1
+    assert len(bench.engine.requests) == 1
     assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
 
 
@@ -83,7 +83,7 @@ async def test_turn_whose_session_is_lost_stops_its_model_and_leaves_no_record(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
     accepted, log = await overtaken(bench, monkeypatch, key)
-    assert bench.sayer.stopped.is_set()
+    assert bench.engine.stopped.is_set()
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
     assert (log[-2]["code"], log[-2]["param"]) == ("conversation_lost", "conversation")
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
@@ -103,7 +103,7 @@ async def test_keyed_turn_whose_session_is_lost_releases_its_key_and_ends_its_lo
     lease = (await bench.store.describe_session(TENANT, "s")).lease
     assert lease is not None
     await bench.store.release_session(TENANT, lease.fence)
-    bench.sayer.pause_at = None
+    bench.engine.pause_at = None
     assert (await bench.play(await bench.begin(key="k", session_id="s")))[-1]["type"] == events.COMPLETED
 
 
@@ -130,10 +130,10 @@ async def test_session_lost_during_the_commit_is_reported_as_conversation_lost(b
 
 async def test_failed_session_renewals_do_not_end_the_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.use(replace(TIMING, session_pace=FAST))
-    bench.sayer.pause_at = 9
+    bench.engine.pause_at = 9
     accepted = await bench.begin(session_id="s")
     bench.backend.plan(*[Fault("renew_session", When.BEFORE)] * 3)
     playing = asyncio.create_task(bench.play(accepted))
     await until(lambda: not bench.backend.planned, "the planned faults")
-    bench.sayer.go.set()
+    bench.engine.go.set()
     assert (await playing)[-1]["type"] == events.COMPLETED
