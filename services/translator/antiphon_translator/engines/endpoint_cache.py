@@ -85,9 +85,13 @@ class EndpointCache:
         """Tokens that the endpoint prefills before a new prompt. Without a report each of the other translators is
         taken to have placed as many as this one."""
         report = self._report
-        if report is None or now_s - report.at_s > LOAD_KEPT_S:
+        if report is None or not self.has_report(now_s):
             return self.backlog_tokens * translators
         return report.waiting * (self._mean_uncached or 0.0) + min(self._tokens_since_report, self.backlog_tokens)
+
+    def has_report(self, now_s: float) -> bool:
+        """Whether a load report counts now."""
+        return self._report is not None and now_s - self._report.at_s <= LOAD_KEPT_S
 
     def note_load(self, report: LoadReport) -> None:
         self._report, self._tokens_since_report = report, 0.0

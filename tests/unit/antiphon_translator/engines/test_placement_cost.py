@@ -4,11 +4,12 @@ from collections import Counter
 
 import pytest
 
-from antiphon_translator.engines.endpoint_cache import PREFILL_TOKENS_PER_S, EndpointCache
+from antiphon_translator.engines.endpoint_cache import LOAD_KEPT_S, PREFILL_TOKENS_PER_S, EndpointCache, LoadReport
 from antiphon_translator.engines.placement_cost import (
     MOVE_GAIN_S,
     MOVE_GAIN_SHARE,
     PRESSURE_WEIGHT,
+    REPORTED_PRESSURE_WEIGHT,
     ROOT_HOMES,
     Held,
     PlacementCosts,
@@ -48,6 +49,17 @@ def test_cost_is_the_time_to_prefill_what_waits_and_what_is_not_cached() -> None
     assert (made.seconds("a"), made.seconds("b")) == (32_000 / PREFILL_TOKENS_PER_S, (2 * 4_000 + 8_000) / 8_000)
     assert made.with_pressure("a") == made.seconds("a"), "no other has less"
     assert made.with_pressure("b") == pytest.approx(made.seconds("b") + PRESSURE_WEIGHT * 2 * 1_000 / 8_000)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "weight"), [(LOAD_KEPT_S, REPORTED_PRESSURE_WEIGHT), (LOAD_KEPT_S + 1, PRESSURE_WEIGHT)]
+)
+def test_pressure_weighs_more_while_loads_are_reported(age_s: float, weight: float) -> None:
+    pressed = EndpointCache()
+    pressed.place(0, 1_000, NOW_S)
+    pressed.note_load(LoadReport(0, NOW_S - age_s))
+    made = costs(known=caches(b=pressed))
+    assert made.with_pressure("b") == pytest.approx(made.seconds("b") + weight * 1_000 / PREFILL_TOKENS_PER_S)
 
 
 def test_best_of_several_hints_at_one_endpoint_counts() -> None:
