@@ -96,7 +96,11 @@ async def test_turns_leave_no_objects_behind(monkeypatch: pytest.MonkeyPatch, tm
     engine = ScriptedEngine([Emit([*tokenizer().encode("Hi!"), END_ID])], controls=ALL_CONTROLS | {"guide"})
     engine.requests = deque(maxlen=1)  # type: ignore[assignment]
     numbers = count()
-    options: Object = {"rows": f"sqlite:///{tmp_path}/store.db", "trusted_proxies": ("127.0.0.1/32",)}
+    options: Object = {
+        "rows": f"sqlite:///{tmp_path}/store.db",
+        "trusted_proxies": ("127.0.0.1/32",),
+        "remembered_lineages_s": 0,  # up to 32 MiB, which is a bound of its own
+    }
     async with running((bounded_model(), engine), workers=1, **options) as system:
         http = system.http
 
