@@ -259,7 +259,8 @@ class TurnRunner:
     async def _generate(self, run: TurnRun, policy: TurnPolicy) -> Batch:
         """Generates the turn, and returns its terminal batch."""
         await policy.take_up(run)
-        run.approved = await turn_approvals.hold(self._store, run.accepted)
+        if run.accepted.consumes:
+            run.approved = await turn_approvals.hold(self._store, run.accepted)
         accepted = run.accepted
         if COMPARISON in accepted.turn.request:
             compared = await self._ended_turns.compared_with(accepted.tenant, accepted.turn.request)

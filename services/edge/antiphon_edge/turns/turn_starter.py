@@ -135,11 +135,12 @@ class TurnStarter:
         try:
             if key is not None:  # only now: a repeated request is answered without room
                 await self._watch.require_room()
-            approvals.require_unchanged(start.approvals, given.items)
+            if start.approvals:
+                approvals.require_unchanged(start.approvals, given.items)
             build = self._builder.turn(
                 tenant, response_id, request, start.history, given, carried=carried, must_fit=is_stored
             )
-            keys = () if _needs_store(store_request) else resent.keys
+            keys = resent.keys if start is NOTHING_BEFORE else ()
             turn = await self._prepare(tenant, request, build, keys, start.found_lineage)
         except BaseException:
             self._cleanup.schedule(self._abort(tenant, store_request, start), _UNDO_FAILED)
@@ -201,7 +202,7 @@ class TurnStarter:
         if session_id is not None:
             response_id = new_response_id(self._ids, tag=await session_tree(self._store, tenant, session_id))
         else:
-            tag = approvals.tree_of(answers) if previous_id is None else None
+            tag = approvals.tree_of(answers) if answers and previous_id is None else None
             response_id = new_response_id(self._ids, relative=previous_id, tag=tag)
         if answers:
             has_history = previous_id is not None or session_id is not None
@@ -248,7 +249,8 @@ class TurnStarter:
             consumes=store_request.consumes,
             started_s=started_s,
         )
-        turn_approvals.note_answers(accepted)
+        if accepted.consumes:
+            turn_approvals.note_answers(accepted)
         return accepted
 
     async def look(self, tenant: str, request: CreateRequest, *, session_id: str | None = None) -> Turn:
