@@ -2,7 +2,7 @@
 
 open ──BeginTurn of R──> taken by R ──HoldApprovals──> held by R: used for ever
                            ├─ ReturnApprovals of R ──> open; also when it is held
-                           ├─ BeginTurn of R again: taken for another while
+                           ├─ BeginTurn of R again: nothing changes, however late it lands
                            ├─ another response: ApprovalAlreadyUsed
                            └─ nobody holds it in time: the next response may take it
 
@@ -52,7 +52,8 @@ def take(view: View, request: TurnRequest, last_id: str | None, history: Collect
         used_by = row.fields["used_by"]
         if used_by not in (None, request.response_id) and not _is_free_again(view, each.id, row):
             raise ApprovalAlreadyUsed.of(each.id, used_by=used_by)
-        _use(view, each, request.response_id)
+        if used_by != request.response_id:  # a repeated BeginTurn may land after the approval is held
+            _use(view, each, request.response_id)
 
 
 def _require_in(answer: ApprovalAnswer, row: Row, history: Collection[str]) -> None:

@@ -160,6 +160,16 @@ class ApprovalSuite:
         with pytest.raises(ApprovalAlreadyUsed):
             await begin(subject, answer(asker, drafts))
 
+    async def test_a_beginning_that_is_repeated_late_leaves_an_approval_held(self, subject: Subject) -> None:
+        asker, drafts = await ask(subject)
+        first, ids = answer(asker, drafts), [drafts[0].id]
+        await begin(subject, first)
+        await approvals_of(subject.store).hold_approvals(subject.tenant, ids, str(first.response_id))
+        await begin(subject, first)
+        await subject.elapse(TAKEN_MS + 1)
+        with pytest.raises(ApprovalAlreadyUsed):
+            await begin(subject, answer(asker, drafts))
+
     async def test_an_approval_is_given_back_by_its_response_only(self, subject: Subject) -> None:
         asker, drafts = await ask(subject)
         first, ids = answer(asker, drafts), [drafts[0].id]
