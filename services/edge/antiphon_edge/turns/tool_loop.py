@@ -261,6 +261,8 @@ class ToolLoop:
             return call_ends.call_not_run(item, f"the response reached '{cut_off}'")
         if not is_within:
             return call_ends.call_not_run(item, "the response reached 'max_tool_calls'")
+        if self._lacks_approval(item):
+            return call_ends.call_not_run(item, "it needs an approval, which was not asked for")
         async with self._turn_at(item.get("server_label", "")), places:
             if self._is_left:
                 return call_ends.call_not_run(item, "the client has left")
@@ -271,6 +273,13 @@ class ToolLoop:
                 return await run_search(self._tools, self._turn, item, timeout_s=left_s)
             result = await self._send(item, left_s)
         return call_ends.ended_call(item, result)
+
+    def _lacks_approval(self, item: Object) -> bool:
+        """Whether a call needs an approval that the turn does not have. A translator that knows no approvals, of an
+        older release, leaves such calls open."""
+        if item["type"] == SEARCH or (item["server_label"], item["name"]) not in self._turn.approval_tools:
+            return False
+        return item.get("approval_request_id") not in {each.id for each in self._run.approved}
 
     def _turn_at(self, label: str) -> AbstractAsyncContextManager[None]:
         """The turn of a call at its server, if the operator wants that the server gets one call after the other."""

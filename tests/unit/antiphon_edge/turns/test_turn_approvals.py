@@ -14,12 +14,14 @@ from antiphon_core.errors import ApprovalAlreadyUsed, ApprovalNotFound, InvalidR
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.tools import Approval
+from antiphon_core.ports.translator import Turn
 from antiphon_edge.tools.limits import ToolLimits
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.decisions.approvals import TAKEN_MS
 from antiphon_store.service import StoreService
+from antiphon_translator.service import TranslatorService
 from tests.support.server_tools import server
 from tests.support.stores import ReachableRows
 from tests.support.tool_turns import READ, WRITE, FakeTools, RoundsEngine, ToolTurns, call
@@ -237,6 +239,25 @@ async def test_approval_is_for_the_server_and_not_for_its_label(store: StoreServ
     other = [server("store", require_approval="never")]
     response = await reply(store, tools, asked, answer(*ids), tools=other)
     assert (len(tools.calls), of_type(response, "call")[0]["server_label"]) == (1, "store")
+
+
+async def test_call_that_an_older_translator_did_not_ask_for_is_not_run(
+    store: StoreService, tools: FakeTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate = TranslatorService.generate
+
+    async def generate_without_approvals(self: TranslatorService, turn: Turn, *args: Any, **options: Any) -> None:
+        await generate(self, replace(turn, approval_tools=()), *args, **options)
+
+    monkeypatch.setattr(TranslatorService, "generate", generate_without_approvals)
+    response = await turns(store, tools, [*BUY, *SEARCH], "So.").send(tools=ASKING)
+    bought, found = of_type(response, "call")
+    assert (bought["status"], found["status"], [each.tool for each in tools.calls]) == (
+        "incomplete",
+        "completed",
+        ["search"],
+    )
+    assert "needs an approval" in bought["error"]["message"]
 
 
 async def test_unstored_response_needs_never_in_the_request(store: StoreService, tools: FakeTools) -> None:
