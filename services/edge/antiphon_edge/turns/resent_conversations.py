@@ -8,6 +8,8 @@ A hash covers the meaning of items, not their form, because clients rewrite what
 statuses and annotations, reasoning (which some clients drop), system messages (which change while a conversation
 stays), empty messages, and the order in which calls and their results are interleaved. A wrong match does no harm: a
 translator uses a lineage only where the text of the prompt agrees.
+
+No item fails a hash. Items of extensions may have any JSON in any member, and a hint must never cost a turn its answer.
 """
 
 from __future__ import annotations
@@ -105,6 +107,8 @@ def _meaning_of(item: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
     """The kind of an item (`call`, `result`, or the role of a message) and its texts; no kind for one that is left
     out."""
     item_type = item.get("type") or "message"
+    if not isinstance(item_type, str):
+        return "", ()
     if item_type == "message":
         role, texts = str(item.get("role")), _texts_of(item.get("content"))
         return ("", ()) if role in _UNSEEN_ROLES or not texts else (role, texts)
@@ -125,7 +129,8 @@ def _texts_of(content: Any) -> Sequence[str]:
         return () if content is None else (_canonical(content),)
     texts, others = [], []
     for part in content:
-        member = _TEXTS.get(part.get("type") or "") if isinstance(part, dict) else None
+        part_type = part.get("type") if isinstance(part, dict) else None
+        member = _TEXTS.get(part_type) if isinstance(part_type, str) else None
         if member is None:
             others.append(_other_part(part))
         elif text := part.get(member):
@@ -146,12 +151,16 @@ def _arguments(text: Any) -> str:
     """The arguments of a call. Clients that parse them may write them in another form."""
     try:
         return _canonical(loads(text))
-    except (ValueError, TypeError):
+    except ValueError:
         return str(text)
 
 
 def _canonical(value: Any) -> str:
-    return canonical(value).decode()
+    """A value as text; empty for one that JSON cannot have, or that is nested too deep to write."""
+    try:
+        return canonical(value).decode()
+    except TypeError:
+        return ""
 
 
 def _hash(before: bytes, texts: Sequence[str]) -> bytes:

@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.limits import LINEAGE_KEYS_ITEMS_MAX
@@ -124,3 +126,22 @@ def test_a_conversation_without_an_answer_has_nothing_to_look_up() -> None:
 @pytest.mark.parametrize("output", [[], [{"type": "reasoning", "summary": []}], [message("assistant", "")]])
 def test_an_output_that_no_client_resends_has_no_key(output: Sequence[Object]) -> None:
     assert key_of(ASKED, output) == b""
+
+
+_ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "text", "\ud800", "acme:x_output", "[[1]]"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text"]), inner),
+    max_leaves=6,
+)
+_MEMBERS = ["role", "content", "output", "name", "arguments", "call_id", "action"]
+_TYPES = st.sampled_from(["message", "function_call", "acme:x_output", "acme:x_call", "reasoning"])
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(_MEMBERS), _ODD), max_size=3), st.lists(_TYPES | _ODD, min_size=3))
+@example([{"output": [{"type": ["x"]}]}], ["acme:x_output"])
+@example([{"arguments": "[" * 900 + "]" * 900}], ["function_call"])
+@example([{}], [["message"]])
+def test_no_item_fails_a_hash(members: Sequence[Object], types: Sequence[object]) -> None:
+    items = [each | {"type": item_type} for each, item_type in zip(members, types, strict=False)]
+    conversation = ResentConversation.of("acme", "m", [*items, NEXT])
+    assert len(conversation.state) == len(ResentConversation.of("acme", "m", []).state)
