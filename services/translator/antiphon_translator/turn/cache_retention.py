@@ -21,6 +21,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
+from antiphon_core import offload
 from antiphon_core.ids import tree_tag
 from antiphon_core.jsons import Object, parse_array
 from antiphon_core.ports.translator import NO_ITEMS, Turn
@@ -37,6 +38,8 @@ it moves evicted blocks to the host's memory (30 in its code, 35 in its document
 LOW_OUTPUT = 5
 BREAKPOINTS_MAX = 4
 """The latest breakpoints of a request that count, as at OpenAI."""
+MISSES_MAX = 16
+"""Parts that are not found in the prompt before the search for breakpoints ends: each takes a search of all of it."""
 BREAKPOINT = b"prompt_cache_breakpoint"
 _SEALED_REASONING = "reasoning.encrypted_content"
 
@@ -93,27 +96,39 @@ def choose(
     may_retain: MayRetain,
 ) -> CacheChoice:
     """Chooses how long the parts of a prompt are kept. `controls` are those of the engine."""
+    parts = _input_parts(turn)
+    if RETENTION not in controls:
+        hints = _hints(turn, parameters, prompt, model, asks=_asks_to_retain(parameters, parts))
+        return CacheChoice(outcomes=[(hint, Outcome.UNSUPPORTED) for hint in hints]) if hints else NO_CHOICE
     layers, outcomes = list[Layer](), list[tuple[Hint, Outcome]]()
-    is_retained = False
-    if asked := _retained_layers(turn, parameters, prompt, model):
-        outcome = _outcome(controls, lambda: may_retain(*_share(turn, parameters, prompt, asked)))
-        outcomes.append((Hint.RETAIN, outcome))
-        is_retained = outcome is Outcome.SENT
+    asked = _retained_layers(turn, parameters, prompt, model, parts)
+    hints = _hints(turn, parameters, prompt, model, asks=bool(asked))
+    is_retained = bool(asked) and may_retain(*_share(turn, parameters, prompt, asked))
+    if asked:
+        outcomes.append((Hint.RETAIN, Outcome.SENT if is_retained else Outcome.OVER_SHARE))
         layers += asked if is_retained else [Layer(layer.end, NORMAL) for layer in asked]
-    if pinned := _pinned_tokens(turn, prompt, model):
-        outcomes.append((Hint.PIN, _outcome(controls)))
+    if Hint.PIN in hints and (pinned := _pinned_tokens(turn, prompt, model)):
+        outcomes.append((Hint.PIN, Outcome.SENT))
         layers.append(Layer(pinned, PINNED))
-    is_once = not asked and model.demotes_one_shots and is_one_shot(turn, parameters, prompt)
-    if is_low := _is_explicit(parameters) or is_once:
-        outcomes.append((Hint.LOW, _outcome(controls)))
+    if is_low := Hint.LOW in hints:
+        outcomes.append((Hint.LOW, Outcome.SENT))
         root = prompt.root()
         layers.append(Layer(root.tokens if root is not None else 0, NORMAL))
     if not outcomes:
         return NO_CHOICE
-    if RETENTION not in controls:
-        return CacheChoice(outcomes=outcomes)
     retention = _retention(layers, LOW if is_low else NORMAL, LOW_OUTPUT if is_low and not asked else NORMAL)
     return CacheChoice(retention, _members_in_effect(parameters, is_retained=is_retained), outcomes)
+
+
+def _hints(turn: Turn, parameters: Parameters, prompt: TurnPrompt, model: ServedModel, *, asks: bool) -> Sequence[Hint]:
+    """The hints that a turn asks for. `asks`: its request asks to retain something."""
+    is_once = not asks and model.demotes_one_shots and is_one_shot(turn, parameters, prompt)
+    wishes = {
+        Hint.RETAIN: asks,
+        Hint.PIN: bool(_pinned_text(prompt, model)),
+        Hint.LOW: _is_explicit(parameters) or is_once,
+    }
+    return [hint for hint, is_wished in wishes.items() if is_wished]
 
 
 def _retention(layers: Sequence[Layer], rest: int, output: int) -> Retention | None:
@@ -160,12 +175,6 @@ def _rank(layer: Layer) -> tuple[int, bool, int]:
     return layer.priority, layer.duration_s is None, layer.duration_s or 0
 
 
-def _outcome(controls: frozenset[str], may: Callable[[], bool] = lambda: True) -> Outcome:
-    if RETENTION not in controls:
-        return Outcome.UNSUPPORTED
-    return Outcome.SENT if may() else Outcome.OVER_SHARE
-
-
 def _is_explicit(parameters: Parameters) -> bool:
     options = parameters.prompt_cache_options
     return options is not None and options.mode == EXPLICIT
@@ -194,33 +203,67 @@ def _members_in_effect(parameters: Parameters, *, is_retained: bool) -> Object:
     return applied
 
 
-def _retained_layers(turn: Turn, parameters: Parameters, prompt: TurnPrompt, model: ServedModel) -> list[Layer]:
-    """The layers that a request asks to retain, the longest last."""
+def _asks_to_retain(parameters: Parameters, parts: Sequence[Object]) -> bool:
+    is_whole = _lifetime_s(parameters) is not None and not _is_explicit(parameters)
+    return is_whole or any(_is_marked(part) for part in parts)
+
+
+def _retained_layers(
+    turn: Turn, parameters: Parameters, prompt: TurnPrompt, model: ServedModel, parts: Sequence[Object]
+) -> list[Layer]:
+    """The layers that a request asks to retain, the longest last. `parts` are those of `_input_parts`."""
     lifetime_s = _lifetime_s(parameters)
     layers = [
         Layer(_tokens_before(chars, turn, prompt, model), RETAINED, duration_s)
-        for chars, duration_s in _breakpoints(turn, prompt, lifetime_s or LIFETIMES_S[LIFETIME_DEFAULT])
+        for chars, duration_s in breakpoints(parts, _pieces(prompt), lifetime_s or LIFETIMES_S[LIFETIME_DEFAULT])
     ]
     if lifetime_s is not None and not _is_explicit(parameters):
         layers.append(Layer(None, RETAINED, lifetime_s))
     return layers
 
 
-def _breakpoints(turn: Turn, prompt: TurnPrompt, default_s: int) -> Sequence[tuple[int, int]]:
-    """The latest breakpoints in the input of a turn, by their places in the prompt's text: places and seconds. A part
-    that the template does not repeat has none. The text is searched from its end, where the input is."""
-    if BREAKPOINT not in turn.input or prompt.encoded is None:
+def _pieces(prompt: TurnPrompt) -> Sequence[str]:
+    return prompt.encoded.pieces if prompt.encoded is not None else ()
+
+
+def breakpoints(parts: Sequence[Object], pieces: Sequence[str], default_s: int) -> Sequence[tuple[int, int]]:
+    """The latest breakpoints among the input's parts, by their places in the prompt's text, which `pieces` make up:
+    places and seconds. A part that the template does not repeat has none.
+
+    The text is searched from its end, where the input is: by `find` in the text turned round, because `rfind` takes the
+    product of both lengths if a client chooses them well."""
+    first = next((place for place, part in enumerate(parts) if _is_marked(part)), None)
+    if first is None:
         return ()
-    text, found = "".join(prompt.encoded.pieces), list[tuple[int, int]]()
-    at = len(text)
-    for part in reversed(list(_parts(parse_array(turn.input, field="input")))):
-        place = text.rfind(part["text"].strip(), 0, at)
+    text, found = "".join(pieces)[::-1], list[tuple[int, int]]()
+    at, misses = 0, 0
+    for part in reversed(parts[first:]):
+        offload.require_wanted()
+        written = part["text"].strip()
+        place = text.find(written[::-1], at)
         if place < 0:
+            misses += 1
+            if misses > MISSES_MAX:
+                break
             continue
-        at = place
-        if isinstance(given := part.get("prompt_cache_breakpoint"), dict) and len(found) < BREAKPOINTS_MAX:
-            found.append((place + len(part["text"].strip()), LIFETIMES_S.get(given.get("ttl") or "", default_s)))
+        at = place + len(written)
+        if _is_marked(part):
+            ttl = part["prompt_cache_breakpoint"].get("ttl")
+            found.append((len(text) - place, LIFETIMES_S.get(ttl or "", default_s)))
+            if len(found) == BREAKPOINTS_MAX:
+                break
     return found[::-1]
+
+
+def _is_marked(part: Object) -> bool:
+    return isinstance(part.get("prompt_cache_breakpoint"), dict)
+
+
+def _input_parts(turn: Turn) -> Sequence[Object]:
+    """The parts with text of the input, if one of them may have a breakpoint."""
+    if BREAKPOINT not in turn.input:
+        return ()
+    return list(_parts(parse_array(turn.input, field="input")))
 
 
 def _parts(items: Sequence[Any]) -> Iterator[Object]:
@@ -232,15 +275,21 @@ def _parts(items: Sequence[Any]) -> Iterator[Object]:
                 yield part
 
 
-def _pinned_tokens(turn: Turn, prompt: TurnPrompt, model: ServedModel) -> int:
-    """The tokens up to the end of a system message that the profile pins, or 0."""
+def _pinned_text(prompt: TurnPrompt, model: ServedModel) -> str:
+    """The beginning of the system message that the profile pins; empty if it pins none."""
     if not model.pinned_texts or prompt.encoded is None or not prompt.conversation.messages:
-        return 0
-    first, text = prompt.conversation.messages[0], "".join(prompt.encoded.pieces)
+        return ""
+    first = prompt.conversation.messages[0]
     if first.role not in ("system", "developer"):
+        return ""
+    return max((each for each in model.pinned_texts if first.text.startswith(each)), key=len, default="")
+
+
+def _pinned_tokens(turn: Turn, prompt: TurnPrompt, model: ServedModel) -> int:
+    """The tokens up to the end of the text that the profile pins, or 0."""
+    if prompt.encoded is None or not (pinned := _pinned_text(prompt, model)):
         return 0
-    pinned = max((each for each in model.pinned_texts if first.text.startswith(each)), key=len, default="")
-    place = text.find(pinned) if pinned else -1
+    place = "".join(prompt.encoded.pieces).find(pinned)
     return _tokens_before(place + len(pinned), turn, prompt, model) if place >= 0 else 0
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,10 @@ from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import RETENTION, RetentionRange
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.turn.cache_retention import (
+    BREAKPOINTS_MAX,
     LOW,
     LOW_OUTPUT,
+    MISSES_MAX,
     NORMAL,
     PINNED,
     RETAINED,
@@ -23,6 +26,7 @@ from antiphon_translator.turn.cache_retention import (
     Layer,
     MayRetain,
     Outcome,
+    breakpoints,
     ranges_of,
 )
 from antiphon_translator.turn.turn_plan import TurnPlan
@@ -148,6 +152,44 @@ def test_prompt_is_retained_up_to_its_breakpoints(mode: str, rest: int) -> None:
     assert decode(ids[:first]).rstrip().endswith(f"First. {LONG}".rstrip())
     assert decode(ids[:second]).rstrip().endswith(f"Second. {LONG}".rstrip())
     assert made.skeleton["prompt_cache_options"] == {"mode": mode}
+
+
+def marked(text: str) -> Object:
+    return {"type": "input_text", "text": text, "prompt_cache_breakpoint": {"mode": "explicit"}}
+
+
+def test_search_for_breakpoints_is_linear_whatever_the_texts() -> None:
+    """A search in the product of both lengths takes an hour here."""
+    part, behind = "ab" + "a" * 3_000_000, "a" * 6_000_000
+    assert breakpoints([marked(part)], [part, "|", behind], 60) == [(len(part), 60)]
+    assert breakpoints([marked(part)], [behind], 60) == []
+
+
+def test_latest_breakpoints_count_and_few_parts_are_searched_in_vain() -> None:
+    texts = [f"part {number}" for number in range(BREAKPOINTS_MAX + 2)]
+    parts, prompt, length = [marked(text) for text in texts], ["|".join(texts)], len("part 0")
+    ends = [(number * (length + 1) + length, 60) for number in range(len(texts))]
+    assert breakpoints(parts, prompt, 60) == ends[2:]
+    lost = [{"type": "input_text", "text": f"lost {number}"} for number in range(MISSES_MAX)]
+    assert breakpoints([*parts, *lost], prompt, 60) == ends[2:]
+    assert breakpoints([*parts, *lost, lost[0]], prompt, 60) == []
+
+
+def test_prompt_is_not_searched_for_an_engine_without_priorities() -> None:
+    asked = replace(turn("Hi"), input=dumps([message("user") | {"content": [marked("Hi")]}]))
+    made = TurnPlan.of(model(), asked, controls=ALL_CONTROLS, ids=SequentialIds())
+    assert made.prompt.encoded is not None
+    made = replace(made, prompt=replace(made.prompt, encoded=replace(made.prompt.encoded, pieces=_Unread())))
+    assert made.with_hints(asked, ALL_CONTROLS, lambda *_: True).cache.outcomes == [(Hint.RETAIN, Outcome.UNSUPPORTED)]
+
+
+class _Unread(tuple[str, ...]):
+    """Pieces of a prompt that nothing may read."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("the text was read")
 
 
 def test_breakpoint_over_the_share_is_not_evicted_before_others() -> None:
