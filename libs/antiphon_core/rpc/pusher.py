@@ -20,7 +20,7 @@ class Pusher:
 
     def before_write(self, callback: Callable[[], None]) -> None:
         """Calls `callback` at the end of this iteration of the event loop, so that it pushes all answers that were made
-        until then. It must not raise."""
+        until then. An exception of it ends the stream."""
         self._call.before_write(callback)
 
     def push(self, answer: Any) -> bool:

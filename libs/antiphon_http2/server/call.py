@@ -20,6 +20,7 @@ from antiphon_http2.server.stream import ServerStream
 from antiphon_http2.statuses import CANCELLED, DEADLINE_EXCEEDED, UNKNOWN
 
 Serve = Callable[["ServerCall"], Awaitable[None]]
+_FAILED = Status(UNKNOWN, "The handler failed.")
 
 
 class CallLink(Protocol):
@@ -33,7 +34,7 @@ class CallLink(Protocol):
 
     def note_caller(self, caller: str) -> bool: ...
 
-    def before_flush(self, callback: Callable[[], None]) -> None: ...
+    def before_flush(self, callback: Callable[[], None], on_failure: Callable[[Exception], None]) -> None: ...
 
 
 class ServerCall:
@@ -133,8 +134,8 @@ class ServerCall:
 
     def before_write(self, callback: Callable[[], None]) -> None:
         """Calls `callback` at the end of this iteration of the event loop, before the answers so far are written. It
-        may send more, and must not raise."""
-        self._link.before_flush(callback)
+        may send more. An exception of it ends the call, as one of the handler does."""
+        self._link.before_flush(callback, self._on_failed_callback)
 
     async def room(self) -> None:
         """Waits until all answers so far are passed on to the socket."""
@@ -196,11 +197,18 @@ class ServerCall:
             self.finish(Status(CANCELLED, "The call was cancelled."))
             raise
         except Exception as error:  # noqa: BLE001 - a bug of the handler, which the loop logs
-            message = f"the handler of {self.path} failed"
-            self._loop.call_exception_handler({"message": message, "exception": error, "task": self._task})
-            self.finish(Status(UNKNOWN, "The handler failed."))
+            self._report(error)
+            self.finish(_FAILED)
         else:
             self.finish()
+
+    def _on_failed_callback(self, error: Exception) -> None:
+        self._report(error)
+        self.abort(_FAILED)
+
+    def _report(self, error: Exception) -> None:
+        message = f"the handler of {self.path} failed"
+        self._loop.call_exception_handler({"message": message, "exception": error, "task": self._task})
 
     async def _wait_until_received(self) -> None:
         self._connection.read_on(self._stream)

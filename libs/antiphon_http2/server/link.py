@@ -69,7 +69,7 @@ class ServerLink(SocketLink[ServerConnection]):
         self._admit, self._on_closed, self._admit_caller = admit, on_closed, admit_caller
         self._tls: TlsSession | None = None
         self._flush_handle: asyncio.Handle | None = None
-        self._before_flush: list[Callable[[], None]] = []
+        self._before_flush: list[tuple[Callable[[], None], Callable[[Exception], None]]] = []
         self._farewell: asyncio.TimerHandle | None = None  # of the wait for calls on their way, after a shut-down
         self._frame_timer: asyncio.TimerHandle | None = None
         self._age_timers: tuple[asyncio.TimerHandle, ...] = ()
@@ -150,16 +150,24 @@ class ServerLink(SocketLink[ServerConnection]):
             data = self._tls.take()
         transport.write(data)
 
-    def before_flush(self, callback: Callable[[], None]) -> None:
-        """Calls `callback` before the next flush of `flush_soon`."""
-        self._before_flush.append(callback)
+    def before_flush(self, callback: Callable[[], None], on_failure: Callable[[Exception], None]) -> None:
+        """Calls `callback` before the next flush of `flush_soon`, and `on_failure` with an exception that it raises.
+        One that another callback adds is called before the flush behind it."""
+        self._before_flush.append((callback, on_failure))
         self.flush_soon()
 
     def _flush_now(self) -> None:
         callbacks, self._before_flush = self._before_flush, []
-        for callback in callbacks:
-            callback()
-        self._flush_handle = None
+        try:  # the handle is kept until then: answers of the callbacks leave with this flush
+            for callback, on_failure in callbacks:
+                try:
+                    callback()
+                except Exception as error:  # noqa: BLE001 - a bug of one call, and the flush is that of all
+                    on_failure(error)
+        finally:
+            self._flush_handle = None
+        if self._before_flush:
+            self.flush_soon()
         self.flush()
 
     def _has_calls(self) -> bool:

@@ -68,14 +68,22 @@ class SendQueue:
 
     def _push_waiting(self) -> None:
         """Pushes the batches that wait, up to one that has to be taken."""
-        assert self._pusher is not None  # noqa: S101 - `put` has it call this
         while self._waiting:
             batch = self._next()
-            if not self._pusher.push(wire.batch_message(batch)):
+            if not self._push(batch):
                 self._waiting.appendleft(batch)
                 self._waiting_bytes += len(batch.frames)
                 self._changed.set()
                 return
+
+    def _push(self, batch: Batch) -> bool:
+        """Returns False for a batch that has to be taken."""
+        assert self._pusher is not None  # noqa: S101 - `put` has it call this
+        try:
+            message = wire.batch_message(batch)
+        except Exception:  # noqa: BLE001 - raised again in the task of the stream, which it ends
+            return False
+        return self._pusher.push(message)
 
     def _next(self) -> Batch:
         """Removes the first batch, joined with those behind it."""

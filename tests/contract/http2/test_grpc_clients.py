@@ -78,6 +78,10 @@ class Methods:
     async def bug(self, _call: ServerCall) -> None:
         raise ZeroDivisionError("secret")
 
+    async def bug_before_write(self, call: ServerCall) -> None:
+        call.before_write(lambda: 1 / 0)  # type: ignore[arg-type]
+        await self.wait(call)
+
     async def wait(self, call: ServerCall) -> None:
         call.send(b"begun")
         await asyncio.Event().wait()
@@ -188,6 +192,16 @@ async def test_bug_of_a_handler_is_unknown_and_logged(served: Served, caplog: py
     error = await failure(unary(served[1], "bug"))
     assert (error.code(), error.details()) == (grpc.StatusCode.UNKNOWN, "The handler failed.")
     assert "secret" in caplog.text
+
+
+async def test_bug_of_a_callback_ends_its_call_and_no_other_one(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = streamed(served[1], "count", b"1")
+    error = await failure(streamed(served[1], "bug_before_write"))
+    assert (error.code(), error.details()) == (grpc.StatusCode.UNKNOWN, "The handler failed.")
+    assert "ZeroDivisionError" in caplog.text
+    assert [answer async for answer in other] == [b"0"]
 
 
 async def test_method_without_handler_is_unimplemented(served: Served) -> None:

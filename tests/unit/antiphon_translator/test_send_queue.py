@@ -187,3 +187,13 @@ async def test_pushed_batches_resume_the_flow() -> None:
     assert flow.is_paused
     pusher.end_iteration()
     assert not flow.is_paused
+
+
+async def test_batch_that_cannot_be_serialized_is_taken_and_not_lost() -> None:
+    pusher, (batch,) = ScriptedPusher(), batches((1, b"a", (-1,)))
+    queue = SendQueue(Flow(), pusher)
+    taking = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    queue.put(batch)
+    pusher.end_iteration()
+    assert (await taking, pusher.pushed) == (batch, [])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -140,3 +141,50 @@ def test_idle_connection_between_two_frames_stays(served: Served) -> None:
     served.receive(request[20:])
     served.loop.advance(20 * PAUSE_S)
     assert not served.end()
+
+
+def broken() -> None:
+    raise ValueError("no batch")
+
+
+def test_callback_that_raises_stops_no_other_callback_and_no_later_flush(served: Served) -> None:
+    failures, calls = list[Exception](), list[str]()
+    served.receive(served.client.hello())
+    for number in range(2):
+        served.link.before_flush(broken, failures.append)
+        served.link.before_flush(partial(calls.append, f"flush {number}"), failures.append)
+        served.loop.advance(0)
+    assert (calls, [str(error) for error in failures]) == (["flush 0", "flush 1"], ["no batch", "no batch"])
+
+
+class CountedFlushes:
+    """Counts the flushes of a link. No callback of it fails."""
+
+    def __init__(self, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.link, self.count, self._flush = served.link, 0, served.link.flush
+        monkeypatch.setattr(served.link, "flush", self.flush)
+
+    def flush(self) -> None:
+        self.count += 1
+        self._flush()
+
+    def before_next(self, callback: Callable[[], None]) -> None:
+        self.link.before_flush(callback, lambda error: pytest.fail(repr(error)))
+
+
+def test_callback_of_a_callback_is_called_before_the_next_flush(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.receive(served.client.hello())
+    flushes, seen = CountedFlushes(served, monkeypatch), list[int]()
+    flushes.before_next(lambda: flushes.before_next(lambda: seen.append(flushes.count)))
+    served.loop.advance(0)
+    assert (seen, flushes.count) == ([1], 2)
+
+
+def test_answers_of_a_callback_leave_with_the_flush_behind_it(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    served.receive(served.client.hello())
+    flushes = CountedFlushes(served, monkeypatch)
+    flushes.before_next(served.link.flush_soon)
+    served.loop.advance(0)
+    assert flushes.count == 1
