@@ -71,16 +71,18 @@ class PrewarmingTranslator:
         """Has the engine read the prompt. None: without a user's message this model has no prompt. Raises the error of
         any other turn that fails."""
         parameters = {name: value for name, value in asked.items() if name not in _LEFT_OUT} | _ONE_TOKEN
-        finals: list[Final | None] = []
+        batches: list[Batch] = []
         try:
-            await self._inner.generate(
-                replace(turn, request=dumps(parameters)), lambda batch: finals.append(batch.final), flow=Flow()
-            )
+            await self._inner.generate(replace(turn, request=dumps(parameters)), batches.append, flow=Flow())
         except InvalidRequest:
             if turn.history != NO_ITEMS or b'"user"' in turn.input:
                 raise
             return None
-        final = finals[-1]
+        final, pause = batches[-1].final, batches[-1].pause
+        if pause is not None:  # the one token was a call, which is dropped, too
+            used = pause.used
+            counts = response.usage(input_tokens=used.input_tokens, output_tokens=0, cached_tokens=used.cached_tokens)
+            return Final(Status.COMPLETED, dumps({"usage": counts}), NO_ITEMS, lineage=pause.lineage)
         if final is not None and final.status is Status.FAILED:
             raise error_of(loads(final.body))
         return final

@@ -11,7 +11,7 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineUnavailable, InvalidRequest
 from antiphon_core.fold import fold
 from antiphon_core.jsons import dumps, loads
-from antiphon_core.ports.translator import Batch, Resume, Turn
+from antiphon_core.ports.translator import Batch, Pause, Receive, Resume, Turn, Usage
 from antiphon_edge.prewarming import PrewarmingTranslator
 from tests.support.served_models import turn
 from tests.support.translators import ScriptedTranslator
@@ -47,6 +47,18 @@ async def test_prewarm_reads_the_prompt_and_has_no_output() -> None:
         "max_output_tokens": 1,
         "prompt_cache_options": {"mode": "explicit"},
     }
+
+
+async def test_prewarm_whose_one_token_is_a_call_counts_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def pause(_self: ScriptedTranslator, _turn: Turn, receive: Receive, **_: object) -> None:
+        receive(Batch(0, 1, b"", pause=Pause(b"[]", Usage(9, 1, cached_tokens=4), lineage=b"lineage")))
+
+    monkeypatch.setattr(ScriptedTranslator, "generate", pause)
+    final = (await run(turn("Hi", **WARMING)))[-1].final
+    assert final is not None
+    usage = loads(final.body)["usage"]
+    counted = usage["input_tokens"], usage["input_tokens_details"]["cached_tokens"], usage["output_tokens"]
+    assert (final.output_items, final.lineage, counted) == (b"[]", b"lineage", (9, 4, 0))
 
 
 async def test_other_turns_are_passed_on_unchanged() -> None:

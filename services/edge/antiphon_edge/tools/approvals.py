@@ -20,6 +20,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports import tools as tools_port
 from antiphon_core.ports.store import Approval, ApprovalAnswer, ApprovalDraft
 from antiphon_core.ports.translator import ServerTool
+from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.server_tools import ApprovalFilter, McpTool
 from antiphon_edge.tools.server_lists import ServerList
 
@@ -123,6 +124,20 @@ def require_answerable(
         if item_tag(each.id) != tree_tag(response_id):
             message = f"The approval request '{each.id}' is not in the history of this request."
             raise InvalidRequest(message, field="input", code="approval_not_in_history")
+
+
+def require_callable(answers: Collection[ApprovalAnswer], request: CreateRequest) -> None:
+    """InvalidRequest: the calls that are approved cannot run, because the request declares no tool server, or has no
+    output. So the approvals are not used up."""
+    if not any(each.is_approved for each in answers):
+        return
+    options = request.prompt_cache_options
+    if options is not None and options.prewarm:
+        message = "The input approves a call, and a response with 'prewarm' runs none: send them in two requests."
+        raise InvalidRequest(message, field="prompt_cache_options.prewarm", code="mutually_exclusive_parameters")
+    if not any(isinstance(tool, McpTool) for tool in request.tools or ()):
+        message = "The input approves a call, and the request declares no tool server: declare it again in 'tools'."
+        raise InvalidRequest(message, field="tools", code="invalid_value")
 
 
 def tree_of(answers: Sequence[ApprovalAnswer]) -> str | None:

@@ -270,7 +270,7 @@ class TurnRunner:
         async with self._renewal_of_session(run), long_work as prepared:
             deliver = run.deliver if prepared is None else _after(prepared, run.deliver)
             generation = partial(self._generation, run, deliver, change)
-            if run.calls_servers:
+            if run.calls_servers or run.approved:
                 terminal = await self._run_rounds(run, lambda turn: generation(turn).run())
             else:
                 terminal = await generation(accepted.turn).run()

@@ -205,6 +205,7 @@ class TurnStarter:
             tag = approvals.tree_of(answers) if answers and previous_id is None else None
             response_id = new_response_id(self._ids, relative=previous_id, tag=tag)
         if answers:
+            approvals.require_callable(answers, request)
             has_history = previous_id is not None or session_id is not None
             is_stored = request.store is not False
             approvals.require_answerable(

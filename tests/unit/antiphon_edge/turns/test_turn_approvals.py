@@ -15,6 +15,7 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.tools import Approval
 from antiphon_core.ports.translator import Turn
+from antiphon_edge.tools import approvals
 from antiphon_edge.tools.limits import ToolLimits
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.turn_runner import TurnRun
@@ -301,6 +302,36 @@ async def test_answer_of_a_failed_engine_stays_used_once_the_call_was_sent(
     assert len(tools.calls) == 1
     with pytest.raises(ApprovalAlreadyUsed):
         await reply(store, tools, asked, answer(*ids))
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"tools": []}, "tools"),
+        ({"tools": [{"type": "function", "name": "f"}]}, "tools"),
+        ({"prompt_cache_options": {"prewarm": True}}, "prompt_cache_options.prewarm"),
+    ],
+)
+async def test_approval_stays_open_if_its_call_cannot_run_in_the_response(
+    store: StoreService, tools: FakeTools, members: Object, field: str
+) -> None:
+    asked, ids = await ask(store, tools)
+    with pytest.raises(InvalidRequest) as caught:
+        await reply(store, tools, asked, answer(*ids), **members)
+    assert (caught.value.field, await open_ids(store)) == (field, ids)
+    await reply(store, tools, asked, answer(*ids, approve=False), tools=[])
+    assert (tools.calls, await open_ids(store)) == ([], [])
+
+
+async def test_approved_call_of_a_turn_without_tools_fails_it_and_stays_open(
+    store: StoreService, tools: FakeTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edge of an older release has accepted the turn."""
+    asked, ids = await ask(store, tools)
+    monkeypatch.setattr(approvals, "require_callable", lambda *_: None)
+    with pytest.raises(InvalidRequest) as caught:
+        await reply(store, tools, asked, answer(*ids), tools=[])
+    assert (caught.value.field, await open_ids(store)) == ("tools", ids)
 
 
 @pytest.mark.parametrize(("point", "is_free"), [("list", True), ("intent", True), ("call", False)])
