@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from antiphon_core import damage
-from antiphon_core.errors import ApprovalNotFound, InvalidRequest
+from antiphon_core.errors import ApprovalNotFound, InvalidRequest, ToolServerFault
 from antiphon_core.ids import DerivedIds, is_approval_id, item_tag, new_item_id, tree_tag
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, dumps, loads
@@ -211,11 +211,24 @@ def drafts_of(output: Iterable[Object], lists: Mapping[str, ServerList]) -> list
     return [draft_of(item, server) for item, server in asked if server is not None and item["name"] in server.tools]
 
 
-def first_items(approved: Iterable[Approval], lists: Mapping[str, ServerList], response_id: str) -> list[Object]:
+def first_items(
+    approved: Iterable[Approval], lists: Mapping[str, ServerList], response_id: str, *, calls_max: int
+) -> list[Object]:
     """The items of approved calls before the first round: the call, or a new request if its tool has changed since.
-    InvalidRequest: the request does not declare the server of a call."""
+    Nothing is used up yet, so a call that cannot be sent raises.
+
+    Raises:
+        InvalidRequest: the request does not declare the server of a call, does not allow its tool, or allows fewer
+            calls than are approved.
+        ToolServerFault: the server of a call gave no list of its tools.
+    """
     ids = DerivedIds(f"{response_id}/approvals")
-    return [_first_item(AskedCall.read(each), lists, ids, response_id) for each in approved]
+    items = [_first_item(AskedCall.read(each), lists, ids, response_id) for each in approved]
+    calls = sum(item["type"] == CALL for item in items)
+    if calls > calls_max:
+        message = f"The input approves {calls} calls, and the response may run {calls_max} ('max_tool_calls')."
+        raise InvalidRequest(message, field="max_tool_calls", code="invalid_value")
+    return items
 
 
 def _first_item(call: AskedCall, lists: Mapping[str, ServerList], ids: DerivedIds, response_id: str) -> Object:
@@ -226,6 +239,12 @@ def _first_item(call: AskedCall, lists: Mapping[str, ServerList], ids: DerivedId
             "Declare it again in 'tools', with its credentials."
         )
         raise InvalidRequest(message, field="tools", code="invalid_value")
+    if server.error:
+        message = f"The approved call of '{call.name}' was not run: '{call.label}' gave no list of its tools."
+        raise ToolServerFault(f"{message} {server.error}", field="tools")
+    if call.name not in server.tools:
+        message = f"The approved call was not run: '{call.label}' has no tool '{call.name}' that the request allows."
+        raise InvalidRequest(message, field=server.declared.path, code="invalid_value")
     kind = REQUEST if call.is_changed(server) else CALL
     item: Object = {"id": new_item_id(ids, ID_PREFIX[kind], relative=response_id), "type": kind}
     named = {"server_label": server.declared.label, "name": call.name, "arguments": call.arguments}

@@ -130,7 +130,8 @@ class ToolLoop:
         last_round = _last_round(self._run)
         if last_round is not None:
             self._ends_at_ms = last_round.ends_at_ms
-        number, output, used, lineage = 1, await self._first_output(), NO_USAGE, self._turn.round_lineage
+        output = await self._first_output() if last_round is None else []
+        number, used, lineage = 1, NO_USAGE, self._turn.round_lineage
         while True:
             if last_round is None:
                 self._run.state.items_before = len(output)
@@ -157,13 +158,15 @@ class ToolLoop:
 
     async def _first_output(self) -> list[Object]:
         """The items before the first round: the lists of tools that the conversation does not have, and the calls that
-        were approved. Lists that were sent are in the output; calls that were sent have an intent."""
+        were approved. Lists that were sent are in the output."""
         state = self._run.state
-        sent = [item for item in state.output if item.get("type") == LISTING]
-        if sent or state.round_ids:
-            return sent
-        lists = await offload.run(self._new_lists, size_bytes=self._turn.size_bytes + self._output_bytes)
-        return [*lists, *approvals.first_items(self._run.approved, self._lists, self._turn.response_id)]
+        lists = [item for item in state.output if item.get("type") == LISTING]
+        if state.round_ids:
+            return lists
+        if not lists:
+            lists = await offload.run(self._new_lists, size_bytes=self._turn.size_bytes + self._output_bytes)
+        approved, response_id = self._run.approved, self._turn.response_id
+        return [*lists, *approvals.first_items(approved, self._lists, response_id, calls_max=self._most_calls)]
 
     def _new_lists(self) -> list[Object]:
         context = [item for part in (self._turn.history, self._turn.input) for item in _lists_in(part)]

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import ApprovalAlreadyUsed, ApprovalNotFound, InvalidRequest, ToolsUnavailable
+from antiphon_core.errors import (
+    AntiphonError,
+    ApprovalAlreadyUsed,
+    ApprovalNotFound,
+    InvalidRequest,
+    ToolServerFault,
+    ToolsUnavailable,
+)
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.tools import Approval
@@ -332,6 +339,32 @@ async def test_approved_call_of_a_turn_without_tools_fails_it_and_stays_open(
     with pytest.raises(InvalidRequest) as caught:
         await reply(store, tools, asked, answer(*ids), tools=[])
     assert (caught.value.field, await open_ids(store)) == ("tools", ids)
+
+
+@pytest.mark.parametrize(
+    ("members", "list_error", "error", "field"),
+    [
+        ({}, ToolServerFault("No answer."), ToolServerFault, "tools"),
+        ({"tools": [server(allowed_tools=["search"])]}, None, InvalidRequest, "tools[0]"),
+        ({"max_tool_calls": 1}, None, InvalidRequest, "max_tool_calls"),
+    ],
+)
+async def test_approvals_stay_open_if_not_all_of_their_calls_can_be_sent(
+    store: StoreService,
+    tools: FakeTools,
+    members: Object,
+    list_error: AntiphonError | None,
+    error: type[AntiphonError],
+    field: str,
+) -> None:
+    asked, ids = await ask(store, tools, [*BUY, *BUY])
+    tools.list_error = list_error
+    with pytest.raises(error) as caught:
+        await reply(store, tools, asked, answer(*ids), **members)
+    assert (caught.value.field, tools.calls, sorted(await open_ids(store))) == (field, [], sorted(ids))
+    tools.list_error = None
+    await reply(store, tools, asked, answer(*ids))
+    assert len(tools.calls) == 2
 
 
 @pytest.mark.parametrize(("point", "is_free"), [("list", True), ("intent", True), ("call", False)])
