@@ -57,7 +57,8 @@ def _check_lineage_key(key: bytes, field: str) -> None:
 
 
 LineageKey = Annotated[bytes, _check_lineage_key]
-"""A keyed hash of the conversation that a lineage ends with; empty for none."""
+"""A hash of the conversation that a lineage ends with; empty for none. It has no secret in it: a store with encryption
+keys writes an HMAC of it."""
 
 
 def _check_lineage_keys(keys: Sequence[bytes], field: str) -> None:

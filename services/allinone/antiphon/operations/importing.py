@@ -72,7 +72,8 @@ async def import_lines(
 async def _write(rows: RowBackend, partition: Partition, lines: Iterable[_Line]) -> Imported:
     """Writes rows of one tree in order."""
     is_new = []
-    for _tree, ref, row in lines:
+    for _tree, ref, exported in lines:
+        row = _with_own_name(rows, ref, exported)
         node_id = _response_of(ref, row)
         if node_id is not None and await rows.decide(partition, partial(_is_deleted, node_id=node_id)):
             is_new.append(False)
@@ -81,6 +82,13 @@ async def _write(rows: RowBackend, partition: Partition, lines: Iterable[_Line])
         is_new.append(stored is None)
         await rows.decide(partition, partial(_file_entries, ref=ref, row=stored or row))
     return Imported(sum(is_new), len(is_new) - sum(is_new))
+
+
+def _with_own_name(rows: RowBackend, ref: Ref, row: Row) -> Row:
+    """A row with its digest under the name that these rows have for it: the export of a store without encryption keys
+    has it plain."""
+    key = row.fields.get("key") if ref.kind is Kind.LINEAGE else None
+    return row._replace(fields={**row.fields, "key": rows.digest_names(bytes.fromhex(key))[0]}) if key else row
 
 
 def _response_of(ref: Ref, row: Row) -> str | None:

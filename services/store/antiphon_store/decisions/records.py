@@ -64,8 +64,8 @@ class Write:
     """Whether the job of the precondition's fence ends as succeeded in the same step."""
     lineage: bytes = b""
     """The lineage of the response, which only later turns read."""
-    lineage_key: bytes = b""
-    """The key under which turns that name no predecessor find the lineage."""
+    lineage_key: str = ""
+    """The key of the index under which turns that name no predecessor find the lineage."""
     approvals: Sequence[ApprovalDraft] = ()
     """Those that the response asks for."""
 
@@ -271,7 +271,7 @@ def _ask(view: View, write: Write) -> dict[str, list[str]]:
 
 
 def _put_lineage(view: View, write: Write) -> None:
-    key = write.lineage_key.hex()
+    key = write.lineage_key
     view.put(Kind.LINEAGE, write.record.id, {"key": key} if key else {}, write.lineage)
     if key:
         view.file(Index.RESENT, key, write.record.id)

@@ -13,9 +13,11 @@ and no job is to end, because of a wrong line in the file of keys.
 
 from __future__ import annotations
 
+import hmac
 import logging
 import secrets
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
@@ -33,6 +35,7 @@ log = logging.getLogger(__name__)
 MAGIC = b"\x00antiphon-sealed-1"
 FIELD_PREFIX = "sealed-1:"
 NONCE_BYTES = 12
+_DIGEST_PURPOSE = b"antiphon-digest-1\0"
 
 
 class PayloadCipher:
@@ -77,6 +80,13 @@ class PayloadCipher:
             raise (_damage_error(bound_to) if key in self._proven else _not_opened(bound_to, key_id)) from error
         self._proven.add(key)
         return plain
+
+    def digest_names(self, digest: bytes) -> Sequence[str]:
+        """The HMAC of a digest under each key of the file, the newest key first. Unavailable: see `seal`."""
+        keys = self._keys.get()
+        newest_first = [keys.current, *(each for each in keys.keys if each != keys.current)]
+        made = (hmac.digest(keys.keys[each], _DIGEST_PURPOSE + digest, "sha256") for each in newest_first)
+        return [each[: len(digest)].hex() for each in made]
 
     def _aead(self, key: bytes) -> AESGCM:
         found = self._of_key.get(key)

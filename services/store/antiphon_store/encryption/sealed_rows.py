@@ -2,8 +2,9 @@
 
 All payloads (items and bodies of responses, frames of event logs, payloads of jobs, stored prompts) and the fields in
 SEALED_FIELDS are sealed. Among these are checksums of payloads and digests of requests: a reader of the database could
-otherwise guess short content, such as a PIN, until its digest fits. Values that the database compares, orders or counts
-are not sealed: ids, tenants, trees, times, statuses, sizes, idempotency keys.
+otherwise guess short content, such as a PIN, until its digest fits. The digest that an index is searched for is
+replaced by its HMAC under a key (`digest_names`). Values that the database compares, orders or counts are not sealed:
+ids, tenants, trees, times, statuses, sizes, idempotency keys.
 
 Decisions see plain rows, and a program's guards must never test a sealed field. Work on large payloads runs outside of
 the event loop.
@@ -67,6 +68,7 @@ class SealedRows(RemoteBackend):
         self.open, self.close, self.ready = inner.open, inner.close, inner.ready
         self.children, self.subtree, self.ancestors = inner.children, inner.subtree, inner.ancestors  # no payloads
         self.take_due, self.tenants = inner.take_due, inner.tenants
+        self.digest_names = cipher.digest_names  # type: ignore[method-assign]
 
     @property
     def as_stored(self) -> RowBackend:

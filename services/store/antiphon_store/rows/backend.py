@@ -43,6 +43,10 @@ class RowBackend(Protocol):
     def as_stored(self) -> RowBackend:
         """These rows with their content as it is stored, which is sealed in a store with encryption keys."""
 
+    def digest_names(self, digest: bytes) -> Sequence[str]:
+        """The keys of an index for a digest of content: the one to write first, then those of earlier encryption keys.
+        Unavailable: the file of keys has been unusable for longer than the grace period."""
+
     async def open(self) -> None:
         """Connects and brings the schema up to date. StoreUnavailable: its message tells the operator what is wrong."""
 

@@ -36,6 +36,9 @@ class LocalBackend(ABC):
     def as_stored(self) -> Self:
         return self
 
+    def digest_names(self, digest: bytes) -> Sequence[str]:
+        return [digest.hex()]
+
     async def decide(
         self,
         partition: Partition,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -43,6 +43,9 @@ class RemoteBackend(ABC):
     @property
     def as_stored(self) -> RowBackend:
         return cast("RowBackend", self)  # each subclass is one
+
+    def digest_names(self, digest: bytes) -> Sequence[str]:
+        return [digest.hex()]
 
     @abstractmethod
     async def transact(self, partition: Partition, program: Program) -> Outcome: ...

@@ -123,7 +123,8 @@ class TurnOperations(RecordOperations, WriteOperations):
         newest = Span(1, is_descending=True)
         for group in filter(None, (keys[:1], keys[1:])):
             partition = Partition(tenant, "")
-            reads = (self._rows.page(partition, Index.RESENT, key.hex(), newest) for key in group)
+            names = (name for key in group for name in self._rows.digest_names(key))
+            reads = (self._rows.page(partition, Index.RESENT, name, newest) for name in names)
             for _, entries in await asyncio.gather(*reads):
                 for each in entries:
                     with contextlib.suppress(ResponseNotFound):

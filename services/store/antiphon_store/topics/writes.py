@@ -80,8 +80,9 @@ class WriteOperations(SweepOperations, JobOperations):
         )
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
         write = Write(record, condition, ttl_ms, item_ids, log_frames, log_ttl_ms, job, job_ttl_ms, most)
-        names = ("ends_job", "lineage", "lineage_key", "approvals")
-        return replace(write, **{name: getattr(commit, name) for name in names})
+        lineage_key = self._rows.digest_names(commit.lineage_key)[0] if commit.lineage_key else ""
+        names = ("ends_job", "lineage", "approvals")
+        return replace(write, lineage_key=lineage_key, **{name: getattr(commit, name) for name in names})
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
         record, bounded, sessions = write.record, write, _sessions_of(write, fence)
@@ -99,7 +100,7 @@ class WriteOperations(SweepOperations, JobOperations):
             except StoreUnavailable as error:
                 if not (error.is_full and bounded.lineage):
                     raise
-                bounded = replace(bounded, lineage=b"", lineage_key=b"")  # nothing depends on it
+                bounded = replace(bounded, lineage=b"", lineage_key="")  # nothing depends on it
 
     async def _count_dead(
         self, partition: Partition, session_id: str, most: int, *, field: str = "record.session_id"

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from antiphon.operations.exporting import export
+from antiphon.operations.importing import import_lines
 from antiphon.operations.verifying import verify
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import AntiphonError, IdempotencyMismatch, InternalError
@@ -17,7 +19,15 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, Step, StepKind
 from antiphon_core.ports.jobs import JobDraft
-from antiphon_core.ports.store import ApprovalDraft, Precondition, Record, Status, TurnCommit, TurnRequest
+from antiphon_core.ports.store import (
+    LINEAGE_KEY_BYTES,
+    ApprovalDraft,
+    Precondition,
+    Record,
+    Status,
+    TurnCommit,
+    TurnRequest,
+)
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.encryption import sealed_rows
@@ -26,9 +36,10 @@ from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC, Payloa
 from antiphon_store.encryption.sealed_rows import SEALED_FIELDS, SealedRows
 from antiphon_store.rows import view
 from antiphon_store.rows.maintenance import MaintainedRows
-from antiphon_store.rows.model import Condition, Guard, Kind, Partition, Program, Put, Ref, Rejection, Row
+from antiphon_store.rows.model import Condition, Guard, Index, Kind, Partition, Program, Put, Ref, Rejection, Row
 from antiphon_store.service import StoreService
 from antiphon_store.testing.idempotency import keyed_request
+from antiphon_store.testing.subject import draft
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import KEY, PROMPT, StoredTenant
 
@@ -95,7 +106,13 @@ class Secretive:
         asked = TurnRequest(idempotency_key="turn", fingerprint=fingerprint, response_id=child.id)
         await store.begin_turn(tenant, asked)
         asked_for = [ApprovalDraft(self.id("mcpr"), secret.encode())]
-        turn = TurnCommit(child, idempotency_key="turn", lineage=secret.encode(), approvals=asked_for)
+        turn = TurnCommit(
+            child,
+            idempotency_key="turn",
+            lineage=secret.encode(),
+            lineage_key=fingerprint[:LINEAGE_KEY_BYTES],
+            approvals=asked_for,
+        )
         await store.commit_turn(tenant, turn)
         running = self.record(child.id, Status.IN_PROGRESS)
         await store.put(tenant, running)
@@ -111,19 +128,26 @@ class Secretive:
 
 
 def plain_parts(rows: MemoryRows) -> dict[tuple[Partition, Ref], Any]:
-    """The plain parts of each row in the database: its fields that are not sealed, and payloads without the seal."""
+    """The plain parts of each row in the database: its fields that are not sealed, and payloads without the seal. The
+    keys of lineages are left out: they are an HMAC."""
 
-    def is_plain(value: Any) -> bool:
-        return not (isinstance(value, str) and value.startswith(FIELD_PREFIX))
+    def is_plain(ref: Ref, name: str, value: Any) -> bool:
+        is_sealed = isinstance(value, str) and value.startswith(FIELD_PREFIX)
+        return not is_sealed and (ref.kind, name) != (Kind.LINEAGE, "key")
 
     return {
         (partition, ref): (
-            {name: value for name, value in row.fields.items() if is_plain(value)},
+            {name: value for name, value in row.fields.items() if is_plain(ref, name, value)},
             [payload for payload in (row.items, row.body) if payload and not payload.startswith(MAGIC)],
         )
         for partition, tree in rows.trees.items()
         for ref, row in tree.rows.items()
     }
+
+
+def resent_keys(rows: MemoryRows) -> set[str]:
+    """The keys of the index of lineages."""
+    return {key for _tenant, of, key in rows.tenant_wide if of is Index.RESENT}
 
 
 async def test_nothing_that_is_plain_in_the_database_depends_on_content(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +159,9 @@ async def test_nothing_that_is_plain_in_the_database_depends_on_content(monkeypa
         await rows.open()
         await Secretive(secret, seed=1).fill(StoreService(seal_rows(rows, KEYS), ids=SequentialIds()))
         seen.append(plain_parts(rows))
+        digest = sha256(secret.encode()).digest()[:LINEAGE_KEY_BYTES]
+        assert len(resent_keys(rows)) == 1
+        assert digest.hex() not in resent_keys(rows)
     without_content = {Kind.POINTER, Kind.LINE, Kind.QUOTA}
     assert {ref.kind for _, ref in seen[0]} == set(Kind) - without_content
     assert seen[0] == seen[1]
@@ -166,6 +193,30 @@ async def test_digests_compare_after_the_key_was_rotated(inner: MemoryRows, stor
     repeated = replace(keyed_request(stored.once, key=KEY), fingerprint=b"x" * 32)
     with pytest.raises(IdempotencyMismatch):
         await store.begin_turn("acme", repeated)
+
+
+async def test_a_lineage_is_found_after_the_key_was_rotated(inner: MemoryRows) -> None:
+    newer, key = SealingKeys.ephemeral(), b"k" * LINEAGE_KEY_BYTES
+    both = SealingKeys("newer", {**KEYS.keys, "newer": next(iter(newer.keys.values()))})
+    written = TurnCommit(draft(), lineage=b"lineage", lineage_key=key)
+    await StoreService(seal_rows(inner, KEYS)).commit_turn("acme", written)
+    store, request = StoreService(seal_rows(inner, both)), TurnRequest(lineage_keys=(key,))
+    assert (await store.begin_turn("acme", request)).found_lineage == b"lineage"
+    former = resent_keys(inner)
+    await store.commit_turn("acme", replace(written, record=draft()))
+    assert len(resent_keys(inner) - former) == 1, "the newest key names what is written now"
+
+
+async def test_imported_lineage_of_a_plain_store_is_found_under_no_plain_digest(inner: MemoryRows) -> None:
+    plain, key, lines = MaintainedMemory(), b"k" * LINEAGE_KEY_BYTES, list[bytes]()
+    await plain.open()
+    await StoreService(plain).commit_turn("acme", TurnCommit(draft(), lineage=b"lineage", lineage_key=key))
+    await export(plain, plain.maintenance, "acme", lines.append, lambda _count: None)
+    rows = seal_rows(inner, KEYS)
+    assert isinstance(rows, MaintainedRows)
+    await import_lines(rows, rows.maintenance, lines, lambda _count: None)
+    assert (await StoreService(rows).begin_turn("acme", TurnRequest(lineage_keys=(key,)))).found_lineage == b"lineage"
+    assert key.hex() not in resent_keys(inner)
 
 
 async def test_a_sealed_store_answers_like_a_plain_store(inner: MemoryRows, stored: StoredTenant) -> None:
