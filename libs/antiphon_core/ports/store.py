@@ -279,15 +279,17 @@ class TurnRequest:
     """The answers to approval requests that the turn uses, each once for ever. They need the `response_id`, whose tree
     is theirs. In a turn that continues a response, or a session, its history has the requests."""
     lineage_keys: LineageKeys = ()
-    """For a turn without a predecessor: the keys of the lineage to look up, the longest beginning of its input
+    """A search, which begins no turn: the keys of the lineage to look up, that of the longest beginning of an input
     first."""
 
     def check(self, _field: str) -> None:
         if self.previous_response_id is not None and self.session_id is not None:
             text = "'previous_response_id' and 'session_id' exclude each other."
             raise invalid("previous_response_id", text, code="mutually_exclusive_parameters")
-        if self.lineage_keys and (self.previous_response_id is not None or self.session_id is not None):
-            raise invalid("lineage_keys", "Only a turn without a predecessor looks up a lineage.")
+        others = self.previous_response_id, self.session_id, self.idempotency_key, self.consumes or None
+        if self.lineage_keys and any(each is not None for each in others):
+            text = "A search by 'lineage_keys' begins no turn: it has no predecessor, key or approvals."
+            raise invalid("lineage_keys", text)
         if self.session_id is not None:
             check_holder(self.holder, "holder")
         check_owner(self.idempotency_key, self.response_id)

@@ -1,8 +1,8 @@
 """Finds the lineage of a conversation that a request resends, while the turn is prepared.
 
-A stored turn is looked up in the store, in one call. Of a turn with `store: false` nothing is stored, so its lineage
-lies in the memory of the edge that ran it, for a few minutes. A lineage saves an engine work and changes no answer: a
-search that fails or takes too long is given up.
+A stored turn is looked up in the store, in one call, which takes no lease, key or approval. Of a turn with
+`store: false` nothing is stored, so its lineage lies in the memory of the edge that ran it, for a few minutes. A
+lineage saves an engine work and changes no answer: a search that fails or takes too long is given up.
 """
 
 from __future__ import annotations

@@ -123,7 +123,6 @@ class TurnStarter:
         given = await self._builder.resolved_input(tenant, request)
         store_request = await self._store_request(tenant, request, session_id, key, carried, given.items)
         resent = await self._resent(tenant, request, given, store_request, carried)
-        store_request = replace(store_request, lineage_keys=resent.keys)
         is_stored = request.store is not False
         if is_stored and key is None:
             await self._watch.require_room()  # before a model generates output that could not be stored
@@ -140,8 +139,7 @@ class TurnStarter:
             build = self._builder.turn(
                 tenant, response_id, request, start.history, given, carried=carried, must_fit=is_stored
             )
-            keys = resent.keys if start is NOTHING_BEFORE else ()
-            turn = await self._prepare(tenant, request, build, keys, start.found_lineage)
+            turn = await self._prepare(tenant, request, build, resent.keys)
         except BaseException:
             self._cleanup.schedule(self._abort(tenant, store_request, start), _UNDO_FAILED)
             raise
@@ -167,15 +165,13 @@ class TurnStarter:
         request: CreateRequest,
         build: Coroutine[Any, Any, Turn],
         keys: Sequence[bytes],
-        found: bytes,
     ) -> Turn:
         """The turn that `build` makes, with the lineage of the conversation that it resends: the one under `keys`,
-        which is searched for meanwhile, or `found`."""
+        which is searched for meanwhile."""
         search = self._search.begin(tenant, keys, is_stored=request.store is not False) if keys else None
         try:
             turn = await build
-            if search is not None and not found:
-                found = await self._search.end(search)
+            found = await self._search.end(search) if search is not None else b""
         finally:
             if search is not None:
                 search.cancel()

@@ -20,6 +20,7 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
+from antiphon_store.testing.idempotency import keyed_request
 from antiphon_store.testing.lineage import join_history
 from antiphon_store.testing.subject import Subject, draft, new_session_id
 
@@ -121,6 +122,14 @@ class KeptLineageSuite:
         other = await subject.peer.begin_turn(f"{subject.tenant}-2", TurnRequest(lineage_keys=(key,)))
         assert other.found_lineage == b""
 
+    async def test_an_older_lineage_is_found_behind_a_deleted_one(self, subject: Subject) -> None:
+        key = b"k" * LINEAGE_KEY_BYTES
+        await self.commit_under(subject, key, b"older")
+        await subject.elapse(5)  # entries of one millisecond have no order
+        newer = await self.commit_under(subject, key, b"newer")
+        await subject.store.delete(subject.tenant, newer.id)
+        assert await self.found_under(subject, key) == b"older"
+
     async def test_a_found_lineage_changes_neither_history_nor_lease(self, subject: Subject) -> None:
         key = b"k" * LINEAGE_KEY_BYTES
         await self.commit_under(subject, key, b"lineage")
@@ -151,6 +160,7 @@ class KeptLineageSuite:
             (TurnRequest(lineage_keys=(b"short",)), "lineage_keys"),
             (TurnRequest(lineage_keys=(b"k" * LINEAGE_KEY_BYTES,) * 5), "lineage_keys"),
             (TurnRequest(previous_response_id=draft().id, lineage_keys=(b"k" * LINEAGE_KEY_BYTES,)), "lineage_keys"),
+            (replace(keyed_request(draft()), lineage_keys=(b"k" * LINEAGE_KEY_BYTES,)), "lineage_keys"),
         ],
     )
     async def test_wrong_lineage_keys_are_rejected(self, subject: Subject, request_: TurnRequest, field: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from antiphon_core import offload
-from antiphon_core.errors import ResponseNotFound
+from antiphon_core.errors import DataDamaged, ResponseNotFound
 from antiphon_core.ports.checks import check_owner
 from antiphon_core.ports.store import Fence, History, Lease, ResponseStore, TurnRequest, TurnStart
 from antiphon_store.calls import implements
@@ -21,6 +21,8 @@ from antiphon_store.topics.topic import of_fence, of_session, one_step
 from antiphon_store.topics.writes import WriteOperations
 
 _Begin = Callable[..., Finish[tuple[TurnStart, Sequence[str]]]]
+_ENTRIES_TRIED = 4
+"""How many responses are tried for a lineage under one key. A deleted one may keep its entry until the next sweep."""
 
 
 class TurnOperations(RecordOperations, WriteOperations):
@@ -72,13 +74,12 @@ class TurnOperations(RecordOperations, WriteOperations):
         previous_id, session_id = request.previous_response_id, request.session_id
         if session_id is None:
             if previous_id is None:
-                found = await self._find_lineage(tenant, request.lineage_keys) if request.lineage_keys else b""
+                if request.lineage_keys:
+                    return TurnStart(History(), found_lineage=await self._find_lineage(tenant, request.lineage_keys))
                 if request.consumes:
                     alone = partial(approvals.begin_alone, request=request)
                     taken = await self._trees.of_response(tenant, request.response_id or "", alone)
-                    return TurnStart(History(), approvals=taken, found_lineage=found)
-                if request.lineage_keys:
-                    return TurnStart(History(), found_lineage=found)
+                    return TurnStart(History(), approvals=taken)
                 if request.idempotency_key is None:  # otherwise its claim has shown that the database answers
                     await self._trees.of_response(tenant, "", lambda _view: nothing, only_reads=True)
                 return TurnStart(History())
@@ -118,16 +119,16 @@ class TurnOperations(RecordOperations, WriteOperations):
                 begin = partial(begin, history=history or turns.NO_HISTORY)
 
     async def _find_lineage(self, tenant: str, keys: Sequence[bytes]) -> bytes:
-        """Finds the lineage under the first key that a readable response has; empty if there is none. The first key
-        is read alone, because nearly always a response has it."""
-        newest = Span(1, is_descending=True)
+        """Finds the newest lineage under the first key that a readable response has; empty if there is none. The first
+        key is read alone, because nearly always a response has it. A damaged row is skipped: it is another turn's."""
+        newest = Span(_ENTRIES_TRIED, is_descending=True)
         for group in filter(None, (keys[:1], keys[1:])):
             partition = Partition(tenant, "")
             names = (name for key in group for name in self._rows.digest_names(key))
             reads = (self._rows.page(partition, Index.RESENT, name, newest) for name in names)
             for _, entries in await asyncio.gather(*reads):
                 for each in entries:
-                    with contextlib.suppress(ResponseNotFound):
+                    with contextlib.suppress(ResponseNotFound, DataDamaged):
                         read = partial(records.lineage_of, response_id=each.id)
                         if found := await self._trees.of_response(tenant, each.id, read, only_reads=True):
                             return found

@@ -11,6 +11,7 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
     ConversationNotFound,
+    DataDamaged,
     IdempotencyMismatch,
     InvalidRequest,
     ItemNotFound,
@@ -92,6 +93,19 @@ class Bench:
         await self.store.commit_turn(TENANT, TurnCommit(record, fence=fence, idempotency_key=accepted.key))
         return await self.store.get(TENANT, record.id)
 
+    def fail_searches(self) -> list[TurnRequest]:
+        """Lets searches for lineages fail. Returns a list of them."""
+        begin, searches = self.slow.begin_turn, list[TurnRequest]()
+
+        async def begin_turn(tenant: str, request: TurnRequest) -> TurnStart:
+            if not request.lineage_keys:
+                return await begin(tenant, request)
+            searches.append(request)
+            raise DataDamaged.of("the lineage of another response")
+
+        self.slow.begin_turn = begin_turn  # type: ignore[method-assign]
+        return searches
+
     def fill(self) -> None:
         """Fills the store, for a new starter that has not seen room yet."""
         self.slow.error = StoreUnavailable("The disk is full.", full=True)
@@ -131,6 +145,15 @@ async def test_history_of_a_chain_is_read_in_one_store_call(bench: Bench) -> Non
     assert bench.slow.calls == ["begin_turn"]
     assert texts(accepted.turn.history) == ["one", "yes"]
     assert (accepted.parent_id, tree_tag(accepted.response_id)) == (first.id, tree_tag(first.id))
+
+
+async def test_a_keyed_turn_that_resends_its_conversation_begins_without_its_lineage(bench: Bench) -> None:
+    """The search is a call of its own, which may fail or take too long."""
+    again: list[Object] = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]
+    searches = bench.fail_searches()
+    accepted = await bench.begin(input=[*again, {"role": "user", "content": "Go on"}], key="key")
+    assert searches == [TurnRequest(lineage_keys=searches[0].lineage_keys)]
+    assert (accepted.key, accepted.turn.round_lineage) == ("key", b"")
 
 
 async def test_a_session_is_leased_and_continues_its_head(bench: Bench) -> None:

@@ -260,6 +260,17 @@ async def test_a_damaged_lineage_is_none_and_fails_no_turn(inner: MemoryRows, st
     assert list((await store.begin_turn("acme", request)).history.lineages) == [*lineages[:-1], b""]
 
 
+async def test_an_older_lineage_is_found_behind_a_damaged_one(inner: MemoryRows) -> None:
+    store, key = StoreService(seal_rows(inner, KEYS)), b"k" * LINEAGE_KEY_BYTES
+    older, newer = (TurnCommit(draft(), lineage=each, lineage_key=key) for each in (b"older", b"newer"))
+    for each in (older, newer):
+        await store.commit_turn("acme", each)
+    (tree,) = [tree for tree in inner.trees.values() if Ref(Kind.LINEAGE, newer.record.id) in tree.rows]
+    row = tree.rows[Ref(Kind.LINEAGE, newer.record.id)]
+    tree.rows[Ref(Kind.LINEAGE, newer.record.id)] = row._replace(items=row.items[:-1] + bytes([row.items[-1] ^ 1]))
+    assert (await store.begin_turn("acme", TurnRequest(lineage_keys=(key,)))).found_lineage == b"older"
+
+
 async def test_large_row_of_a_refused_program_is_opened_in_a_thread(inner: MemoryRows) -> None:
     opened_in: list[threading.Thread] = []
 

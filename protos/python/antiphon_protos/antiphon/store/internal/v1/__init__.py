@@ -478,8 +478,9 @@ class BeginTurnRequest(betterproto2.Message):
 
     lineage_keys: "list[bytes]" = betterproto2.field(48, betterproto2.TYPE_BYTES, repeated=True)
     """
-    The keys under which earlier turns may have left the lineage of what this turn's input begins with, the longest
-    beginning first: at most 4, of 16 bytes each. Only without previous_response_id and session_id.
+    A search, which begins no turn: the keys under which earlier turns may have left the lineage of what an input begins
+    with, the longest beginning first. At most 4, of 16 bytes each. Only without previous_response_id, session_id,
+    idempotency_key and consumes.
     """
 
 
@@ -517,8 +518,7 @@ class BeginTurnResponse(betterproto2.Message):
 
     found_lineage: "bytes" = betterproto2.field(48, betterproto2.TYPE_BYTES)
     """
-    The lineage under the first of the `lineage_keys` that a readable response has; empty if there is none. It changes
-    neither the history nor the parent of the turn's record.
+    The lineage under the first of the `lineage_keys` that a readable response has; empty if there is none.
     """
 
 
