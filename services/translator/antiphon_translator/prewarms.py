@@ -31,6 +31,7 @@ from antiphon_core.telemetry import metrics, remedies
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.generation import EngineChunk, GenerationRequest, TokenPrompt
 from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.turn.cache_retention import Hint, is_one_shot
 from antiphon_translator.turn.turn_plan import TurnPlan
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 from antiphon_translator.turn_bytes import TurnBytes
@@ -65,9 +66,8 @@ class Prewarms:
 
     def begin(self, turn: Turn, plan: TurnPlan, final: Final | None, engine: Engine) -> None:
         """Begins to read the prompt of the turn that follows, behind one that ended with `final`."""
-        model, tree = plan.model, tree_tag(turn.response_id)
-        is_wanted = model.prewarm_tokens_per_minute > 0 and model.can_reason and tree is not None
-        if not is_wanted or final is None or final.status is not Status.COMPLETED or plan.prompt.conversation.images:
+        tree = tree_tag(turn.response_id)
+        if tree is None or final is None or final.status is not Status.COMPLETED or not _has_next(turn, plan):
             return
         if self._is_closed or len(self.tasks) >= RUNNING_MAX or tree in self.tasks:
             return
@@ -104,21 +104,42 @@ class Prewarms:
                 metrics.PREWARMS.of(plan.model.name, outcome).add()
 
     async def _outcome(self, turn: Turn, plan: TurnPlan, final: Final, engine: Engine) -> str:
+        if self._budgets.tokens_of(turn.tenant, plan.model) < TOKENS_MIN:
+            return "over_share"
         make = partial(next_request, turn, plan, final)
         found = await offload.run(make, size_bytes=turn.size_bytes + len(final.output_items), inline_bytes_max=0)
         if found is None:
             return ""
         if not self._budgets.take(turn.tenant, plan.model, found.new_tokens):
             return "over_share"
-        has_begun = False
+        has_begun = is_over = False
 
         def deliver(_chunks: Sequence[EngineChunk]) -> bool:
             nonlocal has_begun
             has_begun = True
             return False
 
-        await engine.generate(found.request, deliver, Flow())
+        try:
+            await engine.generate(found.request, deliver, Flow())
+            is_over = True
+        except AntiphonError:
+            is_over = True
+            raise
+        finally:
+            if is_over and not has_begun:  # a prompt whose reading is cancelled may be read for the most part
+                self._budgets.give_back(turn.tenant, plan.model, found.new_tokens)
         return "read" if has_begun else "busy"
+
+
+def _has_next(turn: Turn, plan: TurnPlan) -> bool:
+    """Whether the prompt behind a turn may be read in advance: its engine takes token ids, and the turn is neither one
+    that nothing continues nor one whose prompt is not worth keeping."""
+    model, prompt = plan.model, plan.prompt
+    if not model.prewarm_tokens_per_minute or not model.can_reason or prompt.conversation.images:
+        return False
+    if not isinstance(plan.request.prompt, TokenPrompt) or any(hint is Hint.LOW for hint, _ in plan.cache.outcomes):
+        return False
+    return not is_one_shot(turn, plan.parameters, prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +209,25 @@ class PrewarmBudgets:
 
     def take(self, tenant: str, model: ServedModel, tokens: int) -> bool:
         """Takes tokens from the budget of a tenant. Returns False, and takes none, if they are not there."""
-        most, now_s, key = float(model.prewarm_tokens_per_minute), self._now_s(), (tenant, model.name)
-        left, at_s = self._left.get(key, (most, now_s))
-        left = min(most, left + most * (now_s - at_s) / 60)
+        left = self.tokens_of(tenant, model)
         if tokens > left:
             return False
-        self._left[key] = (left - tokens, now_s)
+        self._set(tenant, model, left - tokens)
+        return True
+
+    def give_back(self, tenant: str, model: ServedModel, tokens: int) -> None:
+        """Gives back tokens that were taken, and not read."""
+        self._set(tenant, model, self.tokens_of(tenant, model) + tokens)
+
+    def tokens_of(self, tenant: str, model: ServedModel) -> float:
+        """The tokens that a tenant may have read now."""
+        most, now_s = float(model.prewarm_tokens_per_minute), self._now_s()
+        left, at_s = self._left.get((tenant, model.name), (most, now_s))
+        return min(most, left + most * (now_s - at_s) / 60)
+
+    def _set(self, tenant: str, model: ServedModel, tokens: float) -> None:
+        key = (tenant, model.name)
+        self._left[key] = (tokens, self._now_s())
         self._left.move_to_end(key)
         if len(self._left) > TENANTS_MAX:
             self._left.popitem(last=False)
-        return True

@@ -14,9 +14,18 @@ from antiphon_core.flow import Flow
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Batch, Final, Turn
+from antiphon_translator import prewarms
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
-from antiphon_translator.generation import CACHE_SALT, GenerationRequest, TokenChunk, TokenPrompt
+from antiphon_translator.generation import (
+    CACHE_SALT,
+    FinishReason,
+    GenerationRequest,
+    Level,
+    TextChunk,
+    TokenChunk,
+    TokenPrompt,
+)
 from antiphon_translator.placement import placement_of
 from antiphon_translator.prewarms import LOWEST_PRIORITY, PrewarmBudgets
 from antiphon_translator.service import TranslatorService
@@ -120,8 +129,20 @@ async def test_next_prompt_is_read_behind_an_answer_whose_reasoning_the_template
         (THOUGHT[2:], {"can_reason": False}, {}),
         (("<think>", "Hm.", "</think>", "Short.", "<|im_end|>"), {}, {}),
         (CALLING, {}, {"tools": [WEATHER]}),
+        (THOUGHT, {}, {"store": False}),
+        (THOUGHT, {"demotes_one_shots": False}, {"background": True}),
+        (THOUGHT, {}, {"prompt_cache_options": {"mode": "explicit"}}),
     ],
-    ids=["off by default", "over the budget", "nothing is left out", "hardly anything is new", "a call waits"],
+    ids=[
+        "off by default",
+        "over the budget",
+        "nothing is left out",
+        "hardly anything is new",
+        "a call waits",
+        "nothing is stored",
+        "in the background",
+        "nothing is kept",
+    ],
 )
 async def test_nothing_is_read_in_advance(said: Sequence[str], changes: Object, request_: Object) -> None:
     engine = Engine(*said)
@@ -163,6 +184,43 @@ async def test_turn_whose_next_prompt_is_read_counts_as_held_bytes() -> None:
     assert service._turn_bytes._budget.held_bytes == given.size_bytes
     await service.close()
     assert service._turn_bytes._budget.held_bytes == 0
+
+
+async def test_engine_that_takes_texts_has_no_prompt_read() -> None:
+    engine = Engine()
+    engine.level = Level.TEXT
+    engine.script = [
+        Emit(TextChunk("".join(THOUGHT[:-1]), placement=placement_of("engine:8001"), finish=FinishReason.STOP))
+    ]
+    service = serving(engine)
+    await run(service, first_turn())
+    await service._prewarms.wait_until_idle()
+    assert engine.prewarmed == []
+    await service.close()
+
+
+async def test_tokens_that_no_engine_began_to_read_are_given_back() -> None:
+    engine = Engine(*THOUGHT)
+    service = serving(engine, prewarm_tokens_per_minute=1_200)
+    engine.is_busy = True
+    for _ in range(3):
+        await run(service, first_turn())
+        await service._prewarms.wait_until_idle()
+    assert len(engine.prewarmed) == 3, "one alone takes more than half of the budget"
+    await service.close()
+
+
+async def test_prompt_of_a_tenant_without_tokens_is_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered: list[Turn] = []
+    monkeypatch.setattr(prewarms, "next_request", lambda turn, *_: rendered.append(turn))
+    service = serving(Engine(*THOUGHT), prewarm_tokens_per_minute=prewarms.TOKENS_MIN)
+    (served,) = (route.model for route in service._routes.values())
+    for _ in range(2):
+        await run(service, first_turn())
+        await service._prewarms.wait_until_idle()
+        service._prewarms._budgets.take(first_turn().tenant, served, prewarms.TOKENS_MIN)
+    assert len(rendered) == 1
+    await service.close()
 
 
 def test_budget_of_a_tenant_is_full_again_after_a_minute() -> None:
