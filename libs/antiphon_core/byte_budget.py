@@ -45,17 +45,22 @@ class ByteBudget:
 
     def take(self, holder: str, size: int) -> Excess | None:
         """Counts bytes until `give_back`. Returns the limit that they would exceed, and then counts nothing."""
-        had, free = self._bytes_of[holder], self._total - self._bytes - size
-        share = self._share
-        if share is None:
-            share = SHARE * free if had else self._total
-        if had + size > share or free < 0:
-            excess = Excess.SHARE if had + size > share else Excess.TOTAL
+        if (excess := self.excess(holder, size)) is not None:
             metrics.BYTES_REJECTED.of(self.kind, excess.value).add()
             return excess
         self._bytes += size
         self._bytes_of[holder] += size
         return None
+
+    def excess(self, holder: str, size: int) -> Excess | None:
+        """The limit that more bytes would exceed; None: there is room for them."""
+        had, free = self._bytes_of.get(holder, 0), self._total - self._bytes - size
+        share = self._share
+        if share is None:
+            share = SHARE * free if had else self._total
+        if had + size > share:
+            return Excess.SHARE
+        return Excess.TOTAL if free < 0 else None
 
     def give_back(self, holder: str, size: int) -> None:
         self._bytes -= size

@@ -405,7 +405,8 @@ CACHE_HINTS = counter(
 PREWARMS = counter(
     "antiphon_prewarms_total",
     "Prompts of coming turns that were to be read in advance (prewarm_tokens_per_minute in the model's profile): read; "
-    "busy (other prompts waited at the endpoint), cancelled (the turn came, or the translator stopped), over_share "
+    "busy (other prompts waited at the endpoint, or turns hold turns_bytes_max), cancelled (the turn came, another one "
+    "needed the memory, or the translator stopped), over_share "
     "(the tenant has used its tokens of the minute), failed.",
     targets=[TRANSLATOR],
     labels=("model", "outcome"),

@@ -6,7 +6,7 @@ it. So the part of that prompt that is known is read while the user thinks.
 
 Off unless `prewarm_tokens_per_minute` of the model's profile gives each tenant a budget. The request goes where the
 next turn will go, with its salt, at the lowest priority, and only if no other prompt waits there. The next turn of the
-tree ends it, as does the end of the process.
+tree ends it, as do a turn that needs the memory, and the end of the process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,6 +42,7 @@ TOKENS_MIN = 512
 """Fewer new tokens are not worth a request: 30 ms of prefill."""
 RUNNING_MAX = 32
 """Prompts that one process reads in advance at once."""
+RUNNING_PER_TENANT_MAX = 8
 TENANTS_MAX = 4_096
 LOWEST_PRIORITY = 0
 _TEXTS = ("A", "7")
@@ -52,15 +53,18 @@ class Prewarms:
     """The prompts that one process reads in advance. Use inside one event loop."""
 
     def __init__(self, turn_bytes: TurnBytes, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        """`turn_bytes` counts the turns whose next prompt is read: their histories stay in memory."""
+        """`turn_bytes` counts the turns whose next prompt is read, as their histories stay in memory, until a turn
+        needs the room."""
         self._turn_bytes = turn_bytes
         self._budgets = PrewarmBudgets(monotonic_s=monotonic_s)
         self.tasks: dict[str, asyncio.Task[None]] = {}
         """By the trees of their turns."""
+        self._running = Counter[str]()
+        """How many of them each tenant has."""
         self._is_closed = False
 
     def end(self, turn: Turn) -> None:
-        """Ends the reading for this turn, which has come."""
+        """Ends the reading for the tree of this turn."""
         if (task := self.tasks.get(tree_tag(turn.response_id) or "")) is not None:
             task.cancel()
 
@@ -71,8 +75,16 @@ class Prewarms:
             return
         if self._is_closed or len(self.tasks) >= RUNNING_MAX or tree in self.tasks:
             return
-        task = self.tasks[tree or ""] = asyncio.create_task(self._read(turn, plan, final, engine))
-        task.add_done_callback(lambda _: self.tasks.pop(tree or "", None))
+        if self._running[turn.tenant] >= RUNNING_PER_TENANT_MAX:
+            return
+
+        def leave(_: asyncio.Task[None]) -> None:
+            del self.tasks[tree]
+            self._running -= Counter([turn.tenant])
+
+        self._running[turn.tenant] += 1
+        task = self.tasks[tree] = asyncio.create_task(self._read(turn, plan, final, engine))
+        task.add_done_callback(leave)
 
     async def wait_until_idle(self) -> None:
         """Returns when nothing is read in advance."""
@@ -91,8 +103,8 @@ class Prewarms:
     async def _read(self, turn: Turn, plan: TurnPlan, final: Final, engine: Engine) -> None:
         outcome = "failed"
         try:
-            with self._turn_bytes.count_turn(turn):
-                outcome = await self._outcome(turn, plan, final, engine)
+            with self._turn_bytes.count_spare(turn, partial(self.end, turn)) as has_room:
+                outcome = await self._outcome(turn, plan, final, engine) if has_room else "busy"
         except asyncio.CancelledError:
             outcome = "cancelled"
         except AntiphonError as error:

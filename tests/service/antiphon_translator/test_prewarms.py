@@ -68,8 +68,8 @@ class Engine(ScriptedEngine):
             assert not deliver([TokenChunk((1,))]), "one token is enough"
 
 
-def serving(engine: Engine, **changes: Any) -> TranslatorService:
-    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
+def serving(engine: Engine, settings: TranslatorSettings | None = None, **changes: Any) -> TranslatorService:
+    service = TranslatorService(settings or TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
     served = replace(reasoning_model(), **({"can_reason": True, "prewarm_tokens_per_minute": 100_000} | changes))
     service.add(served, engine)
     return service
@@ -220,6 +220,31 @@ async def test_prompt_of_a_tenant_without_tokens_is_not_rendered(monkeypatch: py
         await service._prewarms.wait_until_idle()
         service._prewarms._budgets.take(first_turn().tenant, served, prewarms.TOKENS_MIN)
     assert len(rendered) == 1
+    await service.close()
+
+
+async def test_turn_of_another_tenant_gets_the_memory_of_a_prompt_that_is_read() -> None:
+    engine = Engine(*THOUGHT)
+    given = first_turn()
+    service = serving(engine, TranslatorSettings(turns_bytes_max=given.size_bytes))
+    engine.is_slow = True
+    await run(service, given)
+    await until(lambda: len(engine.prewarmed) == 1, "the next prompt is read")
+    await run(service, replace(given, tenant="other", response_id=f"resp_{'b' * 48}"))
+    assert len(engine.requests) == 2
+    await asyncio.wait_for(engine.cancelled.wait(), WAIT_MAX_S)
+    await service.close()
+
+
+async def test_one_tenant_does_not_take_all_places() -> None:
+    engine = Engine(*THOUGHT)
+    service = serving(engine)
+    engine.is_slow, most = True, prewarms.RUNNING_PER_TENANT_MAX
+    for number in range(most + 2):
+        tenant = "other" if number > most else "default"
+        await run(service, replace(first_turn(), tenant=tenant, response_id=f"resp_{number:016}{'0' * 32}"))
+    await until(lambda: len(engine.prewarmed) == most + 1, "one more for another tenant")
+    assert len(service._prewarms.tasks) == most + 1
     await service.close()
 
 

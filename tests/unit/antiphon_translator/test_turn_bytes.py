@@ -22,3 +22,17 @@ def test_turns_and_what_they_fetch_count_until_they_end() -> None:
             pass
     with turns.count_turn(turn(100, "c")):
         pass
+
+
+def test_turn_takes_the_room_of_turns_that_have_ended() -> None:
+    turns, ended = TurnBytes(100), list[str]()
+    with turns.count_spare(turn(60, "a"), lambda: ended.append("a")) as has_room:
+        assert has_room
+        with turns.count_spare(turn(50, "b"), lambda: ended.append("b")) as has_more:
+            assert (has_more, ended) == (False, []), "one that ended takes no room of others"
+        with turns.count_turn(turn(40, "b")):
+            assert ended == [], "there was room"
+        with turns.count_turn(turn(100, "b")):
+            assert ended == ["a"]
+    with turns.count_turn(turn(100, "b")):
+        pass

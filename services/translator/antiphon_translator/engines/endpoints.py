@@ -21,12 +21,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import AntiphonError, EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.retrying import ENDPOINTS
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.endpoint_cache import LoadReport
-from antiphon_translator.engines.endpoint_choice import Chosen, EndpointChoice
+from antiphon_translator.engines.endpoint_choice import Chosen, EndpointChoice, Outcome
 from antiphon_translator.engines.endpoint_probes import EndpointProbes
 from antiphon_translator.engines.load_polls import Fetch, LoadPolls
 from antiphon_translator.engines.placed_prompt import PlacedPrompt
@@ -114,6 +114,8 @@ class EndpointsEngine:
         tried: list[str] = []
         while True:
             chosen = self._next(request, tried)
+            if request.is_prewarm and chosen.outcome is not Outcome.KEPT:
+                return
             tried.append(chosen.endpoint.name)
             try:
                 await self._run(chosen, progress, flow)
@@ -166,13 +168,13 @@ class EndpointsEngine:
         chosen = chosen or self._choice.choose(request, now_s=now_s, now_ms=now_ms, without=tried)
         if chosen is None:
             raise EngineUnavailable("The model has no endpoint.")
-        if self._watch is not None:
+        if self._watch is not None and not request.is_prewarm:
             self._watch.count_placement(chosen)
         return chosen
 
     def _may_move(self, progress: _Progress, tried: Sequence[str]) -> bool:
         """Whether another endpoint can continue a generation whose endpoint was lost."""
-        if len(tried) >= min(ENDPOINTS.attempts_max, len(self._engines)):
+        if progress.request.is_prewarm or len(tried) >= min(ENDPOINTS.attempts_max, len(self._engines)):
             return False
         if not progress.has_begun:
             return True
@@ -185,20 +187,28 @@ class EndpointsEngine:
         progress.place(chosen)
         try:
             await self._engines[endpoint.name].generate(progress.rest(), progress.deliver, flow)
-            endpoint.note_success()
+            if progress.has_begun or not progress.request.is_prewarm:  # the engine may have declined to read it
+                endpoint.note_success()
         except CancelledError:  # the endpoint is not at fault
             if progress.has_begun:
                 endpoint.note_success()
             raise
         except _LOST as error:
-            self._probes.eject(endpoint, error)
+            if not _is_wait(progress.request, error):
+                self._probes.eject(endpoint, error)
             raise
         except EngineFault as error:
-            self._probes.fault(endpoint, error)
+            if not progress.request.is_prewarm:
+                self._probes.fault(endpoint, error)
             raise
         finally:
             endpoint.in_flight -= 1
             progress.leave()
+
+
+def _is_wait(request: GenerationRequest, error: AntiphonError) -> bool:
+    """Whether an error says only that a prompt of the lowest priority had to wait for others."""
+    return request.is_prewarm and isinstance(error, EngineTimeout)
 
 
 class _Progress:

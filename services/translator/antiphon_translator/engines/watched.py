@@ -74,7 +74,8 @@ class WatchedEngine:
             self._mark_up()
         except AntiphonError as error:
             metrics.ENGINE_ERRORS.of(self._model, self._endpoint, type(error).__name__).add()
-            self._mark_down(error)
+            if not (request.is_prewarm and isinstance(error, EngineTimeout)):  # it had to wait for other prompts
+                self._mark_down(error)
             raise
         finally:
             self._in_flight.add(-1)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import AntiphonError, EngineFault, EngineMisconfigured, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.retrying import ENDPOINTS
 from antiphon_translator.engines.base import Deliver
@@ -364,3 +364,42 @@ def key_of(fleet: Fleet, number: int) -> str:
     names = "abcdefgh"[: len(fleet.engines)]
     keys = (f"key-{n}" for n in range(99))
     return next(key for key in keys if max(names, key=lambda name: rank(key, name)) == names[number])
+
+
+def prewarm_of(fleet: Fleet) -> GenerationRequest:
+    """A prompt to read in advance at the first endpoint."""
+    hint = PlacementHint(placement_of("a"), 9_000, fleet.clock.now_ms() - 1_000)
+    return replace(REQUEST, placement=[hint], prompt_tokens=10_000, is_prewarm=True)
+
+
+async def test_prompt_read_in_advance_stays_at_its_endpoint_and_is_no_placement() -> None:
+    fleet = Fleet([Emit([5])], [Emit([6])])
+    assert await fleet.ids(prewarm_of(fleet)) == [5]
+    fleet.engines[0].script = [GONE]
+    with pytest.raises(EngineUnavailable):
+        await fleet.ids(prewarm_of(fleet))
+    assert (fleet.request_counts(), fleet.placed) == ([2, 0], [])
+
+
+async def test_prompt_that_an_endpoint_did_not_read_is_no_success_of_it() -> None:
+    fleet = Fleet([Break(EngineFault("out of paper"))], [Emit([0])])
+    turn = replace(prewarm_of(fleet), is_prewarm=False)
+    for _ in range(FAULTS_TO_EJECT - 1):
+        with pytest.raises(EngineFault):
+            await fleet.ids(turn)
+    fleet.engines[0].script = []
+    assert await fleet.ids(prewarm_of(fleet)) == []
+    fleet.engines[0].script = [Break(EngineFault("out of paper"))]
+    with pytest.raises(EngineFault):
+        await fleet.ids(turn)
+    assert await fleet.ids(turn) == [0], "the first endpoint is ejected"
+
+
+@pytest.mark.parametrize("error", [EngineTimeout("silence"), EngineFault("out of paper")])
+async def test_prompt_read_in_advance_ejects_no_endpoint_by_its_waiting_or_faults(error: AntiphonError) -> None:
+    fleet = Fleet([Break(error)], [Emit([0])])
+    for _ in range(FAULTS_TO_EJECT):
+        with pytest.raises(type(error)):
+            await fleet.ids(prewarm_of(fleet))
+    fleet.engines[0].script = [Emit([5], [0])]
+    assert await fleet.ids(replace(prewarm_of(fleet), is_prewarm=False)) == [5, 0]

@@ -98,6 +98,13 @@ async def test_call_to_an_endpoint_that_is_down_fails_after_a_short_wait(monkeyp
     await engine.close()
 
 
+async def test_prompt_read_in_advance_that_waits_too_long_does_not_mark_the_server_down() -> None:
+    engine = watched("w10", Break(EngineTimeout("silence")))
+    with pytest.raises(EngineTimeout):
+        await engine.generate(replace(REQUEST, is_prewarm=True), lambda _: True, Flow())
+    assert is_up("w10") == 1
+
+
 async def test_engine_fault_does_not_mark_the_server_down() -> None:
     engine = watched("w3", Break(EngineFault("out of paper")))
     with pytest.raises(EngineFault):
