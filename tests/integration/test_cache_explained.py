@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Record, Status
+from antiphon_translator.diagnosis import cache_report
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
 from antiphon_translator.generation import EngineFacts, TokenChunk
 from tests.support.in_process import System, running
@@ -85,6 +86,19 @@ async def test_response_has_the_diagnostics_that_its_request_asks_for() -> None:
         alone = await system.create(input="Hi", **unknown)
         assert alone["prompt_cache_diagnostics"] == {"type": "comparison_response_not_found"}
         assert "prompt_cache_diagnostics" not in first
+
+
+async def test_response_completes_although_its_comparison_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with system_with(0, 0) as system:
+        first = await system.create(input="Hi")
+        monkeypatch.setattr(cache_report, "compare", lambda *_, **__: 1 / 0)
+        compare = {"prompt_cache_options": {"comparison_response_id": first["id"]}}
+        second = await system.create(input="Hi", **compare)
+    assert (second["status"], second["prompt_cache_diagnostics"]) == ("completed", {"type": "unavailable"})
+    (line,) = (each for each in caplog.records if each.levelname == "ERROR")
+    assert line.getMessage() == f"the comparison of the prompts of {second['id']} and {first['id']} failed"
 
 
 @pytest.mark.parametrize("compared", ["deleted", "foreign", "resp_unknown", "no id"])

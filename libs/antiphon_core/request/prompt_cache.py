@@ -34,7 +34,8 @@ class PromptCacheOptions(Exact):
     WebSocket the same as `generate: false`."""
     comparison_response_id: str | None = None
     """The id of an earlier response. The response then has `prompt_cache_diagnostics`: whether its prompt could use
-    what was cached for that one, and why not. `GET /v1/responses/{id}/cache` tells more."""
+    what was cached for that one, and why not. A response that ends right behind calls of the server has none.
+    `GET /v1/responses/{id}/cache` tells more, of every response."""
 
 
 class CacheBreakpoint(Exact):

@@ -394,6 +394,11 @@ def _diagnosis(model: ServedModel, turn: Turn, level: Level, downloads: Download
         if turn.compared is None:
             return cache_report.NOT_FOUND
         media, now = TurnMedia(model.sight, downloads), EndedTurn(turn, lineage=lineage)
-        return cache_report.compare(model, now, turn.compared, level=level, media=media).diagnostics()
+        try:
+            return cache_report.compare(model, now, turn.compared, level=level, media=media).diagnostics()
+        except Exception as error:  # noqa: BLE001 - the response is complete, and does not fail for its diagnostics
+            compared = turn.compared.turn.response_id
+            as_antiphon_error(error, f"the comparison of the prompts of {turn.response_id} and {compared}", "")
+            return cache_report.UNAVAILABLE
 
     return diagnose
