@@ -130,7 +130,7 @@ def compare(
         return _with_difference(facts, found, reusable=0, is_exact=True)
     if rounds and last is not None and rounds[0].fingerprint != last.fingerprint:
         return _with_difference(facts, Difference(Cause.MODEL, 0, 0), reusable=0, is_exact=True)
-    if rounds and last is not None and rounds[0].salt != last.salt:
+    if rounds and last is not None and rounds[0].salt and cache_loss.is_other_salt(last.salt, rounds[0].salt):
         return _with_difference(facts, Difference(Cause.SALT, 0, 0), reusable=0, is_exact=True)
     try:
         there = last_prompt(model, before, media_before or media.anew(), level)
@@ -183,6 +183,8 @@ def _engine_loss(now: TurnLineage, before: TurnLineage | None, expected: int) ->
     """The cause for which the engine had fewer than the expected tokens."""
     if expected - (now.cached_tokens or 0) <= cache_loss.BLOCK_TOKENS or now.lost_to == Loss.BLOCK:
         return Loss.BLOCK.value
+    if before is not None and bool(before.salt) != bool(now.salt):  # a lineage of an older release, or another setting
+        return Loss.SALT.value if now.lost_to == Loss.SALT else Loss.UNKNOWN.value
     places = [endpoint_of(each.placement.decode(errors="replace")) for each in (now, before) if each is not None]
     if len(places) > 1 and all(places) and places[0] != places[1]:
         return Loss.OTHER_REPLICA.value

@@ -10,6 +10,7 @@ from itertools import chain
 from operator import eq
 
 from antiphon_translator.lineage import turn_lineage
+from antiphon_translator.lineage.cache_loss import is_other_salt
 from antiphon_translator.lineage.prompt_digest import prompt_digests
 from antiphon_translator.lineage.turn_lineage import ID, TurnLineage, Written
 from antiphon_translator.placement import PlacementHint
@@ -75,14 +76,19 @@ class Ancestors:
     @property
     def has_lost_salt(self) -> bool:
         """Whether the last ancestor had another salt, so that all that was computed for it is lost."""
-        return bool(self.lineages) and self.lineages[-1].salt != self.salt
+        return bool(self.lineages) and is_other_salt(self.lineages[-1].salt, self.salt)
+
+    @property
+    def has_unknown_salt(self) -> bool:
+        """Whether the last ancestor may have had another salt: its lineage names none."""
+        return bool(self.lineages and self.salt) and not self.lineages[-1].salt
 
     def hints(self, ids: Sequence[int]) -> Sequence[PlacementHint]:
         """Where beginnings of a prompt lie, the longest first: the last ancestor of each of the last HINTS_MAX
         placements."""
         last: dict[bytes, TurnLineage] = {}
         for each in reversed(self.lineages):
-            if each.placement and each.salt == self.salt and len(last) < HINTS_MAX:
+            if each.placement and not is_other_salt(each.salt, self.salt) and len(last) < HINTS_MAX:
                 last.setdefault(each.placement, each)
         hints = [
             PlacementHint(placement.decode(errors="replace"), _common_tokens(each, ids), each.at_ms)

@@ -49,3 +49,9 @@ def is_elsewhere(hint: PlacementHint, placement: str) -> bool:
 def salt_digest(salt: str | None) -> bytes:
     """The digest of a salt, by which lineages tell two salts apart; empty for none."""
     return blake2b(salt.encode(), digest_size=_DIGEST_BYTES, person=b"antiphon-salt").digest() if salt else b""
+
+
+def is_other_salt(before: bytes, now: bytes) -> bool:
+    """Whether the salt of a prompt differs from that in an earlier lineage. A lineage without a salt does not tell:
+    those of older releases have none."""
+    return bool(before) and before != now

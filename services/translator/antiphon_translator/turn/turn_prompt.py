@@ -154,7 +154,7 @@ class TurnPrompt:
         """The cause for which fewer tokens were cached than expected, by the `usage` of the turn."""
         if self.ancestors.has_lost_salt:
             return Loss.SALT
-        if usage.lost_to:
+        if usage.lost_to and not self.ancestors.has_unknown_salt:
             return Loss(usage.lost_to)
         root = self.root()
         root_tokens = root.tokens if root is not None else 0

@@ -97,6 +97,22 @@ async def test_changed_salt_loses_everything_at_the_first_token() -> None:
     assert report["lost"] == {"salt": len(fleet.seen["resp_1"])}
 
 
+@pytest.mark.parametrize(("salt", "causes"), [("epoch 1", set()), ("epoch 2", {"unknown"})])
+async def test_lineage_of_an_older_release_that_names_no_salt_is_no_cause(salt: str, causes: set[str]) -> None:
+    fleet = PromptFleet(replace(MODELS["qwen3"].load(), isolates_tenants=True))
+    written = fleet.model.tokenizer.encode(ANSWER)
+    first, _ = await fleet.run(replace(FIRST, cache_salt="epoch 1"), written)
+    (lineage,) = turn_lineage.decode_rounds(first.lineage)
+    first = replace(first, lineage=turn_lineage.encode(replace(lineage, salt=b"")))
+    turn = replace(continuing(first, "resp_2", AGAIN), cache_salt=salt)
+    ended, _ = await fleet.run(turn, fleet.model.tokenizer.encode("Rome."))
+    report = await fleet.explain(ended, first)
+    assert report["comparison"]["first_difference"] is None
+    assert {*report["lost"]} - {"block"} == causes
+    facts = await fleet.explain(ended, None)
+    assert {*facts["lost"]} - {"block"} == causes
+
+
 async def test_text_whose_ids_were_not_known_is_retokenised() -> None:
     fleet, first = await started()
     other = fleet.translator(MODELS["qwen3"].load())  # it has neither the lineage nor a memory of the ids

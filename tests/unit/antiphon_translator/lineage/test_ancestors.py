@@ -77,6 +77,14 @@ def test_under_another_salt_nothing_is_hinted_and_the_loss_is_known() -> None:
     assert not Ancestors(salt=b"new").has_lost_salt
 
 
+def test_ancestor_whose_lineage_names_no_salt_is_hinted_and_its_loss_is_not_known() -> None:
+    unsalted = [turn_lineage.encode(lineage(3, 3, (4,)))]
+    found = Ancestors.read(unsalted, 7, b"now")
+    assert (len(found.hints(IDS)), found.has_lost_salt, found.has_unknown_salt) == (1, False, True)
+    assert not Ancestors.read(unsalted, 7).has_unknown_salt
+    assert not Ancestors(salt=b"now").has_unknown_salt
+
+
 def test_hints_are_those_of_the_last_placements() -> None:
     known = Ancestors([lineage(number, number, (), place=f"{number:02}") for number in range(1, 13)])
     hints = [hint.endpoint for hint in known.hints(list(range(20)))]
