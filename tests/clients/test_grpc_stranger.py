@@ -15,7 +15,7 @@ from tests.support.system import serve
 
 BUF = Path(__file__).parents[2] / "node_modules/.bin/buf"
 PUBLIC = [f"antiphon.store.v1.{name}" for name in ("Conversations", "Responses", "Sessions", "Trees")]
-_INTERNAL = ("EventLogs", "Jobs", "Prompts", "Quotas", "Retention", "Turns")
+_INTERNAL = ("Approvals", "EventLogs", "Jobs", "Prompts", "Quotas", "Retention", "Turns")
 INTERNAL = [f"antiphon.store.internal.v1.{name}" for name in _INTERNAL]
 GRPC = ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"]
 UNKNOWN = "resp_" + "0" * 48

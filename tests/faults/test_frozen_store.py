@@ -103,6 +103,7 @@ ASKED: list[tuple[str, str, Object | None]] = [
     ("GET", "/v1/responses/{response}/siblings", None),
     ("GET", "/v1/responses/{response}/leaves", None),
     ("GET", "/v1/responses/{response}/chain", None),
+    ("GET", "/v1/responses/{response}/cache", None),
     ("POST", "/v1/sessions/{conversation}/fork", {}),
     ("GET", "/v1/approvals", None),
     ("POST", "/v1/prompts", {"instructions": "hi"}),

@@ -7,7 +7,7 @@ from pathlib import Path
 from antiphon_edge.console.assets import LIBRARIES, ROOT, SCRIPT, assets, read
 from antiphon_edge.console.page import page
 
-TRANSFER_BYTES_MAX = 60_000
+TRANSFER_BYTES_MAX = 64_000
 
 
 def test_the_version_changes_with_any_source(tmp_path: Path) -> None:
