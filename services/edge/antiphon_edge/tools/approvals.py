@@ -17,6 +17,7 @@ from antiphon_core.errors import ApprovalNotFound, InvalidRequest, ToolServerFau
 from antiphon_core.ids import DerivedIds, is_approval_id, item_tag, new_item_id, tree_tag
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.limits import APPROVALS_ITEMS_MAX
 from antiphon_core.ports import tools as tools_port
 from antiphon_core.ports.store import Approval, ApprovalAnswer, ApprovalDraft
 from antiphon_core.ports.translator import ServerTool
@@ -63,6 +64,13 @@ def tools_that_ask(lists: Mapping[str, ServerList]) -> list[ServerTool]:
     ]
 
 
+def way_without(server: ServerList) -> str:
+    """The end of a sentence that says how a request avoids approvals, if the operator lets it."""
+    if server.listing.approval is tools_port.Approval.ALWAYS:
+        return ", because the operator requires it"
+    return f", or set '{server.declared.path}.require_approval' to 'never'"
+
+
 # ---- The answers ----
 
 
@@ -103,7 +111,7 @@ def require_answerable(
     history, the input has the requests.
 
     ApprovalNotFound: an id is none of this server. InvalidRequest: the input repeats a request that the history has, or
-    lacks one; the request is not stored; the answers are to requests of another history."""
+    lacks one; there are too many answers; the request is not stored; the answers are to requests of another history."""
     given = {item.get("id"): item for item in items if item.get("type") == REQUEST}
     for each in answers:
         if not is_approval_id(each.id):
@@ -117,6 +125,11 @@ def require_answerable(
                 "with 'previous_response_id' or 'conversation'."
             )
             raise InvalidRequest(message, field="input", code="approval_not_in_history")
+    if len(answers) > APPROVALS_ITEMS_MAX:
+        message = (
+            f"The input answers {len(answers)} approval requests; at most {APPROVALS_ITEMS_MAX} are answered at once."
+        )
+        raise InvalidRequest(message, field="input", code="array_above_max_length")
     if not is_stored:
         message = "An approval is used once, so its response must be stored: leave 'store' out."
         raise InvalidRequest(message, field="store", code="invalid_value")

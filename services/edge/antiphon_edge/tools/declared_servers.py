@@ -93,12 +93,6 @@ def _require_no_compaction(request: CreateRequest) -> None:
 
 
 def _require_possible(request: CreateRequest, tool: McpTool, path: str) -> None:
-    if request.store is False and tool.require_approval != "never":
-        message = (
-            "An approval is answered later, so the response that asks for it must be stored: with 'store': false set "
-            f"'{path}.require_approval' to 'never'."
-        )
-        raise InvalidRequest(message, field=f"{path}.require_approval", code="invalid_value")
     _require_no_compaction(request)
     for name in ("authorization", "headers"):
         if request.background and getattr(tool, name):

@@ -179,11 +179,11 @@ class ToolLoop:
         """The tools whose calls need an approval. InvalidRequest: the response is not stored, so it cannot ask."""
         asking = approvals.tools_that_ask(self._lists)
         if asking and not self._run.accepted.is_stored:
-            declared = self._lists[asking[0].server_label].declared
+            first, listed = asking[0], self._lists[asking[0].server_label]
             raise InvalidRequest(
-                f"The operator requires an approval for calls of '{declared.label}', and a response that is not stored "
-                "cannot ask for one: leave 'store' out.",
-                field=f"{declared.path}.require_approval",
+                f"Calls of '{first.name}' of '{first.server_label}' need an approval, and a response that is not "
+                f"stored cannot ask for one: leave 'store' out{approvals.way_without(listed)}.",
+                field=f"{listed.declared.path}.require_approval",
                 code="unsupported_value",
             )
         return asking

@@ -20,6 +20,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import APPROVALS_ITEMS_MAX
 from antiphon_core.ports.tools import Approval
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.tools import approvals
@@ -268,16 +269,37 @@ async def test_call_that_an_older_translator_did_not_ask_for_is_not_run(
     assert "needs an approval" in bought["error"]["message"]
 
 
-async def test_unstored_response_needs_never_in_the_request(store: StoreService, tools: FakeTools) -> None:
-    for declared in (server(require_approval=None), *ASKING):
-        with pytest.raises(InvalidRequest) as caught:
-            await turns(store, tools, BUY).send(tools=[declared], store=False)
-        assert caught.value.field == "tools[0].require_approval"
-    tools.listing = replace(tools.listing, approval=Approval.ALWAYS)
-    with pytest.raises(InvalidRequest):
-        await turns(store, tools, BUY).send(tools=[server()], store=False)
-    tools.listing = replace(tools.listing, approval=Approval.CLIENT)
-    assert (await turns(store, tools, "So.").send(tools=[server()], store=False))["status"] == "completed"
+@pytest.mark.parametrize(
+    ("operators", "declared", "can_be_unstored"),
+    [
+        (Approval.CLIENT, server(require_approval=None), False),
+        (Approval.CLIENT, ASKING[0], False),
+        (Approval.ALWAYS, server(), False),
+        (Approval.CLIENT, server(), True),
+        (Approval.NEVER, server(require_approval=None), True),
+        (Approval.CLIENT, server(require_approval={"never": {"tool_names": ["search", "buy"]}}), True),
+    ],
+)
+async def test_response_that_would_ask_must_be_stored_and_no_other(
+    store: StoreService, tools: FakeTools, operators: Approval, declared: Object, can_be_unstored: bool
+) -> None:
+    tools.listing = replace(tools.listing, approval=operators)
+    sending = turns(store, tools, "So.").send(tools=[declared], store=False)
+    if can_be_unstored:
+        assert (await sending)["status"] == "completed"
+        return
+    with pytest.raises(InvalidRequest) as caught:
+        await sending
+    assert caught.value.field == "tools[0].require_approval"
+    assert ("'never'" in caught.value.message) == (operators is not Approval.ALWAYS)
+
+
+async def test_too_many_answers_are_named_by_the_member_of_the_request(store: StoreService, tools: FakeTools) -> None:
+    asked, ids = await ask(store, tools)
+    many = [f"{ids[0][:-8]}{number:08x}" for number in range(APPROVALS_ITEMS_MAX + 1)]
+    with pytest.raises(InvalidRequest) as caught:
+        await reply(store, tools, asked, answer(*many))
+    assert caught.value.field == "input"
 
 
 # ---- What is given back ----
