@@ -12,7 +12,8 @@ not run          incomplete   mcp_protocol_error, -32000   the limit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from antiphon_core import events
 from antiphon_core.jsons import Object
@@ -49,12 +50,24 @@ def ended_search(item: Object, hits: Sequence[SearchHit]) -> Object:
     return item | {"status": "completed", "action": action, "results": results}
 
 
-def with_numbers(item: Object, before: Sequence[Object]) -> Object:
+def last_number(items: Iterable[Any]) -> int:
+    """The greatest number of a search result among items; 0 if there is none."""
+    results = (item.get("results") for item in items if item.get("type") == SEARCH)
+    found = (each.get("number") for given in results if isinstance(given, list) for each in given if _is_object(each))
+    return max((number for number in found if isinstance(number, int)), default=0)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def with_numbers(item: Object, before: Sequence[Object], *, behind: int = 0) -> Object:
     """The item of a call; of a search with the numbers of its results, by which the model cites them. They go on behind
-    those of the items `before`."""
+    those of the items `before`, and behind the number `behind`, the last one of the conversation before the response:
+    the model reads all of these results."""
     if item["type"] != SEARCH:
         return item
-    first = 1 + sum(len(each.get("results") or ()) for each in before if each.get("type") == SEARCH)
+    first = 1 + max(behind, last_number(before))
     numbered = [{"number": number, **result} for number, result in enumerate(item["results"], first)]
     return item | {"results": numbered}
 

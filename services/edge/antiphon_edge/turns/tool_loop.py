@@ -115,6 +115,7 @@ class ToolLoop:
         self._most_calls: int = min(parameters.get("max_tool_calls") or limits.calls, limits.calls)
         self._is_serial = parameters.get("parallel_tool_calls") is False
         self._ends_at_ms = clock.now_ms() + round(1000 * limits.time_s)
+        self._numbers_before = 0
         self._is_left = False
         self._serial_servers = dict[str, asyncio.Lock]()
 
@@ -127,6 +128,7 @@ class ToolLoop:
         """
         self._lists = await self._run.interrupt.run(server_lists.read_lists(self._tools, self._turn.tenant, servers))
         self._turn = replace(self._turn, approval_tools=self._tools_that_ask())
+        self._numbers_before = await offload.run(self._last_number, size_bytes=self._turn.size_bytes)
         last_round = _last_round(self._run)
         if last_round is not None:
             self._ends_at_ms = last_round.ends_at_ms
@@ -172,6 +174,11 @@ class ToolLoop:
         context = [item for part in (self._turn.history, self._turn.input) for item in _lists_in(part)]
         ids = DerivedIds(f"{self._turn.response_id}/lists")
         return server_lists.new_items(self._lists, context, ids, relative=self._turn.response_id)
+
+    def _last_number(self) -> int:
+        """The last number of a search result in the conversation before the response."""
+        parts = [part for part in (self._turn.history, self._turn.input) if SEARCH.encode() in part]
+        return max((call_ends.last_number(loads(part)) for part in parts), default=0)
 
     # ---- Approvals ----
 
@@ -236,7 +243,7 @@ class ToolLoop:
         output = list(ended.output)
         try:
             for index, call in running.items():
-                output[index] = call_ends.with_numbers(await asyncio.shield(call), output[:index])
+                output[index] = self._numbered(await asyncio.shield(call), output[:index])
                 await self._note_result(ended.number, output[index], index)
         except asyncio.CancelledError:
             if self._run.is_left_by_client:
@@ -256,7 +263,7 @@ class ToolLoop:
             is_told = self._run.state.output[index]["status"] != _IN_PROGRESS
             if call.done() and not is_told:
                 before = self._run.state.output[:index]
-                await self._note_result(number, call_ends.with_numbers(call.result(), before), index)
+                await self._note_result(number, self._numbered(call.result(), before), index)
 
     async def _call(self, item: Object, cut_off: str, is_within: bool, places: asyncio.Semaphore) -> Object:
         """The item of a call with its result."""
@@ -276,6 +283,9 @@ class ToolLoop:
                 return await run_search(self._tools, self._turn, item, timeout_s=left_s)
             result = await self._send(item, left_s)
         return call_ends.ended_call(item, result)
+
+    def _numbered(self, item: Object, before: Sequence[Object]) -> Object:
+        return call_ends.with_numbers(item, before, behind=self._numbers_before)
 
     def _lacks_approval(self, item: Object) -> bool:
         """Whether a call needs an approval that the turn does not have. A translator that knows no approvals, of an
@@ -321,7 +331,7 @@ class ToolLoop:
             is_within = self._is_within(ended, index)
             if ended.cut_off or not is_within or self._may_repeat(item):
                 item = await self._call(item, ended.cut_off, is_within, asyncio.Semaphore(1))
-                output[index] = call_ends.with_numbers(item, output[:index])
+                output[index] = self._numbered(item, output[:index])
             else:
                 metrics.LOST_TOOL_CALLS.of().add()
                 reason = CallError(0, "the process that sent it was lost")

@@ -100,6 +100,19 @@ async def test_results_of_several_searches_have_numbers_of_their_own(store: Stor
     assert len(response["output"][2]["content"][0]["annotations"]) == 1
 
 
+@pytest.mark.parametrize("is_resent", [False, True])
+async def test_numbers_of_results_go_on_behind_those_of_the_conversation(store: StoreService, is_resent: bool) -> None:
+    tools = FakeTools()
+    tools.hits = HITS
+    first = await turns(store, tools, SEARCH, "Tea is a drink [1].").send(tools=[TOOL])
+    again: Object = {"previous_response_id": first["id"]}
+    if is_resent:
+        again = {"input": [{"role": "user", "content": "Hi"}, *first["output"], {"role": "user", "content": "More."}]}
+    searched, answer = (await turns(store, tools, SEARCH, "See [3].").send(tools=[TOOL], **again))["output"]
+    assert [result["number"] for result in searched["results"]] == [3, 4]
+    assert [each["url"] for each in answer["content"][0]["annotations"]] == ["https://example.com/a"]
+
+
 @pytest.mark.parametrize(
     ("declared", "query"),
     [
