@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 import pytest
 
 from antiphon_core.jsons import Object
@@ -15,6 +18,7 @@ SEARCH: Object = {"type": "web_search_call", "results": RESULTS}
         ("As [1] says.", ["[1]"]),
         ("Both [1][2], and 【2†source】 again.", ["[1]", "[2]", "【2†source】"]),
         ("Tëa 🫖 [2]", ["[2]"]),
+        ("【1†open, and 【2†source】", ["【2†source】"]),
         ("Not [3], [0] or a[12345], and (1).", []),
     ],
 )
@@ -26,10 +30,34 @@ def test_markers_of_results_become_citations_with_their_places(text: str, found:
     assert all(each["type"] == "url_citation" for each in made)
 
 
-def test_number_of_citations_is_bounded() -> None:
+class CountedMarkers:
+    """The pattern of markers, which counts those that it has found."""
+
+    def __init__(self) -> None:
+        self.count, self._pattern = 0, citations._MARKER
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        for marker in self._pattern.finditer(text):
+            self.count += 1
+            yield marker
+
+
+@pytest.mark.parametrize(
+    ("marker", "cited", "looked_at"),
+    [
+        ("[1]", citations.CITATIONS_MAX, citations.CITATIONS_MAX),
+        ("[3]", 0, citations.MARKERS_MAX),
+        ("[3][1]", citations.CITATIONS_MAX, 2 * citations.CITATIONS_MAX),
+    ],
+)
+def test_search_ends_behind_the_last_citation_or_marker_that_counts(
+    monkeypatch: pytest.MonkeyPatch, marker: str, cited: int, looked_at: int
+) -> None:
+    markers = CountedMarkers()
+    monkeypatch.setattr(citations, "_MARKER", markers)
     cite = citations.of_output([SEARCH])
     assert cite is not None
-    assert len(cite("[1]" * 1_000)) == citations.CITATIONS_MAX
+    assert (len(cite(marker * 10_000)), markers.count) == (cited, looked_at)
 
 
 @pytest.mark.parametrize(
