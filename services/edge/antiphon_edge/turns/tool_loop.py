@@ -243,7 +243,7 @@ class ToolLoop:
         output = list(ended.output)
         try:
             for index, call in running.items():
-                output[index] = self._numbered(await asyncio.shield(call), output[:index])
+                output[index] = self._with_numbers(await asyncio.shield(call), output[:index])
                 await self._note_result(ended.number, output[index], index)
         except asyncio.CancelledError:
             if self._run.is_left_by_client:
@@ -263,7 +263,7 @@ class ToolLoop:
             is_told = self._run.state.output[index]["status"] != _IN_PROGRESS
             if call.done() and not is_told:
                 before = self._run.state.output[:index]
-                await self._note_result(number, self._numbered(call.result(), before), index)
+                await self._note_result(number, self._with_numbers(call.result(), before), index)
 
     async def _call(self, item: Object, cut_off: str, is_within: bool, places: asyncio.Semaphore) -> Object:
         """The item of a call with its result."""
@@ -284,7 +284,7 @@ class ToolLoop:
             result = await self._send(item, left_s)
         return call_ends.ended_call(item, result)
 
-    def _numbered(self, item: Object, before: Sequence[Object]) -> Object:
+    def _with_numbers(self, item: Object, before: Sequence[Object]) -> Object:
         return call_ends.with_numbers(item, before, behind=self._numbers_before)
 
     def _lacks_approval(self, item: Object) -> bool:
@@ -331,7 +331,7 @@ class ToolLoop:
             is_within = self._is_within(ended, index)
             if ended.cut_off or not is_within or self._may_repeat(item):
                 item = await self._call(item, ended.cut_off, is_within, asyncio.Semaphore(1))
-                output[index] = self._numbered(item, output[:index])
+                output[index] = self._with_numbers(item, output[:index])
             else:
                 metrics.LOST_TOOL_CALLS.of().add()
                 reason = CallError(0, "the process that sent it was lost")
