@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
-from antiphon_core.limits import OUTPUT_ITEMS_MAX
+from antiphon_core.limits import APPROVALS_ITEMS_MAX, OUTPUT_ITEMS_MAX
 from antiphon_core.request.items import MODEL_CALL_ID
 from antiphon_core.request.server_items import PARALLEL_WITH
 from antiphon_core.telemetry import metrics
@@ -54,7 +54,8 @@ CALL_ID_DIGITS = 24
 
 class Assembly:
     """Assembles the items of one response. `calls` is the number of calls so far that are not incomplete, `is_empty`
-    whether no item was begun, `is_full` whether there are more items than the next request could send back."""
+    whether no item was begun. `is_full`: there are more items than the next request could send back, or more calls that
+    need an approval than one response can ask for."""
 
     def __init__(
         self,
@@ -91,6 +92,7 @@ class Assembly:
         self._drops_call = False
         self._client_call: ClientCall | None = None
         self._approval_call: ApprovalCall | None = None
+        self._approvals = 0
         self._search_call: SearchCall | None = None
         self._cite = cite
         self._first_server_call: str | None = None
@@ -151,7 +153,7 @@ class Assembly:
 
     def _count_item(self) -> None:
         self._items += 1
-        self.is_full = self._items > OUTPUT_ITEMS_MAX
+        self.is_full = self.is_full or self._items > OUTPUT_ITEMS_MAX
         self.is_empty = False
 
     def _begin_call(self, name: str, model_id: str | None) -> None:
@@ -160,6 +162,11 @@ class Assembly:
         self._drops_call = self._is_unwanted(tool)
         if self._drops_call:
             return
+        if tool.needs_approval:
+            self._approvals += 1
+            if self._approvals > APPROVALS_ITEMS_MAX:
+                self.is_full = self._drops_call = True
+                return
         self.calls += 1
         if tool.client is not None:
             self._client_call = ClientCall(tool.client, self._call_id())

@@ -294,6 +294,15 @@ async def test_response_that_would_ask_must_be_stored_and_no_other(
     assert ("'never'" in caught.value.message) == (operators is not Approval.ALWAYS)
 
 
+async def test_response_ends_with_as_many_requests_as_it_can_ask(store: StoreService, tools: FakeTools) -> None:
+    many = [each for number in range(APPROVALS_ITEMS_MAX + 2) for each in call("shop__buy", f'{{"n":{number}}}')]
+    asked, ids = await ask(store, tools, many)
+    assert (asked["status"], asked["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert len(ids) == APPROVALS_ITEMS_MAX
+    await reply(store, tools, asked, answer(ids[-1]))
+    assert len(tools.calls) == 1
+
+
 async def test_too_many_answers_are_named_by_the_member_of_the_request(store: StoreService, tools: FakeTools) -> None:
     asked, ids = await ask(store, tools)
     many = [f"{ids[0][:-8]}{number:08x}" for number in range(APPROVALS_ITEMS_MAX + 1)]
