@@ -15,7 +15,8 @@ WORKFLOWS = ROOT / ".github/workflows"
 _USES = re.compile(r"uses: (.*)")
 _PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 _IMAGE = re.compile(r"image: ((?:docker\.io|gcr\.io|ghcr\.io|quay\.io|nvcr\.io)/\S+)")
-_EXACT = re.compile(r"\S+(?::v?\d+\.\d+\.\d+|@sha256:[0-9a-f]{64})")
+_EXACT = re.compile(r"\S+(?::v?\d+\.\d+\.\d+|@sha256:[0-9a-f]{64})(?:@sha256:[0-9a-f]{64})?")
+_BY_DIGEST = re.compile(r"\S+:v?\d+\.\d+\.\d+@sha256:[0-9a-f]{64}")
 _TESTS = re.compile(r"make (?:test|nightly|\$\{\{ matrix\.target \}\})")
 
 
@@ -45,8 +46,19 @@ def test_actions_are_pinned_by_commit() -> None:
     assert [each for each in used if not _PINNED.fullmatch(each)] == []
 
 
+def images_in(*paths: Path) -> list[str]:
+    """The images of other projects that these files name."""
+    return [found[1] for path in paths for found in _IMAGE.finditer(path.read_text(encoding="utf-8"))]
+
+
 def test_images_of_other_projects_have_an_exact_version() -> None:
-    files = [ROOT / "compose.yaml", *(ROOT / "k8s").rglob("*.yaml")]
-    used = [found[1] for path in files for found in _IMAGE.finditer(path.read_text(encoding="utf-8"))]
+    used = images_in(ROOT / "compose.yaml", *(ROOT / "k8s").rglob("*.yaml"))
     assert len(used) > 3
     assert [each for each in used if not _EXACT.fullmatch(each)] == []
+
+
+def test_images_of_other_projects_in_compose_are_pinned_by_digest() -> None:
+    """A tag can be moved to another image, which then runs beside the services."""
+    used = images_in(ROOT / "compose.yaml")
+    assert len(used) == 3
+    assert [each for each in used if not _BY_DIGEST.fullmatch(each)] == []
