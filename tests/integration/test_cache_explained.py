@@ -9,7 +9,7 @@ import pytest
 from openai.types.responses.response import PromptCacheDiagnosticsCacheMiss
 from pydantic import TypeAdapter
 
-from antiphon_core.jsons import Object
+from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.store import Record, Status
 from antiphon_translator.diagnosis import cache_report
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
@@ -66,7 +66,7 @@ async def test_route_tells_what_was_cached_and_compares_with_the_parent() -> Non
 
 
 async def test_response_has_the_diagnostics_that_its_request_asks_for() -> None:
-    async with system_with(0, 60, 0, 0, 0) as system:
+    async with system_with(0, 60, 0, 0, 0, 0) as system:
         first = await system.create(input="Hi", instructions=INSTRUCTIONS)
         compare = {"prompt_cache_options": {"comparison_response_id": first["id"]}, "previous_response_id": first["id"]}
         hit = await system.create(input="Go on", instructions=INSTRUCTIONS, **compare)
@@ -86,6 +86,10 @@ async def test_response_has_the_diagnostics_that_its_request_asks_for() -> None:
         alone = await system.create(input="Hi", **unknown)
         assert alone["prompt_cache_diagnostics"] == {"type": "comparison_response_not_found"}
         assert "prompt_cache_diagnostics" not in first
+        long = Record("resp_" + 48 * "2", Status.COMPLETED, b"{}", dumps([{"id": "msg_1", "text": "x" * 9 * 2**20}]))
+        await system.store.put("default", long)
+        options = {"prompt_cache_options": {"comparison_response_id": long.id}}
+        assert (await system.create(input="Hi", **options))["prompt_cache_diagnostics"] == {"type": "unavailable"}
 
 
 async def test_response_completes_although_its_comparison_fails(

@@ -105,11 +105,15 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
     """A response that has ended, as it was made: its turn without earlier rounds, its output as a JSON array of items,
-    and the lineage of its `Final`."""
+    and the lineage of its `Final`. The turn of a response that could not be read has an empty request."""
 
     turn: Turn
     output_items: bytes = NO_ITEMS
     lineage: bytes = b""
+
+    @property
+    def is_unread(self) -> bool:
+        return not self.turn.request
 
     @property
     def size_bytes(self) -> int:

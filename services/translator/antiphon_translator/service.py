@@ -393,6 +393,8 @@ def _diagnosis(model: ServedModel, turn: Turn, level: Level, downloads: Download
     def diagnose(lineage: bytes) -> Object:
         if turn.compared is None:
             return cache_report.NOT_FOUND
+        if turn.compared.is_unread:
+            return cache_report.UNAVAILABLE
         media, now = TurnMedia(model.sight, downloads), EndedTurn(turn, lineage=lineage)
         try:
             return cache_report.compare(model, now, turn.compared, level=level, media=media).diagnostics()

@@ -10,7 +10,8 @@
             | TurnFinisher        | the store, RememberedLineages
             | LostTurns           | the store, TurnJobs, TurnFinisher
             | TurnStarter         | the fail-fast store, StoreWatch, Cleanup, TurnBuilder, LostTurns, LineageSearch
-            | TurnRunner          | the store, the translator, Cleanup, Sealer, Tools if there are any
+            | EndedTurns          | the fail-fast store
+            | TurnRunner          | the store, the translator, Cleanup, Sealer, EndedTurns, Tools if there are any
             | Background          | a store, the translator, TurnStarter, Cleanup
     edge    | CallerPolicy        | TurnStarter, TurnFinisher, TurnJobs, Meter, Cleanup
             | KeyedTurns          | the store, TurnRunner, TurnJobs, CallerPolicy, Cleanup
@@ -41,6 +42,7 @@ from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
 from antiphon_edge.turns.caller_policy import CallerPolicy
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.durable_turns import TurnJobs
+from antiphon_edge.turns.ended_turns import EndedTurns
 from antiphon_edge.turns.keyed_turns import KeyedTurns
 from antiphon_edge.turns.lineage_search import LineageSearch, RememberedLineages
 from antiphon_edge.turns.lost_turns import LostTurns
@@ -106,6 +108,7 @@ class TurnParts:
             cleanup=cleanup,
             timing=timing,
             long_work=long_work,
+            ended_turns=EndedTurns(answering, long_work),
             run_rounds=_rounds(tools, clock, tool_limits),
         )
         return cls(

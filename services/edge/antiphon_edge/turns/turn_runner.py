@@ -177,13 +177,14 @@ class TurnRunner:
         cleanup: Cleanup,
         timing: TurnTiming,
         long_work: LongWork,
+        ended_turns: EndedTurns,
         run_rounds: RunRounds = without_tools,
     ) -> None:
         """`run_rounds` generates turns that call tools of servers."""
         self._run_rounds = run_rounds
         self._long_work = long_work
         self._store = store
-        self._ended_turns = EndedTurns(store, long_work)
+        self._ended_turns = ended_turns
         self._translator = translator
         self._sealer = sealer
         self._cleanup = cleanup
@@ -263,7 +264,7 @@ class TurnRunner:
             run.approved = await turn_approvals.hold(self._store, run.accepted)
         accepted = run.accepted
         if COMPARISON in accepted.turn.request:
-            compared = await self._ended_turns.compared_with(accepted.tenant, accepted.turn.request)
+            compared = await self._ended_turns.compared_with(accepted.turn)
             accepted = run.accepted = replace(accepted, turn=replace(accepted.turn, compared=compared))
         change = await self._change_of(run)
         long_work = self._long_work.reserve(accepted.tenant, accepted.turn.size_bytes)

@@ -137,7 +137,7 @@ class EndedTurn(betterproto2.Message):
 
     turn: "Turn | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    The turn as it was given to a translator, without earlier rounds.
+    The turn as it was given to a translator, without earlier rounds. Its request is empty if it could not be read.
     """
 
     output_items: "bytes" = betterproto2.field(2, betterproto2.TYPE_BYTES)
