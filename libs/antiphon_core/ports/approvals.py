@@ -19,7 +19,7 @@ from antiphon_core.ports.checks import (
     Tenant,
     count_within,
 )
-from antiphon_core.ports.store import Approval, Order
+from antiphon_core.ports.store import Approval, Fence, Order
 
 _SEVERAL = count_within(1, limits.APPROVALS_ITEMS_MAX)
 
@@ -55,7 +55,14 @@ class Approvals(Protocol):
         ApprovalAlreadyUsed: another response has taken one of them meanwhile. ApprovalNotFound."""
 
     async def return_approvals(
-        self, tenant: Tenant, approval_ids: Annotated[Sequence[ApprovalId], _SEVERAL], response_id: ResponseId
+        self,
+        tenant: Tenant,
+        approval_ids: Annotated[Sequence[ApprovalId], _SEVERAL],
+        response_id: ResponseId,
+        *,
+        fence: Fence | None = None,
     ) -> None:
-        """Gives back approvals that the turn of this response took, and that it has not used: they can be answered
-        again. Does nothing for those that another response has. Idempotent."""
+        """Gives back approvals that the turn of this response took, and whose calls were not sent: they can be answered
+        again. Does nothing for the others, and for those that another response has. Idempotent.
+
+        `fence` is that of the job of the response. StaleFence."""

@@ -14,9 +14,11 @@ from typing import Annotated, Protocol
 from antiphon_core import limits
 from antiphon_core.ports.checks import (
     INT64_MAX,
+    ApprovalId,
     ResponseId,
     Tenant,
     bytes_up_to,
+    check_in_tree,
     check_range,
     count_within,
     fitting,
@@ -68,7 +70,8 @@ class EventAppend:
     """`count` frames to append, each closed by a blank line, the first with the sequence number `expected_position`.
 
     `checkpoint` has the token ids since the last checkpoint, so that another process can continue the generation.
-    `steps` are durable together with the frames.
+    `steps` are durable together with the frames. So is the mark of the approvals in `sends`: their calls are sent after
+    this append.
     """
 
     response_id: ResponseId
@@ -78,9 +81,11 @@ class EventAppend:
     checkpoint: Checkpoint | None = None
     terminal: bool = False
     steps: Annotated[Sequence[Step], count_within(0, limits.STEPS_ITEMS_MAX)] = ()
+    sends: Annotated[Sequence[ApprovalId], count_within(0, limits.APPROVALS_ITEMS_MAX)] = ()
 
     def check(self, field: str) -> None:
         check_events(self.frames, self.count, self.expected_position, field)
+        check_in_tree(self.sends, self.response_id, "sends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,8 @@ class EventLogs(Protocol):
         """Appends events and returns the sequence number of the next one. Idempotent.
 
         `fence` is that of the session's lease, or of the job with the response's id. PositionMismatch: the log does not
-        end right before `expected_position`. LogClosed: the log has its terminal event. StaleFence."""
+        end right before `expected_position`. LogClosed: the log has its terminal event. StaleFence.
+        ApprovalAlreadyUsed: the response does not have an approval of `sends` any more."""
 
     def read_events(
         self,

@@ -254,6 +254,8 @@ class Approval:
     response_id: str
     created_at_ms: int
     content: bytes
+    is_sent: bool = False
+    """Whether its call may have been sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,8 +266,7 @@ class Background:
                 rejected = await unstorable(fold)
                 await self._store.commit_turn(tenant, _end_commit(record, rejected, is_logged=is_logged))
             await self._free_session(tenant, record)
-            if is_logged:  # otherwise calls may have been sent
-                await turn_approvals.give_back_of(self._store, tenant, record, state.steps)
+            await turn_approvals.give_back_of(self._store, tenant, record)
 
     async def _so_far(self, tenant: str, record: Record) -> tuple[LogState, bool]:
         """The response by its event log, or by its record if the log has expired or is damaged; and whether there is a

@@ -20,6 +20,7 @@ from contextlib import suppress
 from antiphon_core import events, response
 from antiphon_core.errors import (
     AntiphonError,
+    ApprovalAlreadyUsed,
     EngineFault,
     EngineTimeout,
     EngineUnavailable,
@@ -70,7 +71,7 @@ OPENING_EVENTS = 2  # the number of events in `opening`
 # Other errors are the store's: nothing can be written, and the job is tried again, or another worker has it.
 _MODEL_FAULTS = (TranslatorUnavailable, EngineUnavailable, EngineTimeout)
 _RETRIABLE = (*_MODEL_FAULTS, ToolsUnavailable, SessionLost)
-_PERMANENT = (EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
+_PERMANENT = (ApprovalAlreadyUsed, EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
 
 
 class TurnCancelled(Exception):
@@ -162,7 +163,7 @@ class BackgroundPolicy:
             await self._end_log(run)
             return
         if not has_answer(ended):
-            await self._starter.give_back_approvals(run.accepted, run.state.steps)
+            await self._starter.give_back_approvals(run.accepted)
         run.end(ended)
         # After the commit: when the commit fails, another attempt follows.
         self._meter.count_response(run.accepted.tenant, final.body)
@@ -240,7 +241,7 @@ class BackgroundPolicy:
                 with suppress(SessionLocked, NotFound, LimitExceeded):
                     run.accepted = await self._starter.reclaim_session(self._accepted)
             batch = await self._commit(run, batch)
-            await self._starter.give_back_approvals(run.accepted, run.state.steps)
+            await self._starter.give_back_approvals(run.accepted)
         except (ResponseNotFound, StatusMismatch):
             await self._end_log(run)
             return

@@ -182,6 +182,7 @@ class AskedCall:
     name: str
     digest: str
     arguments: str
+    is_sent: bool = False
 
     @classmethod
     def read(cls, stored: Approval) -> AskedCall:
@@ -190,7 +191,7 @@ class AskedCall:
             facts: Object = loads(stored.content)
             names = ("server_label", "identity", "name", "digest", "arguments")
             label, identity, name, digest, arguments = (str(facts[member]) for member in names)
-        return cls(stored.id, label, identity, name, digest, arguments)
+        return cls(stored.id, label, identity, name, digest, arguments, stored.is_sent)
 
     def server_among(self, lists: Mapping[str, ServerList]) -> ServerList | None:
         """The server of the call, by its identity. A server that gave no list has none, and is found by its label."""
@@ -201,9 +202,10 @@ class AskedCall:
         return named if named is not None and named.error else None
 
     def is_changed(self, server: ServerList) -> bool:
-        """Whether the tool has another definition than the one that was approved."""
+        """Whether the tool has another definition than the one that was approved. Of a call that may have been sent it
+        does not count: the call must not be asked for again."""
         tool = server.tools.get(self.name)
-        return tool is not None and tool.digest != self.digest
+        return tool is not None and tool.digest != self.digest and not self.is_sent
 
 
 def draft_of(item: Object, server: ServerList) -> ApprovalDraft:
@@ -242,6 +244,16 @@ def first_items(
         message = f"The input approves {calls} calls, and the response may run {calls_max} ('max_tool_calls')."
         raise InvalidRequest(message, field="max_tool_calls", code="invalid_value")
     return items
+
+
+def ids_in(calls: Iterable[Object]) -> list[str]:
+    """The ids of the approvals of calls."""
+    return [item["approval_request_id"] for item in calls if item.get("approval_request_id")]
+
+
+def is_sent(call: Object, taken: Iterable[Approval]) -> bool:
+    """Whether the call of one of these approvals may have been sent before they were held."""
+    return any(each.is_sent and each.id == call.get("approval_request_id") for each in taken)
 
 
 def _first_item(call: AskedCall, lists: Mapping[str, ServerList], ids: DerivedIds, response_id: str) -> Object:

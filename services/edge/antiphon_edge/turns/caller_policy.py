@@ -9,11 +9,9 @@ does not use up its key.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost
-from antiphon_core.ports.event_logs import Step
 from antiphon_core.ports.translator import Batch
 from antiphon_core.telemetry import remedies
 from antiphon_edge.quotas.metering import Meter
@@ -83,19 +81,19 @@ class CallerPolicy:
             await self.give_back(accepted)
         elif accepted.key is None:
             self._meter.broke_off(accepted.tenant, len(run.state.token_ids))
-            await self._starter.give_back_approvals(accepted, run.state.steps)
+            await self._starter.give_back_approvals(accepted)
             await self._finisher.cancel(accepted, run.state.fold)
             await self._jobs.release(accepted, is_over=True)
         else:
             await self._jobs.release(accepted, is_over=False)
 
-    async def give_back(self, accepted: AcceptedTurn, steps: Sequence[Step] = ()) -> None:
+    async def give_back(self, accepted: AcceptedTurn) -> None:
         """Releases the job, the key, the session lease and the approvals of a turn without events. Does nothing if
         another edge has taken the turn over."""
         if not await self._jobs.drop(accepted):
             return
         try:
-            await self._starter.give_up(accepted, steps)
+            await self._starter.give_up(accepted)
         except AntiphonError as error:
             log.warning("%s keeps its lease and key until they expire: %s", accepted.response_id, error.message)
 
@@ -114,11 +112,11 @@ class CallerPolicy:
             batch = await self._finisher.break_off(accepted, fold, end) if isinstance(end, Exception) else end
             ended = await self._finisher.end(accepted, fold, batch)
         if ended.is_settled and not has_answer(ended.batch):
-            await self._starter.give_back_approvals(accepted, run.state.steps)
+            await self._starter.give_back_approvals(accepted)
         if ended.is_settled or accepted.key is None:  # otherwise the edge that continues the turn charges it
             self._charge(run, end)
         if ended.unused is not None:
-            await self.give_back(ended.unused, run.state.steps)
+            await self.give_back(ended.unused)
         elif accepted.job_lease is not None:
             await self._jobs.release(accepted, is_over=ended.is_settled)
         return ended.batch

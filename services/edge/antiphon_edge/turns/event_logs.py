@@ -85,6 +85,8 @@ class EventLogWriter:
         self._waiting_bytes = 0
         self._steps: dict[int, Sequence[Step]] = {}
         """The steps of waiting batches, by their first events."""
+        self._sends: dict[int, Sequence[str]] = {}
+        """The approvals whose calls are sent behind waiting batches, by their first events."""
         self._waiting_since_s = self._appending_since_s = 0.0
         """The arrival times of the first waiting batch and of the first batch of the current append."""
         self._portions: deque[Sequence[Batch]] = deque()
@@ -93,10 +95,13 @@ class EventLogWriter:
         self._timer: asyncio.TimerHandle | None = None
         self._writer: asyncio.Task[None] | None = None
 
-    def put(self, batch: Batch, steps: Sequence[Step] = ()) -> None:
-        """Queues a batch for the next append, with steps that are durable together with its events. Does not wait."""
+    def put(self, batch: Batch, steps: Sequence[Step] = (), sends: Sequence[str] = ()) -> None:
+        """Queues a batch for the next append, with steps that are durable together with its events, and with the
+        approvals whose calls are sent behind it. Does not wait."""
         if steps:
             self._steps[batch.first_sequence] = steps
+        if sends:
+            self._sends[batch.first_sequence] = sends
         if not self._waiting:
             self._waiting_since_s = perf_counter()
         self._waiting.append(batch)
@@ -187,15 +192,17 @@ class EventLogWriter:
 
     def _append_of(self, batches: Sequence[Batch]) -> EventAppend:
         """Joins the events and the token ids of some batches."""
-        count, frames, ids, steps = 0, list[bytes](), list[int](), list[Step]()
+        count, frames, ids, steps, sends = 0, list[bytes](), list[int](), list[Step](), list[str]()
         for batch in batches:
             count += batch.count
             frames.append(batch.frames)
             ids += batch.token_ids
             steps += self._steps.get(batch.first_sequence, ())
+            sends += self._sends.get(batch.first_sequence, ())
         checkpoint = Checkpoint(self._ids_before, tuple(ids)) if ids else None
         first = batches[0].first_sequence
-        return EventAppend(self._response_id, first, count, b"".join(frames), checkpoint, steps=tuple(steps))
+        joined = b"".join(frames)
+        return EventAppend(self._response_id, first, count, joined, checkpoint, steps=tuple(steps), sends=tuple(sends))
 
 
 def _next_append_s(now_s: float, linger_s: float) -> float:

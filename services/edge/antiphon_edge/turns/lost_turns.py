@@ -10,26 +10,20 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from antiphon_core.clock import Clock
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.full_store import FullStore
 from antiphon_edge.turns import event_logs, turn_approvals
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.durable_turns import Step, TurnJobs, is_unkeyed, next_step
 from antiphon_edge.turns.turn_finisher import TurnFinisher, failure, final_of
 from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
 
-LOG_KEPT_MS = 3_600_000
-"""A time that event logs surely last. A log that is missing later may have had the intent of calls."""
-
 
 class LostTurns:
     """Ends lost turns. One instance serves all of a process."""
 
-    def __init__(self, store: FullStore, jobs: TurnJobs, finisher: TurnFinisher, *, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, store: FullStore, jobs: TurnJobs, finisher: TurnFinisher) -> None:
         self._store = store
         self._jobs = jobs
         self._finisher = finisher
@@ -44,17 +38,13 @@ class LostTurns:
             return False
         state = await event_logs.read_state(self._store, tenant, response_id)
         if not state.next_sequence or state.is_over:
-            if not state.is_over and self._is_recent(held):
-                await turn_approvals.give_back(self._store, held)
+            if not state.is_over:
+                await turn_approvals.give_back(self._store, held, is_under_fence=True)
             await self._jobs.release(held, is_over=True)
             return state.is_over
         log.warning("response %s lost its edge, and ends as failed", response_id)
         batch = await failure(state.fold, InternalError("The server that generated the response was lost."))
-        await turn_approvals.give_back(self._store, held, state.steps)
+        await turn_approvals.give_back(self._store, held, is_under_fence=True)
         outside_session = replace(held, lease=None)  # another turn may have the session by now
         await self._finisher.commit(outside_session, batch, final_of(batch))
         return True
-
-    def _is_recent(self, held: AcceptedTurn) -> bool:
-        """Whether a turn without events never had any: its log cannot have expired yet."""
-        return self._clock.now_ms() - held.accepted_at_ms < LOG_KEPT_MS

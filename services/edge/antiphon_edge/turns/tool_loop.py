@@ -74,6 +74,11 @@ class _Round:
         ]
 
     @property
+    def sent_items(self) -> list[Object]:
+        """The calls that are to be run."""
+        return [self.output[index] for index in self.open_calls]
+
+    @property
     def waits_for_client(self) -> bool:
         """Whether the model has called tools of the client, too."""
         return any(
@@ -219,7 +224,8 @@ class ToolLoop:
             "cut_off": pause.cut_off,
             "ends_at_ms": self._ends_at_ms,
         }
-        await self._run.record(replace(last, pause=None), [Step(number, StepKind.INTENT, data=dumps(facts))])
+        intent, sends = Step(number, StepKind.INTENT, data=dumps(facts)), approvals.ids_in(ended.sent_items)
+        await self._run.record(replace(last, pause=None), [intent], sends)
         return ended
 
     async def _note_result(self, number: int, item: Object, index: int) -> None:
@@ -267,6 +273,8 @@ class ToolLoop:
 
     async def _call(self, item: Object, cut_off: str, is_within: bool, places: asyncio.Semaphore) -> Object:
         """The item of a call with its result."""
+        if approvals.is_sent(item, self._run.approved) and not self._may_repeat(item):
+            return _end_lost(item)  # by a process whose event log has expired
         if cut_off:
             return call_ends.call_not_run(item, f"the response reached '{cut_off}'")
         if not is_within:
@@ -333,9 +341,7 @@ class ToolLoop:
                 item = await self._call(item, ended.cut_off, is_within, asyncio.Semaphore(1))
                 output[index] = self._with_numbers(item, output[:index])
             else:
-                metrics.LOST_TOOL_CALLS.of().add()
-                reason = CallError(0, "the process that sent it was lost")
-                output[index] = call_ends.ended_call(item, ToolResult(Outcome.UNKNOWN, error=reason))
+                output[index] = _end_lost(item)
             await self._note_result(ended.number, output[index], index)
         return output
 
@@ -383,6 +389,13 @@ async def run_rounds(
     """Runs all rounds of a turn, and returns its terminal batch. Raises as `ToolLoop.run`."""
     servers = declared_servers.declared_servers(run.accepted.turn.request, run.accepted.credentials)
     return await ToolLoop(tools, run, generate, clock=clock, limits=limits).run(servers)
+
+
+def _end_lost(item: Object) -> Object:
+    """The item of a call that a lost process may have sent: its outcome is unknown."""
+    metrics.LOST_TOOL_CALLS.of().add()
+    reason = CallError(0, "the process that sent it was lost")
+    return call_ends.ended_call(item, ToolResult(Outcome.UNKNOWN, error=reason))
 
 
 def _last_round(run: TurnRun) -> _Round | None:

@@ -1,13 +1,13 @@
 """The approvals that a turn took at its beginning: held while it runs, and given back if it sent no call.
 
-A turn that ends before the intent of its first calls is durable has sent none of them. So its approvals can be answered
-again. Behind the intent they are used, whatever became of the calls.
+The append of the intent of a call marks its approval as sent. The store gives back only approvals without the mark, so
+no caller has to know what became of the event log.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from antiphon_core import audit
 from antiphon_core.audit import Action
@@ -15,8 +15,7 @@ from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import is_approval_id, item_tag, tree_tag
 from antiphon_core.jsons import loads
 from antiphon_core.ports.approvals import Approvals
-from antiphon_core.ports.event_logs import Step, StepKind
-from antiphon_core.ports.store import Approval, Record
+from antiphon_core.ports.store import Approval, Fence, Record
 from antiphon_core.telemetry import correlation
 from antiphon_edge.tools import approvals
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -56,17 +55,23 @@ def note_answers(accepted: AcceptedTurn) -> None:
         )
 
 
-async def give_back(store: Approvals, accepted: AcceptedTurn, steps: Sequence[Step] = ()) -> None:
-    """Gives back the approvals of a turn that ends without an answer, unless `steps` say that calls may have been
-    sent."""
-    if accepted.consumes and not _has_sent(steps):
-        await give_back_ids(store, accepted.tenant, [each.id for each in accepted.consumes], accepted.response_id)
+async def give_back(store: Approvals, accepted: AcceptedTurn, *, is_under_fence: bool = False) -> None:
+    """Gives back the approvals of a turn that ends without an answer. `is_under_fence`: only while the turn has its
+    job."""
+    if not accepted.consumes:
+        return
+    ids = [each.id for each in accepted.consumes]
+
+    async def give(fence: Fence | None) -> None:
+        await store.return_approvals(accepted.tenant, ids, accepted.response_id, fence=fence)
+
+    await _attempt(accepted.under_fence(give) if is_under_fence else give(None), accepted.response_id)
 
 
-async def give_back_of(store: Approvals, tenant: str, record: Record, steps: Sequence[Step]) -> None:
+async def give_back_of(store: Approvals, tenant: str, record: Record) -> None:
     """Gives back the approvals that the input of a response answers, as `give_back` does. Those that other responses
     have used stay used."""
-    if approvals.RESPONSE.encode() not in record.input_items or _has_sent(steps):
+    if approvals.RESPONSE.encode() not in record.input_items:
         return
     answers = approvals.answers_in(loads(record.input_items))
     ids = [each.id for each in answers if is_approval_id(each.id) and item_tag(each.id) == tree_tag(record.id)]
@@ -74,14 +79,14 @@ async def give_back_of(store: Approvals, tenant: str, record: Record, steps: Seq
         await give_back_ids(store, tenant, ids, record.id)
 
 
-def _has_sent(steps: Sequence[Step]) -> bool:
-    """Whether calls may have been sent."""
-    return any(step.kind is StepKind.INTENT for step in steps)
-
-
 async def give_back_ids(store: Approvals, tenant: str, ids: Sequence[str], response_id: str) -> None:
-    """Gives approvals back. If that fails they stay used, which nobody can abuse."""
+    """Gives approvals back."""
+    await _attempt(store.return_approvals(tenant, ids, response_id), response_id)
+
+
+async def _attempt(giving: Awaitable[None], response_id: str) -> None:
+    """Waits until approvals are given back. If that fails they stay used, which nobody can abuse."""
     try:
-        await store.return_approvals(tenant, ids, response_id)
+        await giving
     except AntiphonError as error:
         log.warning("the approvals of %s could not be given back: %s", response_id, error.message)

@@ -97,7 +97,7 @@ class TurnParts:
         builder = TurnBuilder(answering, clock=clock, ids=ids, sealer=sealer, long_work=long_work)
         remembered = RememberedLineages(clock=clock, ttl_s=remembered_s)
         jobs, finisher = TurnJobs(store, ids=ids, timing=timing), TurnFinisher(store, remembered)
-        lost_turns = LostTurns(store, jobs, finisher, clock=clock)
+        lost_turns = LostTurns(store, jobs, finisher)
         search = LineageSearch(answering, remembered)
         begin = partial(TurnStarter, clock=clock, ids=ids, wait_ms=wait_ms, long_work=long_work)
         starter = begin(answering, watch, cleanup, builder, lost_turns, search)

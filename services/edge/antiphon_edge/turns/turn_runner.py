@@ -89,13 +89,14 @@ class TurnRun:
             self.event_log.put(batch)
         self.receive(batch)
 
-    async def record(self, batch: Batch, steps: Sequence[Step]) -> None:
-        """Sends a batch after it is durable together with `steps`, if the turn has an event log. Raises the error of an
-        append that failed; the batch is sent with the end of the turn then, because a later flush may append it."""
+    async def record(self, batch: Batch, steps: Sequence[Step], sends: Sequence[str] = ()) -> None:
+        """Sends a batch after it is durable together with `steps`, if the turn has an event log. `sends`: the approvals
+        whose calls are sent next. Raises the error of an append that failed; the batch is sent with the end of the turn
+        then, because a later flush may append it."""
         self.state.feed(batch)
         self._unsent = batch
         if self.event_log is not None:
-            self.event_log.put(batch, steps)
+            self.event_log.put(batch, steps, sends)
             await self.event_log.flush()
         for step in steps:
             self.state.note_step(step)

@@ -25,7 +25,6 @@ from antiphon_core.errors import (
 from antiphon_core.ids import Ids, new_response_id, session_tag, tree_tag
 from antiphon_core.jsons import Object, join_arrays, loads
 from antiphon_core.limits import PAGE_ITEMS_MAX
-from antiphon_core.ports.event_logs import Step
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, ResponseStore, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
@@ -294,13 +293,13 @@ class TurnStarter:
             after, has_more = page.last_id, page.has_more
         return join_arrays(pages)
 
-    async def give_back_approvals(self, accepted: AcceptedTurn, steps: Sequence[Step]) -> None:
-        """Gives back the approvals of a turn that ended without an answer, unless it has sent calls."""
-        await turn_approvals.give_back(self._store, accepted, steps)
+    async def give_back_approvals(self, accepted: AcceptedTurn) -> None:
+        """Gives back the approvals of a turn that ended without an answer, except those whose calls were sent."""
+        await turn_approvals.give_back(self._store, accepted)
 
-    async def give_up(self, accepted: AcceptedTurn, steps: Sequence[Step] = ()) -> None:
-        """Releases the session lease and the key of a turn, and gives its approvals back unless it has sent calls."""
-        await self.give_back_approvals(accepted, steps)
+    async def give_up(self, accepted: AcceptedTurn) -> None:
+        """Releases the session lease and the key of a turn, and gives its approvals back as `give_back_approvals`."""
+        await self.give_back_approvals(accepted)
         if accepted.fence is None and accepted.key is None:
             return
         await self._store.abort_turn(

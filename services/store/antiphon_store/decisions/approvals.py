@@ -1,17 +1,18 @@
 """Approvals of calls: rows that a response writes when it asks, and that the turn with the answer takes.
 
-open ──BeginTurn of R──> taken by R ──HoldApprovals──> held by R: used for ever
-                           ├─ ReturnApprovals of R ──> open; also when it is held
+open ──BeginTurn of R──> taken by R ──HoldApprovals──> held by R ──append that `sends` it──> sent
+                           ├─ ReturnApprovals of R ──> open; also when it is held, but not when it is sent
                            ├─ BeginTurn of R again: nothing changes, however late it lands
                            ├─ another response: ApprovalAlreadyUsed
                            └─ nobody holds it in time: the next response may take it
 
 A turn that is lost between its beginning and its job leaves nothing that could give the approval back, so it only takes
 it for a while. Whoever runs the turn holds it before it sends the call, and is told if another response has it by then.
+The row says whether the call may have been sent, because an event log may expire before its turn ends.
 
 Row APPROVAL: `response` (that asks for it), `created`, `expires` (as that of the response), `used_by` (None: it is
-open), `is_approved`, `taken_until` (None: it is held). Its body is the content. The node of the response names its
-approvals (`approvals`), so that they are deleted with it.
+open), `is_approved`, `taken_until` (None: it is held), `sent`. Its body is the content. The node of the response names
+its approvals (`approvals`), so that they are deleted with it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from collections.abc import Collection, Sequence
 
 from antiphon_core.errors import ApprovalAlreadyUsed, ApprovalNotFound
 from antiphon_core.ports.checks import invalid
-from antiphon_core.ports.store import Approval, ApprovalAnswer, ApprovalDraft, TurnRequest
+from antiphon_core.ports.store import Approval, ApprovalAnswer, ApprovalDraft, Fence, TurnRequest
+from antiphon_store.decisions import leases
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import Finish, View, nothing
 
@@ -93,7 +95,8 @@ def ids_of(request: TurnRequest) -> list[str]:
 
 
 def _approval(approval_id: str, row: Row) -> Approval:
-    return Approval(approval_id, row.fields["response"], row.fields["created"], bytes(row.body))
+    fields = row.fields
+    return Approval(approval_id, fields["response"], fields["created"], bytes(row.body), bool(fields.get("sent")))
 
 
 def begin_alone(view: View, request: TurnRequest) -> Finish[tuple[Approval, ...]]:
@@ -119,11 +122,23 @@ def hold(view: View, approval_ids: Sequence[str], response_id: str) -> Finish[Se
     return _answer_with(view, approval_ids)
 
 
-def give_back(view: View, approval_ids: Sequence[str], response_id: str) -> Finish[None]:
-    """Makes the approvals that this response has open again."""
+def note_sent(view: View, approval_ids: Sequence[str], response_id: str) -> None:
+    """Notes that the calls of approvals are sent. One that was deleted cannot be taken again, so it needs no note.
+    ApprovalAlreadyUsed: the response does not have one of them any more."""
+    for each in approval_ids:
+        if view.test(Kind.APPROVAL, each, Condition.IS, "used_by", response_id):
+            view.set(Kind.APPROVAL, each, sent=1, taken_until=None)
+        elif (row := view.need(Kind.APPROVAL, each)) is not None:
+            raise ApprovalAlreadyUsed.of(each, used_by=row.fields["used_by"] or "another response")
+
+
+def give_back(view: View, approval_ids: Sequence[str], response_id: str, *, fence: Fence | None = None) -> Finish[None]:
+    """Makes the approvals that this response has open again, unless their calls may have been sent. StaleFence."""
+    if fence is not None:
+        leases.require_fence(view, fence)
     rows = view.need_all(*((Kind.APPROVAL, each) for each in approval_ids))
     for each, row in zip(approval_ids, rows, strict=True):
-        if row is not None and row.fields["used_by"] == response_id:
+        if row is not None and row.fields["used_by"] == response_id and not row.fields.get("sent"):
             view.set(Kind.APPROVAL, each, used_by=None, is_approved=None, taken_until=None)
             view.file(Index.ASKED, "", each, row.fields["created"])
     return nothing

@@ -21,7 +21,7 @@ from antiphon_core import damage
 from antiphon_core.errors import LogClosed, LogNotFound, PositionMismatch
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch, Step, StepKind
 from antiphon_core.ports.store import Fence
-from antiphon_store.decisions import leases
+from antiphon_store.decisions import approvals, leases
 from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Range, Ref, Row
 from antiphon_store.rows.view import Finish, View, answer
 
@@ -36,13 +36,15 @@ class LogPage:
 
 
 def append(view: View, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> Finish[int]:
-    """Appends one batch, and returns the next position. PositionMismatch, LogClosed, StaleFence."""
+    """Appends one batch, and returns the next position. PositionMismatch, LogClosed, StaleFence,
+    ApprovalAlreadyUsed."""
     next_position = append.expected_position + append.count
     if view.peek(Kind.LOG, append.response_id) is not None and _is_there(view, append):
         return answer(next_position)
     if fence is not None:
         leases.require_fence(view, fence)
     extend(view, append, ttl_ms=ttl_ms)
+    approvals.note_sent(view, append.sends, append.response_id)
     return answer(next_position)
 
 

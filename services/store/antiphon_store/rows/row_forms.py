@@ -84,6 +84,7 @@ _TYPES: Mapping[Kind, Mapping[str, frozenset[type]]] = {
         "created": _NUMBER,
         "used_by": _TEXT | _NOTHING,
         "is_approved": _FLAG | _NOTHING,
+        "sent": _FLAG | _NO_FIELD,
         **dict.fromkeys(("expires", "taken_until"), _NUMBER | _NOTHING),
     },
     Kind.PROMPT: {},  # a version has no fields; the other rows of this kind: _FORMS_OF_PROMPTS

@@ -10,14 +10,16 @@ from typing import cast
 
 import pytest
 
-from antiphon_core.errors import AntiphonError, ApprovalAlreadyUsed, ApprovalNotFound, InvalidRequest
+from antiphon_core.errors import AntiphonError, ApprovalAlreadyUsed, ApprovalNotFound, InvalidRequest, StaleFence
 from antiphon_core.ids import RandomIds, new_item_id
 from antiphon_core.ports.approvals import Approvals
+from antiphon_core.ports.jobs import JobDraft, Jobs
 from antiphon_core.ports.retention import Retention
 from antiphon_core.ports.store import (
     Approval,
     ApprovalAnswer,
     ApprovalDraft,
+    Fence,
     Order,
     Precondition,
     Record,
@@ -28,6 +30,7 @@ from antiphon_core.ports.store import (
     TurnStart,
 )
 from antiphon_store.decisions.approvals import TAKEN_MS
+from antiphon_store.testing.event_logs import append_at, write
 from antiphon_store.testing.subject import Subject, draft, new_session_id, turn_in
 
 _IDS = RandomIds()
@@ -182,6 +185,46 @@ class ApprovalSuite:
             await store.return_approvals(subject.tenant, ids, str(first.response_id))
             assert await open_ids(subject) == ids
         await begin(subject, answer(asker, drafts))
+
+    async def test_an_approval_whose_call_is_sent_is_never_given_back(self, subject: Subject) -> None:
+        asker, drafts = await ask(subject, 2)
+        first, ids = answer(asker, drafts), [each.id for each in drafts]
+        user, store = str(first.response_id), approvals_of(subject.store)
+        await begin(subject, first)
+        assert [each.is_sent for each in await store.hold_approvals(subject.tenant, ids, user)] == [False, False]
+        for _ in range(2):  # a repeated append changes nothing
+            await write(subject, append_at(user, 0, sends=ids[:1]))
+        assert [each.is_sent for each in await store.hold_approvals(subject.tenant, ids, user)] == [True, False]
+        await store.return_approvals(subject.tenant, ids, user)
+        assert await open_ids(subject) == ids[1:]
+        with pytest.raises(ApprovalAlreadyUsed):
+            await begin(subject, answer(asker, drafts[:1]))
+
+    async def test_a_call_is_not_sent_without_its_approval(self, subject: Subject) -> None:
+        asker, drafts = await ask(subject)
+        first, ids = answer(asker, drafts), [drafts[0].id]
+        await begin(subject, first)
+        await approvals_of(subject.store).return_approvals(subject.tenant, ids, str(first.response_id))
+        with pytest.raises(ApprovalAlreadyUsed):
+            await write(subject, append_at(str(first.response_id), 0, sends=ids))
+        assert await open_ids(subject) == ids
+        with pytest.raises(InvalidRequest):
+            await write(subject, append_at(draft().id, 0, sends=ids))
+
+    async def test_approvals_are_given_back_under_the_fence_of_the_job(self, subject: Subject) -> None:
+        asker, drafts = await ask(subject)
+        first, ids = answer(asker, drafts), [drafts[0].id]
+        user, store = str(first.response_id), approvals_of(subject.store)
+        await begin(subject, first)
+        job = await cast("Jobs", subject.store).enqueue_job(
+            subject.tenant, JobDraft(user, "queue", b"{}", max_attempts=2, holder="first", lease_ttl_ms=1000)
+        )
+        assert job is not None
+        with pytest.raises(StaleFence):
+            await store.return_approvals(subject.tenant, ids, user, fence=Fence(user, job.fence.token + 1))
+        assert await open_ids(subject) == []
+        await store.return_approvals(subject.tenant, ids, user, fence=job.fence)
+        assert await open_ids(subject) == ids
 
     async def test_open_approvals_are_listed_in_pages_by_time(self, subject: Subject) -> None:
         ids = list[str]()

@@ -11,13 +11,14 @@ from antiphon_core import limits
 from antiphon_core.ids import item_tag
 from antiphon_core.ports.approvals import ApprovalPage, Approvals
 from antiphon_core.ports.checks import check_in_tree
-from antiphon_core.ports.store import Approval, Order
+from antiphon_core.ports.store import Approval, Fence, Order
 from antiphon_store import cursors
 from antiphon_store.calls import implements
 from antiphon_store.cursors import Position
 from antiphon_store.decisions import approvals
 from antiphon_store.rows.model import Entry, Index, Partition, Span
 from antiphon_store.topics.topic import ROWS_AT_ONCE, Topic
+from antiphon_store.topics.trees import session_of
 
 
 class ApprovalOperations(Topic):
@@ -53,10 +54,12 @@ class ApprovalOperations(Topic):
         return await self._trees.of_response(tenant, response_id, hold)
 
     @implements(Approvals.return_approvals)
-    async def return_approvals(self, tenant: str, approval_ids: Sequence[str], response_id: str) -> None:
+    async def return_approvals(
+        self, tenant: str, approval_ids: Sequence[str], response_id: str, *, fence: Fence | None
+    ) -> None:
         check_in_tree(approval_ids, response_id, "approval_ids")
-        give_back = partial(approvals.give_back, approval_ids=approval_ids, response_id=response_id)
-        await self._bare.of_response(tenant, response_id, give_back)
+        give_back = partial(approvals.give_back, approval_ids=approval_ids, response_id=response_id, fence=fence)
+        await self._bare.of_record(tenant, response_id, session_of(fence), give_back)
 
     async def _read_open(self, tenant: str, entries: Sequence[Entry], now_ms: int) -> Sequence[Approval]:
         """The open ones of listed approvals, in the order of the list. Those of one tree are read in one step."""

@@ -23,6 +23,8 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import APPROVALS_ITEMS_MAX
 from antiphon_core.ports.tools import Approval
 from antiphon_core.ports.translator import Turn
+from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.hosted_tools import HostedTools
 from antiphon_edge.tools import approvals
 from antiphon_edge.tools.limits import ToolLimits
 from antiphon_edge.turns.caller_policy import CallerPolicy
@@ -30,13 +32,17 @@ from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.decisions.approvals import TAKEN_MS
 from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
 from antiphon_translator.service import TranslatorService
+from tests.support.background import TENANT, Bench, bench
 from tests.support.server_tools import server
 from tests.support.stores import ReachableRows
 from tests.support.tool_turns import READ, WRITE, FakeTools, RoundsEngine, ToolTurns, call
+from tests.support.turn_services import turn_parts
 
 BUY = call("shop__buy", '{"n":1}')
 SEARCH = call("shop__search")
+LOG_TTL_S = 300
 ASKING: list[Object] = [server(require_approval={"never": {"tool_names": ["search"]}})]
 
 
@@ -480,3 +486,76 @@ async def test_keyed_turn_with_an_answer_is_continued_by_the_next_edge(
     assert (len(tools.calls), item["status"], item["approval_request_id"]) == (1, status, ids[0])
     assert fold(second.log) == response
     assert await open_ids(store) == []
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_approved_call_is_not_sent_again_when_its_event_log_has_expired(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    rows, tools = ReachableRows(clock), FakeTools()
+    await rows.open()
+    store = StoreService(rows, StoreSettings(event_log_ttl_s=LOG_TTL_S))
+    asked, ids = await ask(store, tools)
+    body: Object = {"input": answer(*ids), "previous_response_id": asked["id"]}
+    dying = ToolTurns(store, RoundsEngine("So."), tools, clock=clock, tool_limits=ToolLimits(finish_s=0))
+    await die_at("call", dying, monkeypatch, tools, key=key, **body)
+    tools.listing = replace(tools.listing, tools=(READ, replace(WRITE, digest="d3")))  # nor is it asked for again
+    clock.advance(LOG_TTL_S + 1)
+    if key is None:
+        with pytest.raises(ApprovalAlreadyUsed):
+            await reply(store, tools, asked, answer(*ids), clock=clock)
+    else:
+        response = await ToolTurns(store, RoundsEngine("So."), tools, clock=clock).send(key=key, tools=ASKING, **body)
+        assert [item["status"] for item in of_type(response, "call")] == ["incomplete"]
+        assert of_type(response, "approval_request") == []
+    assert len(tools.calls) == 1
+    await rows.close()
+
+
+# ---- Background responses ----
+
+
+@pytest.fixture
+async def system(tools: FakeTools) -> AsyncIterator[Bench]:
+    async with bench() as made:
+        made.parts = lambda store: turn_parts(  # type: ignore[method-assign]
+            store, made.translator, clock=made.clock, sealer=made.sealer, timing=made.timing, tools=tools
+        )
+        made.edge = made.replica()
+        yield made
+
+
+async def queue_answer(system: Bench, tools: FakeTools) -> tuple[str, list[str]]:
+    """Queues a response that answers a request for an approval. Returns its id, and those of the approvals."""
+    asked, ids = await ask(system.store, tools)
+    members = {"model": "m", "background": True, "tools": ASKING, "previous_response_id": asked["id"]}
+    request = CreateRequest.of(
+        {**members, "input": answer(*ids)}, work_bytes=500, hosted=HostedTools(frozenset({"mcp"}))
+    )
+    return (await system.edge.create(TENANT, request)).id, ids
+
+
+async def test_approved_call_of_a_dead_worker_is_not_sent_again_when_the_log_has_expired(
+    system: Bench, tools: FakeTools
+) -> None:
+    response_id, _ids = await queue_answer(system, tools)
+    tools.hangs = True
+    dying = asyncio.create_task(system.run_of(await system.claimed()).go())
+    await tools.called.wait()
+    dying.cancel()
+    await asyncio.wait([dying])
+    tools.hangs = False
+    system.clock.advance(StoreSettings().event_log_ttl_s + 1)
+    await system.run_of(await system.claimed(holder="next")).go()
+    output = loads((await system.store.get(TENANT, response_id)).output_items)
+    assert [item["status"] for item in output if item["type"] == "mcp_call"] == ["incomplete"]
+    assert len(tools.calls) == 1
+
+
+async def test_response_whose_approval_another_one_has_fails_and_says_so(system: Bench, tools: FakeTools) -> None:
+    response_id, ids = await queue_answer(system, tools)
+    await system.store.return_approvals(TENANT, ids, response_id)
+    await system.run_of(await system.claimed()).go()
+    record = await system.store.get(TENANT, response_id)
+    assert (record.status, "approval" in loads(record.body)["error"]["message"]) == ("failed", True)
+    assert tools.calls == []
