@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -527,7 +527,7 @@ async def system(tools: FakeTools) -> AsyncIterator[Bench]:
 
 async def queue_answer(system: Bench, tools: FakeTools) -> tuple[str, list[str]]:
     """Queues a response that answers a request for an approval. Returns its id, and those of the approvals."""
-    asked, ids = await ask(system.store, tools)
+    asked, ids = await ask(cast(Any, system.store), tools)
     members = {"model": "m", "background": True, "tools": ASKING, "previous_response_id": asked["id"]}
     request = CreateRequest.of(
         {**members, "input": answer(*ids)}, work_bytes=500, hosted=HostedTools(frozenset({"mcp"}))
