@@ -42,7 +42,9 @@ class PrewarmingTranslator:
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        asked = _parameters_of(turn) if _MARK in turn.request else None
+        asked = None
+        if _MARK in turn.request:
+            asked = await offload.run(partial(_parameters_of, turn), size_bytes=len(turn.request))
         if asked is None:
             await self._inner.generate(turn, receive, flow=flow, resume=resume, checkpoints=checkpoints)
             return
@@ -71,9 +73,10 @@ class PrewarmingTranslator:
         """Has the engine read the prompt. None: without a user's message this model has no prompt. Raises the error of
         any other turn that fails."""
         parameters = {name: value for name, value in asked.items() if name not in _LEFT_OUT} | _ONE_TOKEN
+        request = await offload.run(partial(dumps, parameters), size_bytes=len(turn.request))
         batches: list[Batch] = []
         try:
-            await self._inner.generate(replace(turn, request=dumps(parameters)), batches.append, flow=Flow())
+            await self._inner.generate(replace(turn, request=request), batches.append, flow=Flow())
         except InvalidRequest:
             if turn.history != NO_ITEMS or b'"user"' in turn.input:
                 raise

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +14,9 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineUnavailable, InvalidRequest
 from antiphon_core.fold import fold
 from antiphon_core.jsons import dumps, loads
+from antiphon_core.offload import INLINE_BYTES_MAX
 from antiphon_core.ports.translator import Batch, Pause, Receive, Resume, Turn, Usage
+from antiphon_edge import prewarming
 from antiphon_edge.prewarming import PrewarmingTranslator
 from tests.support.served_models import turn
 from tests.support.translators import ScriptedTranslator
@@ -59,6 +64,21 @@ async def test_prewarm_whose_one_token_is_a_call_counts_what_was_read(monkeypatc
     usage = loads(final.body)["usage"]
     counted = usage["input_tokens"], usage["input_tokens_details"]["cached_tokens"], usage["output_tokens"]
     assert (final.output_items, final.lineage, counted) == (b"[]", b"lineage", (9, 4, 0))
+
+
+async def test_large_request_is_read_and_written_outside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[threading.Thread] = []
+
+    def note(work: Callable[[Any], Any], given: Any) -> Any:
+        if len(given if isinstance(given, bytes) else dumps(given)) > INLINE_BYTES_MAX:
+            used.append(threading.current_thread())
+        return work(given)
+
+    monkeypatch.setattr(prewarming, "loads", partial(note, loads))
+    monkeypatch.setattr(prewarming, "dumps", partial(note, dumps))
+    await run(turn("Hi", instructions="x" * INLINE_BYTES_MAX, **WARMING))
+    assert len(used) >= 2
+    assert threading.current_thread() not in used
 
 
 async def test_other_turns_are_passed_on_unchanged() -> None:

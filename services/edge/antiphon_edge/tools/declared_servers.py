@@ -7,18 +7,16 @@ another process continues has the credentials of the request that let it continu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object
 from antiphon_core.ports.tools import NO_CREDENTIALS, Credentials, ToolServer
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.server_tools import McpTool
 from antiphon_core.request.web_search import WEB_SEARCH, WebSearchTool
 
-MARKS = b'"mcp"', b'"web_search'
-"""Parts of the JSON of every request that declares servers or a search. They spare most requests the parsing, and
-decide nothing: any text of a request may have them."""
+_NO_CREDENTIALS: Object = {"authorization": None, "headers": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +36,54 @@ class DeclaredServer:
         return ToolServer(self.label, self.tool.server_url or "")
 
 
-def has_server_tools(request: bytes) -> bool:
-    """Whether the JSON of a request declares tools that this server runs: tool servers, or a search of the web."""
-    return bool(_declarations(request)) or declared_search(request) is not None
+@dataclass(frozen=True, slots=True)
+class DeclaredTools:
+    """The tools of a request that this server runs, and how often it may call them."""
+
+    servers: Sequence[DeclaredServer] = ()
+    search: WebSearchTool | None = None
+    """The search of the web; the first one of several."""
+    calls_max: int | None = None
+    """`max_tool_calls` of the request."""
+    is_serial: bool = False
+    """Whether calls run one after the other."""
+
+    @classmethod
+    def of(cls, request: CreateRequest) -> DeclaredTools:
+        """The tools of a validated request, without the credentials of its servers (`credentials_of`)."""
+        return cls(
+            [
+                DeclaredServer(f"tools[{index}]", tool.model_copy(update=_NO_CREDENTIALS))
+                for index, tool in enumerate(request.tools or ())
+                if isinstance(tool, McpTool)
+            ],
+            next((tool for tool in request.tools or () if isinstance(tool, WebSearchTool)), None),
+            request.max_tool_calls,
+            request.parallel_tool_calls is False,
+        )
+
+    @classmethod
+    def read(cls, parameters: Object) -> DeclaredTools:
+        """The tools in the JSON of a request that was accepted before. It has no credentials."""
+        tools: list[Object] = parameters.get("tools") or []
+        servers = [
+            DeclaredServer(f"tools[{index}]", McpTool.model_validate(tool))
+            for index, tool in enumerate(tools)
+            if tool.get("type") == "mcp"
+        ]
+        search = next((WebSearchTool.model_validate(tool) for tool in tools if tool.get("type") in WEB_SEARCH), None)
+        return cls(servers, search, parameters.get("max_tool_calls"), parameters.get("parallel_tool_calls") is False)
+
+    def with_credentials(self, credentials: Mapping[str, Credentials]) -> Sequence[DeclaredServer]:
+        """The servers, with credentials by label."""
+        return [replace(each, credentials=credentials.get(each.label, NO_CREDENTIALS)) for each in self.servers]
+
+    def __bool__(self) -> bool:
+        """Whether there is any tool that this server runs."""
+        return bool(self.servers) or self.search is not None
 
 
-def declared_search(request: bytes) -> WebSearchTool | None:
-    """The search of the web in the JSON of a request; the first one of several."""
-    tools: list[Object] = loads(request).get("tools") or []
-    return next((WebSearchTool.model_validate(tool) for tool in tools if tool.get("type") in WEB_SEARCH), None)
-
-
-def declared_servers(request: bytes, credentials: Mapping[str, Credentials]) -> Sequence[DeclaredServer]:
-    """The servers in the JSON of a request, with their credentials by label."""
-    tools = [(path, McpTool.model_validate(tool)) for path, tool in _declarations(request)]
-    return [DeclaredServer(path, tool, credentials.get(tool.server_label, NO_CREDENTIALS)) for path, tool in tools]
-
-
-def _declarations(request: bytes) -> Sequence[tuple[str, Object]]:
-    """The declarations of servers, with their paths."""
-    tools: list[Object] = loads(request).get("tools") or []
-    return [(f"tools[{index}]", tool) for index, tool in enumerate(tools) if tool.get("type") == "mcp"]
+NO_TOOLS = DeclaredTools()
 
 
 def credentials_of(request: CreateRequest) -> Mapping[str, Credentials]:

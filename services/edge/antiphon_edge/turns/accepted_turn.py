@@ -33,6 +33,7 @@ from antiphon_core.ports.store import (
 from antiphon_core.ports.tools import Credentials
 from antiphon_core.ports.translator import Turn
 from antiphon_core.telemetry.correlation import REQUEST_ID_KEY, Correlation
+from antiphon_edge.tools.declared_servers import NO_TOOLS, DeclaredTools
 from antiphon_edge.turns.leases import JobLease
 
 T = TypeVar("T")
@@ -71,6 +72,8 @@ class AcceptedTurn:
     """The lease of its job, if it is a durable turn that this process runs."""
     is_from_job: bool = field(default=False, compare=False)
     """Whether it was decoded from its job: its event log tells how far it came."""
+    declared: DeclaredTools = field(default=NO_TOOLS, compare=False)
+    """The tools of the request that this server runs."""
     model: str = field(default="", compare=False)
     """The model name in the request."""
     made_for: Correlation = field(default=Correlation(), compare=False)
@@ -176,7 +179,7 @@ async def accepted_of(tenant: str, job: Job, lease: JobLease) -> AcceptedTurn:
         DataDamaged: the payload is not that of a turn.
     """
     with damage.reading(f"the payload of job '{job.id}'"):
-        facts, turn = await offload.run(partial(_turn_of, job), size_bytes=len(job.payload))
+        facts, turn, declared = await offload.run(partial(_turn_of, job), size_bytes=len(job.payload))
         session_id = facts["session_id"]
         return AcceptedTurn(
             tenant,
@@ -188,6 +191,7 @@ async def accepted_of(tenant: str, job: Job, lease: JobLease) -> AcceptedTurn:
             precondition=Precondition(statuses=UNFINISHED) if job.queue == DISPATCH_QUEUE else NO_PRECONDITION,
             job_lease=lease,
             is_from_job=True,
+            declared=declared,
             model=facts["request"].get("model", ""),
             made_for=_made_for(job, facts),
             accepted_at_ms=facts.get("accepted_at_ms", 0),
@@ -201,10 +205,11 @@ def _made_for(job: Job, facts: Object) -> Correlation:
     return replace(asked, response_id=job.id, job_id=job.id)
 
 
-def _turn_of(job: Job) -> tuple[Object, Turn]:
-    """The facts in a payload, and the turn."""
+def _turn_of(job: Job) -> tuple[Object, Turn, DeclaredTools]:
+    """The facts in a payload, the turn, and the tools that this server runs for it."""
     facts: Object = loads(job.payload)
     lineages = tuple(map(b64decode, facts.get("lineages", ())))  # jobs of older releases have none
     found = b64decode(facts.get("round_lineage", ""))
     texts = (dumps(facts[name]) for name in _RAW)
-    return facts, Turn(job.id, facts["created_at"], *texts, lineages=lineages, round_lineage=found)
+    turn = Turn(job.id, facts["created_at"], *texts, lineages=lineages, round_lineage=found)
+    return facts, turn, DeclaredTools.read(facts["request"])

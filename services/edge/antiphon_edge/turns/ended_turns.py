@@ -7,6 +7,7 @@ whether that makes the same prompt.
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from antiphon_core import offload
 from antiphon_core.errors import (
@@ -74,7 +75,7 @@ class EndedTurns:
     async def compared_with(self, turn: Turn) -> EndedTurn | None:
         """The response that the request of a turn wants to be compared with; None if the tenant has none of that id.
         It is unread if it cannot be read, or is too large: a comparison never fails a turn."""
-        asked: Object = loads(turn.request)
+        asked: Object = await offload.run(partial(loads, turn.request), size_bytes=len(turn.request))
         response_id = (asked.get(_OPTIONS) or {}).get(COMPARISON.decode())
         if not isinstance(response_id, str) or not is_response_id(response_id):
             return None

@@ -31,7 +31,7 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.tools import CallError, Outcome, ToolCall, ToolResult, Tools
 from antiphon_core.ports.translator import NO_USAGE, Batch, Pause, ServerTool, Usage
 from antiphon_core.telemetry import metrics
-from antiphon_edge.tools import approvals, call_ends, declared_servers, server_lists
+from antiphon_edge.tools import approvals, call_ends, server_lists
 from antiphon_edge.tools.call_ends import SEARCH
 from antiphon_edge.tools.declared_servers import DeclaredServer
 from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
@@ -116,9 +116,8 @@ class ToolLoop:
         self._clock = clock
         self._limits = limits
         self._lists: Mapping[str, ServerList] = {}
-        parameters: Object = loads(self._turn.request)
-        self._most_calls: int = min(parameters.get("max_tool_calls") or limits.calls, limits.calls)
-        self._is_serial = parameters.get("parallel_tool_calls") is False
+        self._declared = run.accepted.declared
+        self._most_calls = min(self._declared.calls_max or limits.calls, limits.calls)
         self._ends_at_ms = clock.now_ms() + round(1000 * limits.time_s)
         self._numbers_before = 0
         self._is_left = False
@@ -239,7 +238,7 @@ class ToolLoop:
         """Runs the calls of a round, and returns the output with their results. Calls run at once where that is
         allowed; their ends are told in the order of the output."""
         indexes = ended.open_calls
-        places = asyncio.Semaphore(1 if self._is_serial else self._limits.parallel)
+        places = asyncio.Semaphore(1 if self._declared.is_serial else self._limits.parallel)
         running = {
             index: asyncio.create_task(
                 self._call(ended.output[index], ended.cut_off, self._is_within(ended, index), places)
@@ -288,7 +287,8 @@ class ToolLoop:
             if left_s <= 0:
                 return call_ends.call_not_run(item, "the time for tools is over")
             if item["type"] == SEARCH:
-                return await run_search(self._tools, self._turn, item, timeout_s=left_s)
+                declared, tenant = self._declared.search, self._turn.tenant
+                return await run_search(self._tools, tenant, declared, item, timeout_s=left_s)
             result = await self._send(item, left_s)
         return call_ends.ended_call(item, result)
 
@@ -387,7 +387,7 @@ async def run_rounds(
     run: TurnRun, generate: Generate, *, tools: Tools, clock: Clock, limits: ToolLimits = DEFAULT_LIMITS
 ) -> Batch:
     """Runs all rounds of a turn, and returns its terminal batch. Raises as `ToolLoop.run`."""
-    servers = declared_servers.declared_servers(run.accepted.turn.request, run.accepted.credentials)
+    servers = run.accepted.declared.with_credentials(run.accepted.credentials)
     return await ToolLoop(tools, run, generate, clock=clock, limits=limits).run(servers)
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Sequence
+from functools import partial
 
-from antiphon_core import audit
+from antiphon_core import audit, offload
 from antiphon_core.audit import Action
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import is_approval_id, item_tag, tree_tag
 from antiphon_core.jsons import loads
 from antiphon_core.ports.approvals import Approvals
-from antiphon_core.ports.store import Approval, Fence, Record
+from antiphon_core.ports.store import Approval, ApprovalAnswer, Fence, Record
 from antiphon_core.telemetry import correlation
 from antiphon_edge.tools import approvals
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -73,10 +74,15 @@ async def give_back_of(store: Approvals, tenant: str, record: Record) -> None:
     have used stay used."""
     if approvals.RESPONSE.encode() not in record.input_items:
         return
-    answers = approvals.answers_in(loads(record.input_items))
+    read = partial(_answers_in, record.input_items)
+    answers = await offload.run(read, size_bytes=len(record.input_items))
     ids = [each.id for each in answers if is_approval_id(each.id) and item_tag(each.id) == tree_tag(record.id)]
     if ids:
         await give_back_ids(store, tenant, ids, record.id)
+
+
+def _answers_in(items: bytes) -> Sequence[ApprovalAnswer]:
+    return approvals.answers_in(loads(items))
 
 
 async def give_back_ids(store: Approvals, tenant: str, ids: Sequence[str], response_id: str) -> None:

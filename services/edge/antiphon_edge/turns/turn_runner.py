@@ -31,7 +31,6 @@ from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.tools import declared_servers
 from antiphon_edge.turns import event_logs, leases, turn_approvals
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
@@ -70,17 +69,17 @@ class TurnRun:
     delivery: Delivery = Delivery.CALLER
     on_pulse: Callable[[JobPulse], None] = lambda _pulse: None
     """Called after each renewal of the job's lease."""
-    calls_servers: bool = field(init=False)
-    """Whether the request declares tools that this server runs."""
     watch: TurnWatch = field(init=False)
     _unsent: Batch | None = field(default=None, init=False)
     """A batch whose append is not known to have succeeded."""
 
     def __post_init__(self) -> None:
-        request = self.accepted.turn.request
-        is_marked = any(map(request.__contains__, declared_servers.MARKS))
-        self.calls_servers = is_marked and declared_servers.has_server_tools(request)
         self.watch = TurnWatch(self.accepted, self.delivery)
+
+    @property
+    def calls_servers(self) -> bool:
+        """Whether the request declares tools that this server runs."""
+        return bool(self.accepted.declared)
 
     def deliver(self, batch: Batch) -> None:
         """Sends a batch into the event log and to the receiver."""

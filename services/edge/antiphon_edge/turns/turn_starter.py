@@ -35,7 +35,7 @@ from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.quotas.rate_limits import hold_bytes
 from antiphon_edge.store_calls import StoreWatch
 from antiphon_edge.tools import approvals
-from antiphon_edge.tools.declared_servers import credentials_of
+from antiphon_edge.tools.declared_servers import NO_TOOLS, DeclaredTools, credentials_of
 from antiphon_edge.turns import turn_approvals, turn_input
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
@@ -238,6 +238,7 @@ class TurnStarter:
             fingerprint=store_request.fingerprint,
             conversation_state=resent.state,
             has_log=key is not None,
+            declared=DeclaredTools.of(request) if request.tools is not None else NO_TOOLS,
             model=request.model,
             made_for=correlation.current(),
             accepted_at_ms=self._clock.now_ms(),

@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object, dumps
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.tools import NO_CREDENTIALS, Credentials, ToolServer
 from antiphon_core.request.body import CreateRequest
-from antiphon_edge.tools.declared_servers import credentials_of, declared_servers, has_server_tools, require_callable
+from antiphon_core.request.tools import FunctionTool
+from antiphon_edge.tools.declared_servers import DeclaredTools, credentials_of, require_callable
 from tests.support.server_tools import server
 from tests.support.tool_turns import RUN_HERE
 
@@ -20,7 +21,7 @@ def request(*tools: Object, **members: object) -> CreateRequest:
 
 def test_servers_have_their_paths_and_the_credentials_of_the_request() -> None:
     given = request(FUNCTION, server("a", server_url="https://a.example", authorization="t"), server("b"))
-    found = declared_servers(dumps(given.as_json()), credentials_of(given))
+    found = DeclaredTools.of(given).with_credentials(credentials_of(given))
     assert [(each.path, each.server) for each in found] == [
         ("tools[1]", ToolServer("a", "https://a.example")),
         ("tools[2]", ToolServer("b")),
@@ -29,22 +30,18 @@ def test_servers_have_their_paths_and_the_credentials_of_the_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "members",
+    "given",
     [
-        {"instructions": 'say "mcp"'},
-        {"metadata": {"kind": "mcp"}},
-        {"prompt_cache_key": "mcp"},
-        {"tools": [{"type": "function", "name": "mcp"}]},
+        request(FUNCTION),
+        request({"type": "function", "name": "mcp"}, instructions='say "mcp"'),
+        request(FUNCTION, server(authorization="t", headers={"a": "b"}), parallel_tool_calls=False),
+        request({"type": "web_search", "search_context_size": "low"}, {"type": "web_search"}, max_tool_calls=3),
     ],
 )
-def test_request_that_only_spells_the_type_has_no_servers(members: Object) -> None:
-    given = dumps({"model": "m", **members})
-    assert not has_server_tools(given)
-    assert declared_servers(given, {}) == []
-
-
-def test_request_with_a_server_has_server_tools() -> None:
-    assert has_server_tools(dumps(request(FUNCTION, server()).as_json()))
+def test_tools_of_a_job_are_those_of_its_request(given: CreateRequest) -> None:
+    declared = DeclaredTools.of(given)
+    assert DeclaredTools.read(loads(dumps(given.as_json()))) == declared
+    assert bool(declared) == any(not isinstance(tool, FunctionTool) for tool in given.tools or ())
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,8 @@ async def test_large_conversation_and_output_are_read_outside_the_event_loop(
     listed = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "other", "tools": []}
     said = {"role": "user", "content": "x" * INLINE_BYTES_MAX}
     answer = ToolResult(Outcome.OK, "x" * INLINE_BYTES_MAX)
-    response = await turns(store, FakeTools(answer=answer), BUY, BUY, "So.").send(input=[listed, said])
+    given: Object = {"input": [listed, said], "instructions": "x" * INLINE_BYTES_MAX}
+    response = await turns(store, FakeTools(answer=answer), BUY, BUY, "So.").send(**given)
     assert response["status"] == "completed"
     assert len(read) == 4
     assert threading.current_thread() not in read
