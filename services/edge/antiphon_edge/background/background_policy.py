@@ -32,6 +32,7 @@ from antiphon_core.errors import (
     SessionLocked,
     SessionLost,
     StatusMismatch,
+    ToolServerFault,
     ToolsUnavailable,
     TranslatorUnavailable,
     for_log,
@@ -70,7 +71,7 @@ OPENING_EVENTS = 2  # the number of events in `opening`
 
 # Other errors are the store's: nothing can be written, and the job is tried again, or another worker has it.
 _MODEL_FAULTS = (TranslatorUnavailable, EngineUnavailable, EngineTimeout)
-_RETRIABLE = (*_MODEL_FAULTS, ToolsUnavailable, SessionLost)
+_RETRIABLE = (*_MODEL_FAULTS, ToolServerFault, ToolsUnavailable, SessionLost)
 _PERMANENT = (ApprovalAlreadyUsed, EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
 
 

@@ -230,7 +230,7 @@ def first_items(
     approved: Iterable[Approval], lists: Mapping[str, ServerList], response_id: str, *, calls_max: int
 ) -> list[Object]:
     """The items of approved calls before the first round: the call, or a new request if its tool has changed since.
-    Nothing is used up yet, so a call that cannot be sent raises.
+    Nothing is used up yet, so a call that cannot be sent raises, unless it may have been sent before.
 
     Raises:
         InvalidRequest: the request does not declare the server of a call, does not allow its tool, or allows fewer
@@ -256,6 +256,16 @@ def is_sent(call: Object, taken: Iterable[Approval]) -> bool:
     return any(each.is_sent and each.id == call.get("approval_request_id") for each in taken)
 
 
+def _require_sendable(call: AskedCall, server: ServerList) -> None:
+    """ToolServerFault: the server gave no list of its tools. InvalidRequest: the request does not allow the tool."""
+    if server.error:
+        message = f"The approved call of '{call.name}' was not run: '{call.label}' gave no list of its tools."
+        raise ToolServerFault(f"{message} {server.error}", field="tools")
+    if call.name not in server.tools:
+        message = f"The approved call was not run: '{call.label}' has no tool '{call.name}' that the request allows."
+        raise InvalidRequest(message, field=server.declared.path, code="invalid_value")
+
+
 def _first_item(call: AskedCall, lists: Mapping[str, ServerList], ids: DerivedIds, response_id: str) -> Object:
     server = call.server_among(lists)
     if server is None:
@@ -264,12 +274,8 @@ def _first_item(call: AskedCall, lists: Mapping[str, ServerList], ids: DerivedId
             "Declare it again in 'tools', with its credentials."
         )
         raise InvalidRequest(message, field="tools", code="invalid_value")
-    if server.error:
-        message = f"The approved call of '{call.name}' was not run: '{call.label}' gave no list of its tools."
-        raise ToolServerFault(f"{message} {server.error}", field="tools")
-    if call.name not in server.tools:
-        message = f"The approved call was not run: '{call.label}' has no tool '{call.name}' that the request allows."
-        raise InvalidRequest(message, field=server.declared.path, code="invalid_value")
+    if not call.is_sent:  # otherwise its outcome is unknown, whatever the server says now
+        _require_sendable(call, server)
     kind = REQUEST if call.is_changed(server) else CALL
     item: Object = {"id": new_item_id(ids, ID_PREFIX[kind], relative=response_id), "type": kind}
     named = {"server_label": server.declared.label, "name": call.name, "arguments": call.arguments}

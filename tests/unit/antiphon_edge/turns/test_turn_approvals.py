@@ -21,10 +21,12 @@ from antiphon_core.errors import (
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import APPROVALS_ITEMS_MAX
-from antiphon_core.ports.tools import Approval
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.tools import Approval, Tool
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.hosted_tools import HostedTools
+from antiphon_edge.background.background_policy import Postponed
 from antiphon_edge.tools import approvals
 from antiphon_edge.tools.limits import ToolLimits
 from antiphon_edge.turns.caller_policy import CallerPolicy
@@ -488,9 +490,21 @@ async def test_keyed_turn_with_an_answer_is_continued_by_the_next_edge(
     assert await open_ids(store) == []
 
 
-@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize(
+    ("key", "tools_now", "list_error"),
+    [
+        (None, [READ, WRITE], None),
+        ("k", [READ, replace(WRITE, digest="d3")], None),  # it is not asked for again
+        ("k", [READ], None),
+        ("k", [], ToolServerFault("No answer.")),
+    ],
+)
 async def test_approved_call_is_not_sent_again_when_its_event_log_has_expired(
-    clock: ManualClock, monkeypatch: pytest.MonkeyPatch, key: str | None
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str | None,
+    tools_now: list[Tool],
+    list_error: AntiphonError | None,
 ) -> None:
     rows, tools = ReachableRows(clock), FakeTools()
     await rows.open()
@@ -499,7 +513,7 @@ async def test_approved_call_is_not_sent_again_when_its_event_log_has_expired(
     body: Object = {"input": answer(*ids), "previous_response_id": asked["id"]}
     dying = ToolTurns(store, RoundsEngine("So."), tools, clock=clock, tool_limits=ToolLimits(finish_s=0))
     await die_at("call", dying, monkeypatch, tools, key=key, **body)
-    tools.listing = replace(tools.listing, tools=(READ, replace(WRITE, digest="d3")))  # nor is it asked for again
+    tools.listing, tools.list_error = replace(tools.listing, tools=tuple(tools_now)), list_error
     clock.advance(LOG_TTL_S + 1)
     if key is None:
         with pytest.raises(ApprovalAlreadyUsed):
@@ -559,3 +573,14 @@ async def test_response_whose_approval_another_one_has_fails_and_says_so(system:
     record = await system.store.get(TENANT, response_id)
     assert (record.status, "approval" in loads(record.body)["error"]["message"]) == ("failed", True)
     assert tools.calls == []
+
+
+async def test_response_waits_for_a_server_that_gave_no_list(system: Bench, tools: FakeTools) -> None:
+    response_id, _ids = await queue_answer(system, tools)
+    tools.list_error = ToolServerFault("No answer.")
+    with pytest.raises(Postponed):
+        await system.run_of(await system.claimed()).go()
+    tools.list_error = None
+    system.clock.advance(600)
+    await system.run_of(await system.claimed(holder="next")).go()
+    assert ((await system.store.get(TENANT, response_id)).status, len(tools.calls)) == (Status.COMPLETED, 1)
