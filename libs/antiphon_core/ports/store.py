@@ -283,15 +283,14 @@ class TurnRequest:
     lineage_keys: LineageKeys = ()
     """A search, which begins no turn: the keys of the lineage to look up, that of the longest beginning of an input
     first."""
+    lineage_of: ResponseId | None = None
+    """A read, which begins no turn: the response whose lineage is returned alone."""
 
     def check(self, _field: str) -> None:
         if self.previous_response_id is not None and self.session_id is not None:
             text = "'previous_response_id' and 'session_id' exclude each other."
             raise invalid("previous_response_id", text, code="mutually_exclusive_parameters")
-        others = self.previous_response_id, self.session_id, self.idempotency_key, self.consumes or None
-        if self.lineage_keys and any(each is not None for each in others):
-            text = "A search by 'lineage_keys' begins no turn: it has no predecessor, key or approvals."
-            raise invalid("lineage_keys", text)
+        self._check_lineage_read()
         if self.session_id is not None:
             check_holder(self.holder, "holder")
         check_owner(self.idempotency_key, self.response_id)
@@ -299,6 +298,14 @@ class TurnRequest:
         has_fingerprint = bool(self.fingerprint) or self.idempotency_key is not None
         if has_fingerprint and len(self.fingerprint) != FINGERPRINT_BYTES:
             raise invalid("fingerprint", f"'fingerprint' must be {FINGERPRINT_BYTES} bytes, a SHA-256.")
+
+    def _check_lineage_read(self) -> None:
+        others = self.previous_response_id, self.session_id, self.idempotency_key, self.consumes or None
+        reads = {"lineage_keys": self.lineage_keys or None, "lineage_of": self.lineage_of}
+        given = [name for name, value in reads.items() if value is not None]
+        if given and (len(given) > 1 or any(each is not None for each in others)):
+            text = f"A call with '{given[0]}' begins no turn: it has no predecessor, key, approvals or other read."
+            raise invalid(given[0], text)
 
     def _check_approvals(self) -> None:
         ids = [each.id for each in self.consumes]
@@ -323,7 +330,7 @@ class TurnStart:
     running_response_id: str | None = None
     approvals: tuple[Approval, ...] = ()
     found_lineage: bytes = b""
-    """The lineage under the first of the `lineage_keys` that a readable response has."""
+    """The lineage under the first of the `lineage_keys` that a readable response has, or that of `lineage_of`."""
 
     @property
     def is_repeated(self) -> bool:

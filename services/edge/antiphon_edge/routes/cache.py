@@ -35,7 +35,8 @@ class CacheRoutes:
         if compared_id == PARENT:
             compared_id = record.parent_id
         compared = await self._other(tenant, compared_id) if compared_id else None
-        now = await self._ended_turns.read(tenant, record)
+        read = self._ended_turns.facts if compared is None else self._ended_turns.read
+        now = await read(tenant, record)
         report: Object = loads(await self._translator.explain_cache(now, compared))
         facts: Object = {"object": "response.cache", "response_id": record.id, "compared_id": compared_id or None}
         return answers.json(dumps(facts | report))

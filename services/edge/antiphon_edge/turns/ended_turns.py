@@ -12,6 +12,7 @@ from functools import partial
 from antiphon_core import offload
 from antiphon_core.errors import (
     AntiphonError,
+    DataDamaged,
     InvalidRequest,
     NotFound,
     PreviousResponseNotReady,
@@ -71,6 +72,17 @@ class EndedTurns:
             history = (await self._store.begin_turn(tenant, request)).history
             note_bytes(len(history.items))
             return await offload.run(lambda: _turn_of(tenant, record, history), size_bytes=len(history.items))
+
+    async def facts(self, tenant: str, record: Record) -> EndedTurn:
+        """The lineage of a stored response, in a turn without items: it has all that a report without a comparison
+        tells. Empty if it is damaged. InvalidRequest: the response has not ended."""
+        if record.status in UNFINISHED:
+            raise _unfinished_error(record.id)
+        try:
+            lineage = (await self._store.begin_turn(tenant, TurnRequest(lineage_of=record.id))).found_lineage
+        except DataDamaged:
+            lineage = b""
+        return EndedTurn(Turn(record.id, 0, b"{}", tenant=tenant), lineage=lineage)
 
     async def compared_with(self, turn: Turn) -> EndedTurn | None:
         """The response that the request of a turn wants to be compared with; None if the tenant has none of that id.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from antiphon_core.errors import InvalidRequest, TooLarge
+from antiphon_core.errors import InvalidRequest, ResponseNotFound, TooLarge
 from antiphon_core.limits import LINEAGE_BYTES_MAX
 from antiphon_core.ports.store import (
     LINEAGE_KEY_BYTES,
@@ -122,6 +122,16 @@ class KeptLineageSuite:
         other = await subject.peer.begin_turn(f"{subject.tenant}-2", TurnRequest(lineage_keys=(key,)))
         assert other.found_lineage == b""
 
+    async def test_lineage_of_one_response_is_read_alone(self, subject: Subject) -> None:
+        line = await self.put_lines(subject, b"one", b"", b"three")
+        found = [
+            await subject.peer.begin_turn(subject.tenant, TurnRequest(lineage_of=each.id, max_depth=1)) for each in line
+        ]
+        assert found == [TurnStart(History(), found_lineage=each) for each in (b"one", b"", b"three")]
+        await subject.store.delete(subject.tenant, line[-1].id)
+        with pytest.raises(ResponseNotFound):
+            await subject.store.begin_turn(subject.tenant, TurnRequest(lineage_of=line[-1].id))
+
     async def test_an_older_lineage_is_found_behind_a_deleted_one(self, subject: Subject) -> None:
         key = b"k" * LINEAGE_KEY_BYTES
         await self.commit_under(subject, key, b"older")
@@ -161,6 +171,7 @@ class KeptLineageSuite:
             (TurnRequest(lineage_keys=(b"k" * LINEAGE_KEY_BYTES,) * 5), "lineage_keys"),
             (TurnRequest(previous_response_id=draft().id, lineage_keys=(b"k" * LINEAGE_KEY_BYTES,)), "lineage_keys"),
             (replace(keyed_request(draft()), lineage_keys=(b"k" * LINEAGE_KEY_BYTES,)), "lineage_keys"),
+            (TurnRequest(previous_response_id=draft().id, lineage_of=draft().id), "lineage_of"),
         ],
     )
     async def test_wrong_lineage_keys_are_rejected(self, subject: Subject, request_: TurnRequest, field: str) -> None:

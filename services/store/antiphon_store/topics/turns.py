@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -50,6 +50,10 @@ class TurnOperations(RecordOperations, WriteOperations):
         """Claims the key, then takes the lease and reads the history in one step. An error takes neither lease nor key.
 
         Raises the errors of `decisions.turns`. IdempotencyMismatch: the key is another request's."""
+        if request.lineage_of is not None:
+            return TurnStart(History(), found_lineage=await self._lineage_of(tenant, request.lineage_of))
+        if request.lineage_keys:
+            return TurnStart(History(), found_lineage=await self._find_lineage(tenant, request.lineage_keys))
         begin, key = partial(self._begin, tenant, request), request.idempotency_key
         if key is not None:
             claim_ttl_ms = self._settings.turn_claim_s * 1000
@@ -74,8 +78,6 @@ class TurnOperations(RecordOperations, WriteOperations):
         previous_id, session_id = request.previous_response_id, request.session_id
         if session_id is None:
             if previous_id is None:
-                if request.lineage_keys:
-                    return TurnStart(History(), found_lineage=await self._find_lineage(tenant, request.lineage_keys))
                 if request.consumes:
                     alone = partial(approvals.begin_alone, request=request)
                     taken = await self._trees.of_response(tenant, request.response_id or "", alone)
@@ -129,10 +131,14 @@ class TurnOperations(RecordOperations, WriteOperations):
             for _, entries in await asyncio.gather(*reads):
                 for each in entries:
                     with contextlib.suppress(ResponseNotFound, DataDamaged):
-                        read = partial(records.lineage_of, response_id=each.id)
-                        if found := await self._trees.of_response(tenant, each.id, read, only_reads=True):
+                        if found := await self._lineage_of(tenant, each.id):
                             return found
         return b""
+
+    def _lineage_of(self, tenant: str, response_id: str) -> Awaitable[bytes]:
+        """Reads the lineage of a response. ResponseNotFound, DataDamaged."""
+        read = partial(records.lineage_of, response_id=response_id)
+        return self._trees.of_response(tenant, response_id, read, only_reads=True)
 
     async def _require_room(self, tenant: str, session_id: str, *, holder: str) -> None:
         """Checks that a turn of `holder` may make one more response in the session. The holder of a queued turn is the

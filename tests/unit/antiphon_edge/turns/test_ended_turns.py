@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import ChainTooLong, DataDamaged, RequestRateExceeded, StoreUnavailable
+from antiphon_core.errors import ChainTooLong, DataDamaged, InvalidRequest, RequestRateExceeded, StoreUnavailable
 from antiphon_core.jsons import dumps
-from antiphon_core.ports.store import Record, Status
+from antiphon_core.ports.store import Record, Status, TurnCommit
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.turns import ended_turns
@@ -86,6 +86,24 @@ async def test_compared_response_counts_as_bytes_of_the_turn(monkeypatch: pytest
     unread = await ended.compared_with(comparing(record.id))
     assert unread is not None
     assert unread.is_unread
+
+
+async def test_facts_of_a_response_are_its_lineage_without_its_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = replace(draft(), input_items=message("x" * 10_000))
+    store = await store_with(record)
+    child = draft(record)
+    await store.commit_turn(TENANT, TurnCommit(child, lineage=b"lineage"))
+    found = await EndedTurns(store, LongWork()).facts(TENANT, await store.get(TENANT, child.id))
+    assert (found.lineage, found.turn.tenant) == (b"lineage", TENANT)
+    assert found.size_bytes < 50
+
+    async def fail(*_arguments: Any) -> None:
+        raise DataDamaged.of("a lineage")
+
+    monkeypatch.setattr(store, "begin_turn", fail)
+    assert (await EndedTurns(store, LongWork()).facts(TENANT, child)).lineage == b""
+    with pytest.raises(InvalidRequest, match="not ended"):
+        await EndedTurns(store, LongWork()).facts(TENANT, draft(status=Status.QUEUED))
 
 
 @pytest.mark.parametrize("status", [Status.QUEUED, None])

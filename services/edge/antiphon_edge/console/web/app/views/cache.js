@@ -8,25 +8,23 @@ import * as caches from "../state/caches.js";
 import { STRINGS } from "../strings.js";
 
 const S = STRINGS.cache;
-/** The server reads the whole chain of a response for its facts. Those of deeper nodes are loaded with their details. */
-const LOADED_DEPTH_MAX = 100;
 const NO_PARTS = cachePartsOf({ input_tokens: 0, output_tokens: 0, total_tokens: 0 }, null);
 
 /** The parts of a response's prompt, and the facts behind them; null where the engine reports nothing of its cache.
- * @param {Response | null} response @param {boolean} isLoaded Whether the facts are loaded. */
-function useCache(response, isLoaded) {
+ * @param {Response | null} response */
+function useCache(response) {
   const { id, usage } = response ?? {};
   const isReported = Boolean(usage && cachedTokensOf(usage) !== null);
-  useLoading(() => void (id && isReported && isLoaded && caches.load(id)), [id, isReported, isLoaded]);
+  useLoading(() => void (id && isReported && caches.load(id)), [id, isReported]);
   const facts = id && isReported ? caches.read(id) : null;
   return usage && isReported ? { facts, parts: cachePartsOf(usage, facts) } : null;
 }
 
 /** The bar of a card, which screen readers find as a table in the details. Its elements stay the same, so that a response
  * that arrives while the tree moves changes none.
- * @param {{ response: Response | null, depth?: number }} props */
-export function CacheBar({ response, depth = 0 }) {
-  const found = useCache(response, depth <= LOADED_DEPTH_MAX);
+ * @param {{ response: Response | null }} props */
+export function CacheBar({ response }) {
+  const found = useCache(response);
   const { parts, facts } = found ?? { parts: NO_PARTS, facts: null };
   const text = parts.map(({ kind, tokens }) => `${S[kind]} ${tokens.toLocaleString("en")}`).join(", ");
   return html`<div class="meter cache" aria-hidden="true" hidden=${!found} title=${facts?.replica ? `${text} · ${S.replica} ${facts.replica}` : text}>${parts.map(
@@ -36,7 +34,7 @@ export function CacheBar({ response, depth = 0 }) {
 
 /** The section of the details. @param {{ response: Response }} props */
 export function CacheDetails({ response }) {
-  const found = useCache(response, true);
+  const found = useCache(response);
   const [report, setReport] = useState(/** @type {CacheFacts | null} */ (null));
   const [problem, setProblem] = useState(/** @type {unknown} */ (null));
   if (!found) return null;

@@ -38,7 +38,7 @@ function Node({ spot, x, y, isActive }) {
       onClick=${() => select(id)} onDblClick=${() => go({ view: "chat", id })}>
     <p class="asked"><${Status} status=${isReadable ? (response?.status ?? node?.status ?? null) : null} /><span>${asked || shortId(id)}</span></p>
     <p class="said">${said}</p>
-    <${CacheBar} response=${response} depth=${node?.depth} />
+    <${CacheBar} response=${response} />
     ${spot.missing > 0 && html`<button type="button" class="missing small" tabindex="-1" title=${STRINGS.tree.notLoaded(spot.missing)} onClick=${() => void forest.loadMore()}>+${spot.missing}</button>`}
   </div>`;
 }
