@@ -173,7 +173,7 @@ class TranslatorService:
             seed = turn.response_id if turn.output == NO_ITEMS else response_rounds.seed_of(turn)
             ids, level = self._ids_of(seed), route.engine.level
             plan = TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
-            plan = plan.with_hints(turn, controls, partial(route.retained.take, turn.tenant))
+            plan = plan.with_hints(turn, controls, route.retained.of(turn.tenant))
             may_check = partial(self._check_budgets.take, turn.tenant)
             pipeline = TurnPipeline(plan, ids=ids, resume=resume, checkpoints=checkpoints, may_check=may_check)
             pipeline.diagnose = _diagnosis(route.model, turn, level, downloads) if COMPARISON in turn.request else None

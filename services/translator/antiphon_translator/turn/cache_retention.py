@@ -10,16 +10,17 @@
 
 A cache evicts all blocks of a lower priority first, and leaves only. So a one-shot request takes no room from
 conversations, and a priority never rises along a prompt. Promoting conversations that run brings nothing: they are used
-all the time (docs/explain/cache.md). Nothing can demote blocks later: a branch that is deleted ages out.
+all the time (docs/explain/cache.md). What an earlier turn of the line has retained stays so for its time. Nothing can
+demote blocks later: a branch that is deleted ages out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 from antiphon_core import offload
 from antiphon_core.ids import tree_tag
@@ -43,8 +44,15 @@ MISSES_MAX = 16
 BREAKPOINT = b"prompt_cache_breakpoint"
 _SEALED_REASONING = "reasoning.encrypted_content"
 
-MayRetain = Callable[[str, int, int], bool]
-"""Takes tokens from the tenant's share of the cache, for a line of turns and so many seconds, or returns False."""
+
+class Share(Protocol):
+    """A tenant's share of the cache. Lines of turns have names, and prompts that repeat the one before."""
+
+    def take(self, line: str, ids: Sequence[int], seconds: int) -> bool:
+        """Takes the beginning of a prompt from the share, for so many seconds, or returns False."""
+
+    def beginning(self, line: str, ids: Sequence[int]) -> tuple[int, int]:
+        """How many tokens of a prompt's beginning the line has retained, and for how many seconds more."""
 
 
 class Hint(Enum):
@@ -93,7 +101,7 @@ def choose(
     prompt: TurnPrompt,
     model: ServedModel,
     controls: frozenset[str],
-    may_retain: MayRetain,
+    share: Share,
 ) -> CacheChoice:
     """Chooses how long the parts of a prompt are kept. `controls` are those of the engine."""
     parts = _input_parts(turn)
@@ -103,7 +111,10 @@ def choose(
     layers, outcomes = list[Layer](), list[tuple[Hint, Outcome]]()
     asked = _retained_layers(turn, parameters, prompt, model, parts)
     hints = _hints(turn, parameters, prompt, model, asks=bool(asked))
-    is_retained = bool(asked) and may_retain(*_share(turn, parameters, prompt, asked))
+    line = _line(turn, parameters, model)
+    kept = share.beginning(line, prompt.ids) if hints else (0, 0)
+    wished, seconds = _wish(prompt, asked)
+    is_retained = bool(wished) and share.take(line, wished, seconds)
     if asked:
         outcomes.append((Hint.RETAIN, Outcome.SENT if is_retained else Outcome.OVER_SHARE))
         layers += asked if is_retained else [Layer(layer.end, NORMAL) for layer in asked]
@@ -116,6 +127,8 @@ def choose(
         layers.append(Layer(root.tokens if root is not None else 0, NORMAL))
     if not outcomes:
         return NO_CHOICE
+    if kept[0] > (len(wished) if is_retained else 0):
+        layers.append(Layer(kept[0], RETAINED, kept[1]))
     retention = _retention(layers, LOW if is_low else NORMAL, LOW_OUTPUT if is_low and not asked else NORMAL)
     return CacheChoice(retention, _members_in_effect(parameters, is_retained=is_retained), outcomes)
 
@@ -137,11 +150,17 @@ def _retention(layers: Sequence[Layer], rest: int, output: int) -> Retention | N
     return Retention(ranges, output) if {output, *(each.priority for each in ranges)} != {NORMAL} else None
 
 
-def _share(turn: Turn, parameters: Parameters, prompt: TurnPrompt, asked: Sequence[Layer]) -> tuple[str, int, int]:
-    """The line of turns, the tokens and the seconds of what a request asks to retain."""
-    end = asked[-1].end
-    tokens, seconds = prompt.tokens if end is None else end, max(layer.duration_s or 0 for layer in asked)
-    return parameters.prompt_cache_key or tree_tag(turn.response_id) or turn.response_id, tokens, seconds
+def _line(turn: Turn, parameters: Parameters, model: ServedModel) -> str:
+    """The name of a turn's line of turns: prompts with different salts have no blocks in common."""
+    name = parameters.prompt_cache_key or tree_tag(turn.response_id) or turn.response_id
+    return f"{model.cache_salt_of(turn) or ''} {name}"
+
+
+def _wish(prompt: TurnPrompt, asked: Sequence[Layer]) -> tuple[Sequence[int], int]:
+    """The beginning and the seconds that a request asks to retain."""
+    if not asked:
+        return (), 0
+    return prompt.ids[: asked[-1].end], max(layer.duration_s or 0 for layer in asked)
 
 
 def is_one_shot(turn: Turn, parameters: Parameters, prompt: TurnPrompt) -> bool:

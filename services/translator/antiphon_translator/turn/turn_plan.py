@@ -21,7 +21,7 @@ from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.schemas.answer_check import AnswerCheck
 from antiphon_translator.turn import cache_retention, effective_reasoning, forced_calls, sampling
-from antiphon_translator.turn.cache_retention import BREAKPOINT, NO_CHOICE, CacheChoice, MayRetain
+from antiphon_translator.turn.cache_retention import BREAKPOINT, NO_CHOICE, CacheChoice, Share
 from antiphon_translator.turn.checked_parameters import CheckedParameters, check_parameters
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 
@@ -99,11 +99,11 @@ class TurnPlan:
             turn_bytes=turn.size_bytes,
         )
 
-    def with_hints(self, turn: Turn, controls: frozenset[str], may_retain: MayRetain) -> TurnPlan:
-        """The plan with hints for the engine's KV cache. `may_retain` counts what the tenant has retained there."""
+    def with_hints(self, turn: Turn, controls: frozenset[str], share: Share) -> TurnPlan:
+        """The plan with hints for the engine's KV cache. `share` counts what the tenant has retained there."""
         if not _may_have_hints(self.parameters, turn, self.model):
             return self
-        cache = cache_retention.choose(turn, self.parameters, self.prompt, self.model, controls, may_retain)
+        cache = cache_retention.choose(turn, self.parameters, self.prompt, self.model, controls, share)
         if cache is NO_CHOICE:
             return self
         request = replace(self.request, retention=cache.retention)

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from antiphon_translator.models.retained_shares import LINES_ITEMS_MAX, RetainedShares
+from collections.abc import Sequence
+
+import pytest
+
+from antiphon_translator.models import retained_shares
+from antiphon_translator.models.retained_shares import CHUNK_TOKENS, LINES_PER_TENANT_MAX, RetainedShares
 
 
 class Now:
@@ -11,33 +16,78 @@ class Now:
         return self.s
 
 
+def ids(tokens: int, first: int = 0) -> Sequence[int]:
+    return range(first, first + tokens)
+
+
 def test_tenant_retains_up_to_its_share_and_leaves_others_theirs() -> None:
     shares = RetainedShares(1_000, monotonic_s=Now())
-    assert [shares.take("a", line, 400, 60) for line in "123"] == [True, True, False]
-    assert shares.take("b", "1", 1_000, 60)
-    assert not shares.take("b", "2", 1, 60)
-    assert not RetainedShares(0).take("a", "1", 1, 60)
+    assert [shares.take("a", line, ids(400), 60) for line in "123"] == [True, True, False]
+    assert shares.take("b", "1", ids(1_000), 60)
+    assert not shares.take("b", "2", ids(1), 60)
+    assert not RetainedShares(0).take("a", "1", ids(1), 60)
 
 
-def test_line_of_turns_counts_once_with_its_longest_prompt() -> None:
+def test_prompts_that_extend_each_other_count_once() -> None:
     shares = RetainedShares(1_000, monotonic_s=Now())
-    assert [shares.take("a", "line", tokens, 60) for tokens in (300, 900, 500, 1_000)] == [True] * 4
-    assert not shares.take("a", "other", 1, 60)
+    assert [shares.take("a", "line", ids(tokens), 60) for tokens in (300, 900, 900, 8 * CHUNK_TOKENS, 1_000)] == (
+        [True] * 5
+    )
+    assert not shares.take("a", "other", ids(1), 60)
+
+
+def test_unrelated_prompts_of_one_line_count_each() -> None:
+    shares = RetainedShares(1_000, monotonic_s=Now())
+    assert [shares.take("a", "line", ids(400, first), 60) for first in (0, 1_000, 2_000)] == [True, True, False]
+    shares = RetainedShares(1_000, monotonic_s=Now())
+    assert shares.take("a", "line", ids(640), 60)
+    assert shares.take("a", "line", [*ids(320), *ids(320, 5_000)], 60), "half of it is new"
+    assert not shares.take("a", "other", ids(41), 60)
+    assert shares.take("a", "other", ids(40), 60)
+
+
+def test_many_short_prompts_that_differ_behind_one_beginning_count() -> None:
+    shares, beginning = RetainedShares(1_000, monotonic_s=Now()), ids(CHUNK_TOKENS)
+    assert shares.take("a", "line", ids(640), 60)
+    taken = [shares.take("a", "line", [*beginning, *ids(40, first)], 60) for first in range(1_000, 1_020)]
+    assert taken == [True] * 9 + [False] * 11
 
 
 def test_share_is_free_again_after_the_lifetime() -> None:
     now = Now()
     shares = RetainedShares(1_000, monotonic_s=now)
-    assert shares.take("a", "1", 1_000, 60)
-    assert shares.take("a", "1", 900, 30), "a shorter lifetime does not shorten the longer one"
+    assert shares.take("a", "1", ids(1_000), 60)
+    assert shares.take("a", "1", ids(1_000), 30), "a shorter lifetime does not shorten the longer one"
     now.s = 59.0
-    assert not shares.take("a", "2", 1_000, 60)
+    assert not shares.take("a", "2", ids(1_000), 60)
     now.s = 60.0
-    assert shares.take("a", "2", 1_000, 60)
+    assert shares.take("a", "2", ids(1_000), 60)
+    now.s = 90.0
+    assert not shares.take("a", "2", ids(1_000, 5_000), 60)
+    assert shares.beginning("a", "2", ids(2_000)) == (1_000, 30)
+    now.s = 120.0
+    assert shares.beginning("a", "2", ids(2_000)) == (0, 0)
+    assert shares.take("a", "2", ids(1_000, 5_000), 60)
 
 
-def test_number_of_lines_is_bounded() -> None:
-    shares = RetainedShares(LINES_ITEMS_MAX, monotonic_s=Now())
-    for number in range(LINES_ITEMS_MAX + 1):
-        assert shares.take(f"tenant-{number}", "1", 1, 60)
-    assert len(shares) == LINES_ITEMS_MAX
+def test_line_knows_how_much_of_a_prompt_is_retained() -> None:
+    shares = RetainedShares(1_000, monotonic_s=Now())
+    assert shares.take("a", "1", ids(100), 60)
+    assert shares.beginning("a", "1", ids(500)) == (100, 60)
+    assert shares.beginning("a", "1", ids(99)) == (CHUNK_TOKENS, 60), "whole chunks"
+    assert [
+        shares.beginning(*each) for each in (("a", "1", ids(9, 5)), ("a", "2", ids(500)), ("b", "1", ids(500)))
+    ] == ([(0, 60), (0, 0), (0, 0)])
+
+
+def test_lines_and_tenants_are_bounded_and_none_is_forgotten_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = Now()
+    shares = RetainedShares(1_000, monotonic_s=now)
+    assert all(shares.take("a", str(number), ids(1), 60) for number in range(LINES_PER_TENANT_MAX))
+    assert not shares.take("a", "one more", ids(1), 60)
+    assert shares.take("a", "0", ids(2), 60)
+    monkeypatch.setattr(retained_shares, "TENANTS_MAX", 2)
+    assert [shares.take(tenant, "1", ids(1_000), 60) for tenant in "bc"] == [True, False]
+    assert not shares.take("b", "2", ids(1), 60)
+    now.s = 60.0
+    assert [shares.take(tenant, "1", ids(1_000), 60) for tenant in "cb"] == [True, True]

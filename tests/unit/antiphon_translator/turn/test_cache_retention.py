@@ -13,6 +13,7 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import RETENTION, RetentionRange
+from antiphon_translator.models.retained_shares import CHUNK_TOKENS, RetainedShares
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.turn.cache_retention import (
     BREAKPOINTS_MAX,
@@ -24,8 +25,8 @@ from antiphon_translator.turn.cache_retention import (
     RETAINED,
     Hint,
     Layer,
-    MayRetain,
     Outcome,
+    Share,
     breakpoints,
     ranges_of,
 )
@@ -42,10 +43,10 @@ def planned(
     served: ServedModel,
     asked: Turn,
     controls: frozenset[str] = ABLE,
-    may_retain: MayRetain = lambda *_: False,
+    share: Share | None = None,
 ) -> TurnPlan:
     made = TurnPlan.of(served, asked, controls=controls, ids=SequentialIds())
-    return made.with_hints(asked, controls, may_retain)
+    return made.with_hints(asked, controls, share or RetainedShares(0).of("a"))
 
 
 def plan(
@@ -59,7 +60,7 @@ def plan(
     asked = turn(*texts or ("Hi",), **request)
     if parts is not None:
         asked = replace(asked, input=dumps([message("user") | {"content": parts}]))
-    return planned(served or model(), asked, controls, lambda *_: may_retain)
+    return planned(served or model(), asked, controls, RetainedShares(100_000 if may_retain else 0).of("a"))
 
 
 def ranges(made: TurnPlan) -> list[tuple[int, int | None, int, int | None]]:
@@ -180,7 +181,9 @@ def test_prompt_is_not_searched_for_an_engine_without_priorities() -> None:
     made = TurnPlan.of(model(), asked, controls=ALL_CONTROLS, ids=SequentialIds())
     assert made.prompt.encoded is not None
     made = replace(made, prompt=replace(made.prompt, encoded=replace(made.prompt.encoded, pieces=_Unread())))
-    assert made.with_hints(asked, ALL_CONTROLS, lambda *_: True).cache.outcomes == [(Hint.RETAIN, Outcome.UNSUPPORTED)]
+    assert made.with_hints(asked, ALL_CONTROLS, RetainedShares(0).of("a")).cache.outcomes == [
+        (Hint.RETAIN, Outcome.UNSUPPORTED)
+    ]
 
 
 class _Unread(tuple[str, ...]):
@@ -201,16 +204,32 @@ def test_breakpoint_over_the_share_is_not_evicted_before_others() -> None:
     assert [each[2] for each in ranges(made)] == [NORMAL, LOW]
 
 
-def test_share_counts_the_tokens_and_seconds_of_a_line_of_turns() -> None:
-    taken: list[tuple[str, int, int]] = []
-
-    def take(line: str, tokens: int, seconds: int) -> bool:
-        taken.append((line, tokens, seconds))
-        return True
-
+def test_share_counts_a_line_of_turns_by_what_its_prompts_do_not_share() -> None:
     asked = turn("Hi", prompt_cache_key="k", prompt_cache_options={"ttl": "30m"})
-    made = planned(model(), asked, may_retain=take)
-    assert taken == [("k", made.prompt.tokens, 1_800)]
+    shares = RetainedShares(planned(model(), asked).prompt.tokens)
+    for _ in range(2):
+        assert planned(model(), asked, share=shares.of("a")).cache.outcomes == [(Hint.RETAIN, Outcome.SENT)]
+    other = turn("Ho", prompt_cache_key="k", prompt_cache_options={"ttl": "30m"})
+    assert planned(model(), other, share=shares.of("a")).cache.outcomes == [(Hint.RETAIN, Outcome.OVER_SHARE)]
+    assert planned(model(), other, share=shares.of("b")).cache.outcomes == [(Hint.RETAIN, Outcome.SENT)]
+
+
+@pytest.mark.parametrize(
+    "later", [{"prompt_cache_options": {"mode": "explicit"}}, {"prompt_cache_options": {"ttl": "30m"}}]
+)
+def test_later_turn_of_the_line_leaves_retained_what_an_earlier_one_retained(later: Object) -> None:
+    shares, now_s = RetainedShares(1_000, monotonic_s=lambda: now[0]), 100
+    now = [0.0]
+    first = turn(LONG, prompt_cache_key="k", prompt_cache_options={"ttl": "12h"})
+    kept = planned(model(), first, share=shares.of("a")).prompt.tokens
+    now[0] = now_s
+    second = turn(LONG, LONG * 10, prompt_cache_key="k", **later)
+    found = ranges(planned(model(), second, share=shares.of("a")))
+    (start, end, priority, duration_ms), *rest = found
+    assert (start, priority, duration_ms) == (0, RETAINED, TWELVE_HOURS_MS - 1_000 * now_s)
+    assert end is not None
+    assert kept - CHUNK_TOKENS - 20 < end <= kept
+    assert all(each[2] != RETAINED for each in rest)
 
 
 def test_pinned_beginning_of_a_system_message_stays() -> None:
