@@ -1,8 +1,8 @@
 """How many tokens of a model's KV cache each tenant has asked to retain.
 
 Without a share, one tenant with a lifetime in every request would push all others out of the cache. A line of turns
-counts what its prompts do not have in common with the one before, whatever the client names the line: a prompt that
-repeats the ones before counts once, and unrelated prompts of one name count each. The shares are those of one process.
+counts what its prompts do not have in common with its latest ones, whatever the client names the line: a prompt that
+repeats an earlier one counts once, and unrelated prompts of one name count each. The shares are those of one process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import inf
 from threading import Lock
@@ -20,8 +20,8 @@ TENANTS_MAX = 4_096
 """Tenants with something retained. What further tenants ask to retain is left out."""
 CHUNK_TOKENS = 64
 """Prompts are compared in chunks of so many tokens."""
-LEFT_ITEMS_MAX = 8
-"""Parts of earlier prompts that a line knows apart. Of more, the oldest count as one."""
+BRANCHES_MAX = 8
+"""Prompts that a line knows, for the conversations of one `prompt_cache_key`. Of more, the oldest only count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,15 @@ class _Beginning:
         starts = range(0, len(ids), CHUNK_TOKENS)
         return cls(len(ids), [_digest(ids[start : start + CHUNK_TOKENS]) for start in starts])
 
+    def common_chunks(self, other: _Beginning) -> int:
+        pairs = enumerate(zip(self.digests, other.digests, strict=False))
+        shorter = min(len(self.digests), len(other.digests))
+        return next((place for place, (one, two) in pairs if one != two), shorter)
+
     def common_tokens(self, other: _Beginning, ids: Sequence[int]) -> int:
         """The tokens that it has in common with the `other` one, of a prompt with these `ids`: all its tokens, or those
         of whole chunks."""
-        pairs = zip(self.digests, other.digests, strict=False)
-        same = next((place for place, (one, two) in enumerate(pairs) if one != two), len(self.digests))
-        same = min(same, len(other.digests))
+        same = self.common_chunks(other)
         start = same * CHUNK_TOKENS
         if start >= self.tokens:
             return self.tokens
@@ -49,22 +52,18 @@ class _Beginning:
         return self.tokens if is_all else min(start, other.tokens)
 
 
-@dataclass(slots=True)
-class _Line:
-    """The longest beginning of the last prompt of one line of turns, and the rest of earlier ones."""
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A beginning that is retained, of which `tokens` are counted here, and the others at other branches."""
 
     kept: _Beginning
+    tokens: int
     until_s: float
-    left: list[tuple[int, float]] = field(default_factory=list)
-    """Tokens of earlier prompts that are no part of `kept`, and until when they are retained."""
 
-    @property
-    def tokens(self) -> int:
-        return self.kept.tokens + sum(tokens for tokens, _ in self.left)
 
-    @property
-    def next_s(self) -> float:
-        return min(self.until_s, *(until_s for _, until_s in self.left), inf)
+_NOTHING = _Branch(_Beginning(0, ()), 0, 0.0)
+_Line = tuple[_Branch, ...]
+"""The branches of one line of turns, the latest last."""
 
 
 @dataclass(slots=True)
@@ -79,14 +78,13 @@ class _Tenant:
         if now_s < self.next_s:
             return
         for name, line in list(self.lines.items()):
-            line.left = [each for each in line.left if each[1] > now_s]
-            if line.until_s <= now_s:
-                line.kept = _Beginning(0, ())
-                line.until_s = inf
-            if not line.tokens:
+            lasting = tuple(branch for branch in line if branch.until_s > now_s)
+            if not lasting:
                 del self.lines[name]
-        self.tokens = sum(line.tokens for line in self.lines.values())
-        self.next_s = min((line.next_s for line in self.lines.values()), default=inf)
+            elif len(lasting) < len(line):
+                self.lines[name] = _count_anew(lasting)
+        self.tokens = sum(_tokens(line) for line in self.lines.values())
+        self.next_s = min((branch.until_s for line in self.lines.values() for branch in line), default=inf)
 
 
 class RetainedShares:
@@ -112,15 +110,15 @@ class RetainedShares:
             holder = self._holder(tenant, now_s)
             if holder is None:
                 return False
-            before = holder.lines.get(line)
-            if before is None and len(holder.lines) >= LINES_PER_TENANT_MAX:
+            before = holder.lines.get(line, ())
+            if not before and len(holder.lines) >= LINES_PER_TENANT_MAX:
                 return False
             after = _next(before, asked, ids, now_s + seconds)
-            tokens = holder.tokens - (before.tokens if before is not None else 0) + after.tokens
+            tokens = holder.tokens - _tokens(before) + _tokens(after)
             if tokens > self._most:
                 return False
             holder.lines[line], holder.tokens = after, tokens
-            holder.next_s = min(holder.next_s, after.next_s)
+            holder.next_s = min(holder.next_s, *(branch.until_s for branch in after))
             self._tenants[tenant] = holder
             return True
 
@@ -132,10 +130,12 @@ class RetainedShares:
         with self._lock:
             now_s = self._now_s()
             holder = self._holder(tenant, now_s)
-            before = holder.lines.get(line) if holder is not None else None
-            if before is None or not before.kept.tokens:
-                return 0, 0
-            return before.kept.common_tokens(asked, ids), max(1, int(before.until_s - now_s))
+            best, common = _closest(holder.lines.get(line, ()) if holder is not None else (), asked, ids)
+            return (common, max(1, int(best.until_s - now_s))) if common else (0, 0)
+
+    def __len__(self) -> int:
+        """The number of branches."""
+        return sum(len(line) for holder in self._tenants.values() for line in holder.lines.values())
 
     def _holder(self, tenant: str, now_s: float) -> _Tenant | None:
         """The retained beginnings of a tenant. None: there are too many others."""
@@ -165,22 +165,40 @@ class TenantShare:
         return self.shares.beginning(self.tenant, line, ids)
 
 
-def _next(before: _Line | None, asked: _Beginning, ids: Sequence[int], until_s: float) -> _Line:
+def _next(before: _Line, asked: _Beginning, ids: Sequence[int], until_s: float) -> _Line:
     """A line behind one more prompt."""
-    if before is None or not before.kept.tokens:
-        return _Line(asked, until_s, before.left if before is not None else [])
-    common = before.kept.common_tokens(asked, ids)
-    new, rest = asked.tokens - common, before.kept.tokens - common
-    is_within = new < CHUNK_TOKENS <= rest
-    left = list(before.left)
-    if is_within and new:  # maybe a part of what is kept, and maybe not
-        left.append((new, until_s))
-    elif not is_within and rest:
-        left.append((rest, before.until_s))
-    if len(left) > LEFT_ITEMS_MAX:
-        (one, one_s), (two, two_s), *others = left
-        left = [(one + two, max(one_s, two_s)), *others]
-    return _Line(before.kept if is_within else asked, max(before.until_s, until_s), left)
+    best, common = _closest(before, asked, ids)
+    new, rest = asked.tokens - common, best.kept.tokens - common
+    if best is not _NOTHING and (not rest or new < CHUNK_TOKENS):  # less than a chunk is maybe a part of the branch
+        line = tuple(branch for branch in before if branch is not best)
+        line = (*line, _Branch(best.kept if rest else asked, best.tokens + new, max(best.until_s, until_s)))
+    else:
+        line = (*before, _Branch(asked, new, until_s))
+    if len(line) <= BRANCHES_MAX:
+        return line
+    one, two, *latest = line
+    return (_Branch(_NOTHING.kept, one.tokens + two.tokens, max(one.until_s, two.until_s)), *latest)
+
+
+def _count_anew(line: _Line) -> _Line:
+    """The line if others that counted for what its branches have in common are no longer there."""
+    made = list[_Branch]()
+    for branch in line:
+        common = max((each.kept.common_chunks(branch.kept) for each in made), default=0)
+        uncounted = branch.kept.tokens - common * CHUNK_TOKENS
+        made.append(replace(branch, tokens=max(branch.tokens, uncounted)))
+    return tuple(made)
+
+
+def _closest(line: _Line, asked: _Beginning, ids: Sequence[int]) -> tuple[_Branch, int]:
+    """The branch that has most in common with a prompt, and how much that is."""
+    found = [(branch.kept.common_tokens(asked, ids), branch) for branch in line]
+    common, best = max(found, key=lambda each: each[0], default=(0, _NOTHING))
+    return (best, common) if common else (_NOTHING, 0)
+
+
+def _tokens(line: _Line) -> int:
+    return sum(branch.tokens for branch in line)
 
 
 def _digest(ids: Sequence[int]) -> bytes:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from antiphon_translator.models import retained_shares
-from antiphon_translator.models.retained_shares import CHUNK_TOKENS, LINES_PER_TENANT_MAX, RetainedShares
+from antiphon_translator.models.retained_shares import BRANCHES_MAX, CHUNK_TOKENS, LINES_PER_TENANT_MAX, RetainedShares
 
 
 class Now:
@@ -46,6 +46,31 @@ def test_unrelated_prompts_of_one_line_count_each() -> None:
     assert shares.take("a", "other", ids(40), 60)
 
 
+def test_conversations_of_one_line_count_once_each_however_they_alternate() -> None:
+    shares, shared = RetainedShares(1_280, monotonic_s=Now()), ids(256)
+    for tokens in range(64, 513, 64):
+        for first in (1_000, 2_000):
+            assert shares.take("a", "line", [*shared, *ids(tokens, first)], 60)
+    assert len(shares) == 2, "each is one branch, however long it grows"
+    assert not shares.take("a", "other", ids(1), 60)
+
+
+def test_shared_beginning_counts_as_long_as_a_branch_of_it() -> None:
+    now = Now()
+    shares, shared = RetainedShares(1_000, monotonic_s=now), ids(640)
+    assert shares.take("a", "line", [*shared, *ids(64, 1_000)], 60)
+    assert shares.take("a", "line", [*shared, *ids(64, 2_000)], 600)
+    now.s = 60.0
+    assert not shares.take("a", "other", ids(640), 60)
+
+
+def test_oldest_branches_of_a_line_still_count() -> None:
+    shares = RetainedShares(64 * (BRANCHES_MAX + 4), monotonic_s=Now())
+    taken = [shares.take("a", "line", ids(64, 64 * number), 60) for number in range(BRANCHES_MAX + 5)]
+    assert taken == [True] * (BRANCHES_MAX + 4) + [False]
+    assert len(shares) == BRANCHES_MAX
+
+
 def test_many_short_prompts_that_differ_behind_one_beginning_count() -> None:
     shares, beginning = RetainedShares(1_000, monotonic_s=Now()), ids(CHUNK_TOKENS)
     assert shares.take("a", "line", ids(640), 60)
@@ -77,7 +102,7 @@ def test_line_knows_how_much_of_a_prompt_is_retained() -> None:
     assert shares.beginning("a", "1", ids(99)) == (CHUNK_TOKENS, 60), "whole chunks"
     assert [
         shares.beginning(*each) for each in (("a", "1", ids(9, 5)), ("a", "2", ids(500)), ("b", "1", ids(500)))
-    ] == ([(0, 60), (0, 0), (0, 0)])
+    ] == [(0, 0)] * 3
 
 
 def test_lines_and_tenants_are_bounded_and_none_is_forgotten_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
