@@ -90,6 +90,9 @@ class CallerPolicy:
     async def give_back(self, accepted: AcceptedTurn) -> None:
         """Releases the job, the key, the session lease and the approvals of a turn without events. Does nothing if
         another edge has taken the turn over."""
+        if accepted.job_lease is not None and not accepted.job_lease.has_ended:
+            # Before the job ends: an edge that died in between would leave approvals that nobody gives back.
+            await self._starter.give_back_approvals(accepted, is_under_fence=True)
         if not await self._jobs.drop(accepted):
             return
         try:

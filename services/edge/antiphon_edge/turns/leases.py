@@ -106,6 +106,11 @@ class JobLease:
         finally:
             await self._renewals.aclose()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether a write of the holder has ended the job."""
+        return self._has_ended
+
     def note_end(self) -> None:
         """Notes that a write of the holder has ended the job: there is nothing left to renew or to settle."""
         self._has_ended = True

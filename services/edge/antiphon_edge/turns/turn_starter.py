@@ -294,9 +294,10 @@ class TurnStarter:
             after, has_more = page.last_id, page.has_more
         return join_arrays(pages)
 
-    async def give_back_approvals(self, accepted: AcceptedTurn) -> None:
-        """Gives back the approvals of a turn that ended without an answer, except those whose calls were sent."""
-        await turn_approvals.give_back(self._store, accepted)
+    async def give_back_approvals(self, accepted: AcceptedTurn, *, is_under_fence: bool = False) -> None:
+        """Gives back the approvals of a turn that ended without an answer, except those whose calls were sent.
+        `is_under_fence`: only while the turn has its job."""
+        await turn_approvals.give_back(self._store, accepted, is_under_fence=is_under_fence)
 
     async def give_up(self, accepted: AcceptedTurn) -> None:
         """Releases the session lease and the key of a turn, and gives its approvals back as `give_back_approvals`."""

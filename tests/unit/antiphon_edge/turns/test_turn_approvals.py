@@ -29,7 +29,9 @@ from antiphon_core.request.hosted_tools import HostedTools
 from antiphon_edge.background.background_policy import Postponed
 from antiphon_edge.tools import approvals
 from antiphon_edge.tools.limits import ToolLimits
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.caller_policy import CallerPolicy
+from antiphon_edge.turns.durable_turns import TurnJobs
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.decisions.approvals import TAKEN_MS
@@ -330,6 +332,23 @@ async def test_answer_that_came_to_no_call_can_be_given_again(store: StoreServic
     tools.list_error = None
     await reply(store, tools, asked, answer(*ids))
     assert len(tools.calls) == 1
+
+
+async def test_approvals_are_given_back_before_the_job_of_the_turn_ends(
+    store: StoreService, tools: FakeTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ids = await ask(store, tools)
+    tools.list_error = ToolsUnavailable("No service.")
+    drop, open_at_the_end = TurnJobs.drop, list[list[str]]()
+
+    async def look(jobs: TurnJobs, accepted: AcceptedTurn) -> bool:
+        open_at_the_end.append(await open_ids(store))
+        return await drop(jobs, accepted)
+
+    monkeypatch.setattr(TurnJobs, "drop", look)
+    with pytest.raises(ToolsUnavailable):
+        await reply(store, tools, asked, answer(*ids))
+    assert open_at_the_end == [ids]
 
 
 async def test_answer_of_a_failed_engine_stays_used_once_the_call_was_sent(
