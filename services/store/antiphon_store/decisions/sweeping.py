@@ -83,7 +83,8 @@ def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None
     row = view.need(Kind.NODE, response_id)
     if row is not None and row.fields["expires"] is None:
         view.set(Kind.NODE, response_id, expires=expires_ms)
-        approvals.limit(view, row, expires_ms)
+        if not row.fields["deleted"]:  # otherwise its approvals are gone, and `set` would make rows of nothing
+            approvals.limit(view, row, expires_ms)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}", expires_ms)
     return nothing
 

@@ -10,7 +10,7 @@ import pytest
 from antiphon_core.ports.jobs import JobState
 from antiphon_store.decisions import sweeping
 from antiphon_store.decisions.sweeping import Family
-from antiphon_store.rows.model import Condition, Entry, File, Index, Kind, Program, Row, made_id
+from antiphon_store.rows.model import Condition, Entry, File, Index, Kind, Program, Row, Set, made_id
 from antiphon_store.rows.view import UnknownRow
 from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft
@@ -103,6 +103,15 @@ def test_a_node_that_stopped_being_the_head_is_looked_at_again(session: Row | No
     taken, program = reclaimed(partial(reclaim_node, family=HEADED), {REF: DEAD, SESSION: session})
     assert taken is None
     assert again_at(program) == NOW_MS
+
+
+@pytest.mark.parametrize(("deleted", "limited"), [(0, [Kind.NODE, Kind.APPROVAL]), (1, [Kind.NODE])])
+def test_the_expiry_of_a_response_is_that_of_its_approvals_unless_it_was_deleted(
+    deleted: int, limited: list[Kind]
+) -> None:
+    limit = partial(sweeping.limit_response, response_id=RECORD.id, expires_ms=NOW_MS)
+    program = decided(limit, {REF: node(RECORD, deleted=deleted, approvals=["mcpr_1"])})
+    assert [each.ref.kind for each in program.changes if isinstance(each, Set)] == limited
 
 
 def test_dropping_a_parent_as_candidate_guards_that_its_child_exists() -> None:
