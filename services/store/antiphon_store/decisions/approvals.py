@@ -76,7 +76,6 @@ def _is_free_again(view: View, approval_id: str, row: Row) -> bool:
 def _use(view: View, answer: ApprovalAnswer, response_id: str | None) -> None:
     members = {"used_by": response_id, "is_approved": int(answer.is_approved), "taken_until": Now(TAKEN_MS)}
     view.set(Kind.APPROVAL, answer.id, **members)
-    view.unfile(Index.ASKED, "", answer.id)
 
 
 def reads_of(approval_ids: Sequence[str]) -> list[Get]:
@@ -119,6 +118,7 @@ def hold(view: View, approval_ids: Sequence[str], response_id: str) -> Finish[Se
             raise ApprovalAlreadyUsed.of(each, used_by=row.fields["used_by"] or "another response")
         if row.fields["taken_until"] is not None:
             view.set(Kind.APPROVAL, each, taken_until=None)
+            view.unfile(Index.ASKED, "", each)  # not when it is taken: nobody may hold it, and then it is open again
     return _answer_with(view, approval_ids)
 
 
@@ -155,8 +155,9 @@ def read_open(view: View, approval_ids: Sequence[str], now_ms: int) -> Finish[Se
 
 
 def _is_open(row: Row, now_ms: int) -> bool:
-    expires = row.fields["expires"]
-    return row.fields["used_by"] is None and (expires is None or expires > now_ms)
+    expires, taken_until = row.fields["expires"], row.fields["taken_until"]
+    is_free = row.fields["used_by"] is None or (taken_until is not None and taken_until <= now_ms)
+    return is_free and (expires is None or expires > now_ms)
 
 
 def end_of(view: View, node: Row) -> None:

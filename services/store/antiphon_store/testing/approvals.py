@@ -152,7 +152,9 @@ class ApprovalSuite:
         asker, drafts = await ask(subject)
         lost, later = answer(asker, drafts), answer(asker, drafts)
         await begin(subject, lost)
+        assert await open_ids(subject) == []
         await subject.elapse(TAKEN_MS + 1)
+        assert await open_ids(subject) == [drafts[0].id]
         await begin(subject, later)
         store, ids = approvals_of(subject.store), [drafts[0].id]
         with pytest.raises(ApprovalAlreadyUsed):
@@ -160,6 +162,7 @@ class ApprovalSuite:
         (held,) = await store.hold_approvals(subject.tenant, ids, str(later.response_id))
         assert (held.id, held.response_id, held.content) == (ids[0], asker.id, b'{"call":0}')
         await subject.elapse(TAKEN_MS + 1)
+        assert await open_ids(subject) == []
         with pytest.raises(ApprovalAlreadyUsed):
             await begin(subject, answer(asker, drafts))
 

@@ -32,11 +32,13 @@ def take(row_of_approval: Row | None) -> list[object]:
     return list(decided(decision, {NAME: row_of_approval}).changes)
 
 
-def test_a_taken_approval_leaves_the_list_of_open_ones() -> None:
-    changed, unfiled = take(approval())
+def test_an_approval_leaves_the_list_of_open_ones_when_it_is_held() -> None:
+    (changed,) = take(approval())
     assert isinstance(changed, Set)
     assert changed.fields["used_by"] == USER.id
-    assert unfiled == Unfile(Index.ASKED, "", ID)
+    hold = partial(approvals.hold, approval_ids=[ID], response_id=USER.id)
+    taken = approval(used_by=USER.id, taken_until=NOW_MS)
+    assert Unfile(Index.ASKED, "", ID) in decided(hold, {NAME: taken}).changes
 
 
 @pytest.mark.parametrize(("taken_until", "is_free"), [(None, False), (NOW_MS + 1, False), (NOW_MS, True)])
