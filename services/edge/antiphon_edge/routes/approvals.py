@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+
 from aiohttp import web
 
+from antiphon_core.errors import DataDamaged
 from antiphon_core.jsons import Object
 from antiphon_core.ports.approvals import Approvals
 from antiphon_core.ports.store import Approval
@@ -31,11 +35,21 @@ class ApprovalRoutes:
         return answers.json(
             {
                 "object": "list",
-                "data": [_approval_json(each) for each in page.approvals],
+                "data": _readable(page.approvals),
                 "next_cursor": page.next_cursor,
                 "has_more": page.next_cursor is not None,
             }
         )
+
+
+def _readable(page: Iterable[Approval]) -> list[Object]:
+    """The approvals of a page as JSON. Damaged ones are reported in the log, and left out: they must not hide the
+    others."""
+    read = list[Object]()
+    for each in page:
+        with suppress(DataDamaged):
+            read.append(_approval_json(each))
+    return read
 
 
 def _approval_json(stored: Approval) -> Object:

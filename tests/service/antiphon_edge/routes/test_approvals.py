@@ -35,6 +35,10 @@ async def test_open_approvals_of_a_tenant_are_listed_page_by_page(edge: RunningE
     listed = [*first["data"], *rest["data"]]
     assert {each["response_id"] for each in listed} == {each.id for each in records}
     assert (listed[0]["server_label"], listed[0]["name"], listed[0]["arguments"]) == ("s", "t", '{"a":1}')
+    damaged = draft()
+    await edge.store.commit_turn("acme", TurnCommit(damaged, approvals=[ApprovalDraft(new_id(damaged), b"{}")]))
+    whole = (await edge.ask("GET", "/v1/approvals", headers=mine)).json
+    assert {each["id"] for each in whole["data"]} == {each["id"] for each in listed}
     other = await edge.ask("GET", "/v1/approvals", headers={TENANT_HEADER: "other"})
     assert other.json["data"] == []
     wrong = await edge.ask("GET", "/v1/approvals?cursor=x", headers=mine)
