@@ -373,7 +373,8 @@ class TurnCommit:
     yet: record, job and the first events of the log are written. `ends_job` ends the job of the precondition's fence as
     succeeded. `lineage` (`antiphon.translator.v1.Lineage`) is kept beside the record for `TurnRequest.wants_lineage`,
     and left out if the store is full. `lineage_key`: a later turn finds the lineage under this key. `approvals` are
-    those that the response asks for: they can be answered from the commit on, as long as the record lasts."""
+    those that the response asks for: they can be answered from the commit on, as long as the record lasts. `holds` are
+    those that a turn with a `job` took: they are held in this transaction, as by `Approvals.hold_approvals`."""
 
     record: Record
     fence: Fence | None = None
@@ -386,12 +387,17 @@ class TurnCommit:
     lineage: Lineage = b""
     lineage_key: LineageKey = b""
     approvals: Annotated[Sequence[ApprovalDraft], _APPROVALS] = ()
+    holds: Annotated[Sequence[ApprovalId], _APPROVALS] = ()
 
     def check(self, _field: str) -> None:
         if self.lineage_key and not self.lineage:
             raise invalid("lineage_key", "A lineage key needs a lineage.")
         if self.approvals:
             check_in_tree([each.id for each in self.approvals], self.record.id, "approvals")
+        if self.holds:
+            check_in_tree(self.holds, self.record.id, "holds")
+            if self.job is None:
+                raise invalid("holds", "Only a turn with a job holds approvals in its commit.")
         if self.fence is not None and self.fence.session_id != self.record.session_id:
             text = "A turn is committed under the fence of the session that its record names."
             raise invalid("fence.session_id", text)

@@ -217,6 +217,7 @@ class Background:
                 precondition=Precondition(version=0, fence=turn.fence),
                 log_frames=LogFrames(0, new.opening.frames),
                 job=job_of(turn),
+                holds=[each.id for each in turn.consumes],  # they would be free again while it waits for a worker
             )
             with size_errors_translated():
                 await self._store.commit_turn(turn.tenant, queued)
@@ -230,9 +231,6 @@ class Background:
             await self._cleanup.attempt(self._take_back(accepted), if_it_fails)
             raise
         metrics.JOBS_ENQUEUED.of().add()
-        if accepted.consumes:  # otherwise they would be free again while the response waits for a worker
-            if_it_fails = f"the approvals of background response {accepted.response_id} are not held before it runs"
-            await self._cleanup.attempt(turn_approvals.hold(self._store, accepted), if_it_fails)
         return accepted.record(Status.QUEUED, body, output_items)
 
     async def _take_back(self, accepted: AcceptedTurn) -> None:

@@ -110,6 +110,12 @@ def _answer_with(view: View, approval_ids: Sequence[str]) -> Finish[tuple[Approv
 
 def hold(view: View, approval_ids: Sequence[str], response_id: str) -> Finish[Sequence[Approval]]:
     """Keeps approvals for the response that took them, and reads them. ApprovalNotFound, ApprovalAlreadyUsed."""
+    keep(view, approval_ids, response_id)
+    return _answer_with(view, approval_ids)
+
+
+def keep(view: View, approval_ids: Sequence[str], response_id: str) -> None:
+    """Keeps approvals for the response that took them. ApprovalNotFound, ApprovalAlreadyUsed."""
     rows = view.need_all(*((Kind.APPROVAL, each) for each in approval_ids))
     for each, row in zip(approval_ids, rows, strict=True):
         if row is None:
@@ -119,7 +125,6 @@ def hold(view: View, approval_ids: Sequence[str], response_id: str) -> Finish[Se
         if row.fields["taken_until"] is not None:
             view.set(Kind.APPROVAL, each, taken_until=None)
             view.unfile(Index.ASKED, "", each)  # not when it is taken: nobody may hold it, and then it is open again
-    return _answer_with(view, approval_ids)
 
 
 def note_sent(view: View, approval_ids: Sequence[str], response_id: str) -> None:

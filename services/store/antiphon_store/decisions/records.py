@@ -68,6 +68,8 @@ class Write:
     """The key of the index under which turns that name no predecessor find the lineage."""
     approvals: Sequence[ApprovalDraft] = ()
     """Those that the response asks for."""
+    holds: Sequence[str] = ()
+    """Those that the response took, with a job."""
 
 
 class OccupiedId(Exception):
@@ -297,7 +299,8 @@ def drop_lineage(view: View, response_id: str, lineage: Row | None) -> None:
 
 
 def _write_beside(view: View, write: Write) -> None:
-    """Writes the events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists."""
+    """Writes the events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists, and the errors
+    of `approvals.keep`."""
     record, end, job = write.record, write.log_frames, write.job
     if end is not None:
         count = end.frames.count(FRAME_END)
@@ -311,6 +314,8 @@ def _write_beside(view: View, write: Write) -> None:
         fence = write.precondition.fence
         if fence is not None and leases.tests_held(view, fence):
             view.set(Kind.SESSION, fence.session_id, lease_until=Now(job.lease_ttl_ms))
+        if write.holds:
+            approvals.keep(view, write.holds, record.id)
 
 
 def _stamp(view: View, response_id: str) -> Finish[Stamp]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -26,6 +27,7 @@ from antiphon_core.ports.store import (
     ResponseStore,
     Status,
     TurnCommit,
+    TurnJob,
     TurnRequest,
     TurnStart,
 )
@@ -202,6 +204,27 @@ class ApprovalSuite:
         assert await open_ids(subject) == ids[1:]
         with pytest.raises(ApprovalAlreadyUsed):
             await begin(subject, answer(asker, drafts[:1]))
+
+    async def test_a_queued_turn_holds_its_approvals_in_the_step_that_writes_its_job(self, subject: Subject) -> None:
+        asker, drafts = await ask(subject)
+        ids, lost, first = [drafts[0].id], answer(asker, drafts), answer(asker, drafts)
+
+        def commit_of(request: TurnRequest) -> TurnCommit:
+            record = replace(draft(asker, status=Status.QUEUED), id=str(request.response_id))
+            condition = Precondition(version=0)
+            return TurnCommit(record, precondition=condition, job=TurnJob(b"{}", 1, 1000), holds=ids)
+
+        await begin(subject, lost)
+        await subject.elapse(TAKEN_MS + 1)
+        await begin(subject, first)
+        with pytest.raises(ApprovalAlreadyUsed):
+            await subject.store.commit_turn(subject.tenant, commit_of(lost))
+        mine = commit_of(first)
+        for _ in range(2):  # a repeated commit changes nothing
+            await subject.store.commit_turn(subject.tenant, mine)
+        await subject.elapse(TAKEN_MS + 1)
+        with pytest.raises(ApprovalAlreadyUsed):
+            await begin(subject, answer(asker, drafts))
 
     async def test_a_call_is_not_sent_without_its_approval(self, subject: Subject) -> None:
         asker, drafts = await ask(subject)

@@ -81,7 +81,7 @@ class WriteOperations(SweepOperations, JobOperations):
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
         write = Write(record, condition, ttl_ms, item_ids, log_frames, log_ttl_ms, job, job_ttl_ms, most)
         lineage_key = self._rows.digest_names(commit.lineage_key)[0] if commit.lineage_key else ""
-        names = ("ends_job", "lineage", "approvals")
+        names = ("ends_job", "lineage", "approvals", "holds")
         return replace(write, lineage_key=lineage_key, **{name: getattr(commit, name) for name in names})
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:

@@ -15,6 +15,7 @@ from antiphon_core.errors import (
     ApprovalAlreadyUsed,
     ApprovalNotFound,
     InvalidRequest,
+    StoreUnavailable,
     ToolServerFault,
     ToolsUnavailable,
 )
@@ -583,6 +584,19 @@ async def test_approved_call_of_a_dead_worker_is_not_sent_again_when_the_log_has
     output = loads((await system.store.get(TENANT, response_id)).output_items)
     assert [item["status"] for item in output if item["type"] == "mcp_call"] == ["incomplete"]
     assert len(tools.calls) == 1
+
+
+async def test_queued_response_has_its_approval_however_long_it_waits(
+    system: Bench, tools: FakeTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_args: Any, **_options: Any) -> Any:
+        raise StoreUnavailable("No store.")
+
+    with monkeypatch.context() as edge:
+        edge.setattr(StoreService, "hold_approvals", fail)
+        await queue_answer(system, tools)
+    system.clock.advance(TAKEN_MS / 1000 + 1)
+    assert await open_ids(StoreService(system.backend)) == []
 
 
 async def test_response_whose_approval_another_one_has_fails_and_says_so(system: Bench, tools: FakeTools) -> None:
