@@ -8,6 +8,7 @@ from functools import partial
 from itertools import groupby
 
 from antiphon_core import limits
+from antiphon_core.errors import DataDamaged
 from antiphon_core.ids import item_tag
 from antiphon_core.ports.approvals import ApprovalPage, Approvals
 from antiphon_core.ports.checks import check_in_tree
@@ -65,16 +66,20 @@ class ApprovalOperations(Topic):
         """The open ones of listed approvals, in the order of the list. Those of one tree are read in one step."""
         ids = [each.id for each in entries]
         trees = [(tag, list(group)) for tag, group in groupby(sorted(ids, key=_tree), _tree)]
-        read = [
-            self._trees.run(
-                Partition(tenant, tag),
-                partial(approvals.read_open, approval_ids=group, now_ms=now_ms),
-                only_reads=True,
-            )
-            for tag, group in trees
-        ]
+        read = [self._read_tree(Partition(tenant, tag), group, now_ms) for tag, group in trees]
         by_id = {each.id: each for part in await asyncio.gather(*read) for each in part}
         return [by_id[each] for each in ids if each in by_id]
+
+    async def _read_tree(self, tree: Partition, ids: Sequence[str], now_ms: int) -> Sequence[Approval]:
+        """The open ones of some approvals of a tree. A damaged one is reported in the log, and left out: it must not
+        hide the others."""
+        read = partial(approvals.read_open, approval_ids=ids, now_ms=now_ms)
+        try:
+            return await self._trees.run(tree, read, only_reads=True)
+        except DataDamaged:
+            if len(ids) == 1:
+                return []
+        return [each for one in ids for each in await self._read_tree(tree, [one], now_ms)]
 
 
 def _tree(approval_id: str) -> str:

@@ -6,8 +6,11 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import item_tag
 from antiphon_core.ports.store import ApprovalAnswer, ApprovalDraft, TurnCommit
-from antiphon_store.rows.model import Partition, Program
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_store.encryption.configured_rows import seal_rows
+from antiphon_store.rows.model import Kind, Partition, Program, Ref
 from antiphon_store.service import StoreService
 from antiphon_store.testing.approvals import answer, new_id
 from antiphon_store.testing.subject import Subject, draft, new_session_id, turn_in
@@ -54,6 +57,15 @@ async def test_a_page_of_approvals_reads_each_tree_once(store: StoreService, row
     rows.before_transact = count
     assert len((await store.list_approvals(T)).approvals) == 10
     assert reads == 2
+
+
+async def test_a_damaged_approval_does_not_hide_the_others_of_its_tree(rows: SpiedRows) -> None:
+    store = StoreService(seal_rows(rows, SealingKeys.ephemeral()))
+    ids = await ask(store, 3)
+    stored, ref = rows.rows.trees[Partition(T, item_tag(ids[0]) or "")].rows, Ref(Kind.APPROVAL, ids[0])
+    body = stored[ref].body
+    stored[ref] = stored[ref]._replace(body=body[:-1] + bytes([body[-1] ^ 1]))
+    assert {each.id for each in (await store.list_approvals(T)).approvals} == set(ids[1:])
 
 
 async def test_a_session_that_goes_on_while_its_history_is_read_is_read_again(
