@@ -12,19 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 
 NOTE = "dropped_tools"
+WebSearchName = Literal["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
+WEB_SEARCH: frozenset[str] = frozenset(get_args(WebSearchName))
+"""The types of the search of the web: all mean the same here."""
 HOSTED = frozenset(
     """
     code_interpreter file_search image_generation mcp programmatic_tool_calling tool_search
-    web_search web_search_2025_08_26 web_search_preview web_search_preview_2025_03_11
     """.split()
-)
-WEB_SEARCH = frozenset(kind for kind in HOSTED if kind.startswith("web_search"))
+).union(WEB_SEARCH)
 _RUNNABLE = WEB_SEARCH | {"mcp"}
 """The types that this server can run, if its operator configures that."""
 NAMING_TOOLS = frozenset({"tools", "tool_choice"})

@@ -19,6 +19,10 @@ LIFETIME_DEFAULT: Lifetime = "30m"
 IMPLICIT, EXPLICIT = "implicit", "explicit"
 
 
+COMPARISON = b"comparison_response_id"
+"""Stands in every request that wants to be compared with another response."""
+
+
 class PromptCacheOptions(Exact):
     """Hints about prompt caching. Engines cache every prefix, as long as they have room."""
 

@@ -16,6 +16,8 @@ from antiphon_core.ports.web_search import SEARCH_HITS_MAX
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import ItemId, Open
 
+LISTING, CALL, SEARCH = "mcp_list_tools", "mcp_call", "web_search_call"
+REQUEST, RESPONSE = "mcp_approval_request", "mcp_approval_response"
 PARALLEL_WITH = "parallel_with"
 """The member of a call with the id of the first call of its round, if that is another one."""
 

@@ -15,11 +15,11 @@ from pydantic_core import PydanticCustomError
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request.errors import TAG, types_tag
-from antiphon_core.request.hosted_tools import is_hosted
+from antiphon_core.request.hosted_tools import WEB_SEARCH, is_hosted
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Exact, Open, type_tag
 from antiphon_core.request.server_tools import McpTool, ServerChoice
-from antiphon_core.request.web_search import WEB_SEARCH, SearchChoice, WebSearchTool
+from antiphon_core.request.web_search import SearchChoice, WebSearchTool
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
@@ -30,7 +30,7 @@ CLIENT_RUN = ("shell", *_PLAIN, SEARCH)
 _PLAIN_TAG = types_tag(_PLAIN)
 _CLIENT_TAG = types_tag(CLIENT_RUN)
 _NAMED_TAG = types_tag(["function", "custom"])
-_WEB_TAG = types_tag(WEB_SEARCH)
+_WEB_TAG = types_tag(sorted(WEB_SEARCH))
 
 
 def _tool_tag(value: object) -> str | None:

@@ -6,17 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from antiphon_core.request.hosted_tools import WebSearchName
 from antiphon_core.request.lengths import AtMost
 from antiphon_core.request.models import Open
 
-Name = Literal["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
-WEB_SEARCH: tuple[str, ...] = (
-    "web_search",
-    "web_search_2025_08_26",
-    "web_search_preview",
-    "web_search_preview_2025_03_11",
-)
-"""The types of the tool: all mean the same here."""
 HITS = {"low": 3, "medium": 5, "high": 10}
 """The results of one search, by `search_context_size`."""
 
@@ -35,7 +28,7 @@ class UserLocation(Open):
 class WebSearchTool(Open):
     """A search of the web, which this server runs by the provider of its operator."""
 
-    type: Name
+    type: WebSearchName
     filters: SearchFilters | None = None
     search_context_size: Literal["low", "medium", "high"] | None = None
     """The number of results of a search: 3, 5 (the default) or 10."""
@@ -60,4 +53,4 @@ class WebSearchTool(Open):
 class SearchChoice(Open):
     """Forces a search of the web."""
 
-    type: Name
+    type: WebSearchName

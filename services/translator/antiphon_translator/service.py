@@ -31,6 +31,7 @@ from antiphon_core.jsons import Object, dumps, parse_object
 from antiphon_core.limits import BATCH_BYTES_MAX
 from antiphon_core.ports.translator import NO_ITEMS, Batch, EndedTurn, Model, Receive, Resume, Turn
 from antiphon_core.process_load import bytes_for_turns
+from antiphon_core.request.prompt_cache import COMPARISON
 from antiphon_core.unexpected import as_antiphon_error
 from antiphon_translator.diagnosis import cache_report
 from antiphon_translator.engines import registry
@@ -68,8 +69,6 @@ INLINE_TURN_BYTES_MAX = 2_048
 """A turn of this size is rendered and encoded within 1 ms, on the event loop."""
 SEARCHED_INLINE_BYTES_MAX = 2**20
 """A turn of this size is searched for URLs in less than 1 ms, on the event loop."""
-COMPARISON = b"comparison_response_id"
-"""Stands in every request that wants to be compared with another one."""
 _ID_BYTES = 4
 """To read a token id again takes as long as to encode these bytes of a prompt."""
 _PATTERN = b'"pattern'

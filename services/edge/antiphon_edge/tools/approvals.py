@@ -22,11 +22,11 @@ from antiphon_core.ports import tools as tools_port
 from antiphon_core.ports.store import Approval, ApprovalAnswer, ApprovalDraft
 from antiphon_core.ports.translator import ServerTool
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.server_items import CALL, LISTING, REQUEST, RESPONSE
 from antiphon_core.request.server_tools import ApprovalFilter, McpTool
 from antiphon_edge.tools.server_lists import ServerList
 
-REQUEST, RESPONSE, CALL = "mcp_approval_request", "mcp_approval_response", "mcp_call"
-_BETWEEN = frozenset({REQUEST, "mcp_list_tools"})
+_BETWEEN = frozenset({REQUEST, LISTING})
 """Items of a model that may stand behind an answer in the input of a client that sends everything again."""
 _MODELS_TYPES = ("_call", "reasoning", "_list_tools")
 

@@ -20,10 +20,10 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.tools import Outcome, ToolResult
 from antiphon_core.ports.translator import Batch
 from antiphon_core.ports.web_search import SearchHit
+from antiphon_core.request.server_items import SEARCH
 from antiphon_core.response import unknown_outcome
 
 NOT_RUN_CODE = -32_000
-SEARCH = "web_search_call"
 
 
 def ended_call(item: Object, result: ToolResult) -> Object:

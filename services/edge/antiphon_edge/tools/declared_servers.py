@@ -13,8 +13,9 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.ports.tools import NO_CREDENTIALS, Credentials, ToolServer
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.hosted_tools import WEB_SEARCH
 from antiphon_core.request.server_tools import McpTool
-from antiphon_core.request.web_search import WEB_SEARCH, WebSearchTool
+from antiphon_core.request.web_search import WebSearchTool
 
 _NO_CREDENTIALS: Object = {"authorization": None, "headers": None}
 

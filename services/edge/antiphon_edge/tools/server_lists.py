@@ -17,9 +17,9 @@ from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import TOOLS_ITEMS_MAX
 from antiphon_core.ports.tools import Listing, Tool, Tools
+from antiphon_core.request.server_items import LISTING
 from antiphon_edge.tools.declared_servers import DeclaredServer
 
-LISTING = "mcp_list_tools"
 _NO_LISTING = Listing(identity="", tools=())
 
 

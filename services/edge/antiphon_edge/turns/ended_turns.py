@@ -26,6 +26,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import UNFINISHED, History, Record, TurnRequest
 from antiphon_core.ports.translator import EndedTurn, Turn
 from antiphon_core.request.context import COMPACTION
+from antiphon_core.request.prompt_cache import COMPARISON
 from antiphon_edge import stored_content
 from antiphon_edge.compaction import context_window
 from antiphon_edge.quotas.long_work import LongWork
@@ -46,8 +47,6 @@ _PARAMETERS = (
     "prompt_cache_key",
 )
 _OPTIONS = "prompt_cache_options"
-COMPARISON = b"comparison_response_id"
-"""Stands in every request that wants to be compared."""
 COMPARED_BYTES_MAX = 8 * 2**20
 """Of the response that a request is compared with: a prompt of two million tokens."""
 

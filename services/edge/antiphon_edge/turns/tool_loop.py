@@ -30,17 +30,16 @@ from antiphon_core.ports.event_logs import Step, StepKind
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.tools import CallError, Outcome, ToolCall, ToolResult, Tools
 from antiphon_core.ports.translator import NO_USAGE, Batch, Pause, ServerTool, Usage
+from antiphon_core.request.server_items import CALL, LISTING, REQUEST, SEARCH
 from antiphon_core.telemetry import metrics
 from antiphon_edge.tools import approvals, call_ends, server_lists
-from antiphon_edge.tools.call_ends import SEARCH
 from antiphon_edge.tools.declared_servers import DeclaredServer
 from antiphon_edge.tools.limits import DEFAULT_LIMITS, ToolLimits
-from antiphon_edge.tools.server_lists import LISTING, ServerList
+from antiphon_edge.tools.server_lists import ServerList
 from antiphon_edge.turns import turn_finisher
 from antiphon_edge.turns.turn_runner import Generate, TurnRun, discard
 from antiphon_edge.turns.web_search import run_search
 
-CALL = "mcp_call"
 CALLS = (CALL, SEARCH)
 _CLIENTS_TYPES_END = "_call"
 _IN_PROGRESS = "in_progress"
@@ -89,7 +88,7 @@ class _Round:
     @property
     def waits_for_person(self) -> bool:
         """Whether a call needs an approval."""
-        return any(item.get("type") == approvals.REQUEST for item in self.output)
+        return any(item.get("type") == REQUEST for item in self.output)
 
 
 def _is_whole(item: Object) -> bool:
@@ -202,7 +201,7 @@ class ToolLoop:
     async def _note_asked(self, last: Batch) -> None:
         """Notes the approvals that a terminal batch asks for: they are committed with its record."""
         final = last.final
-        if final is None or approvals.REQUEST.encode() not in final.output_items:
+        if final is None or REQUEST.encode() not in final.output_items:
             return
         output = await offload.run(partial(loads, final.output_items), size_bytes=len(final.output_items))
         self._run.accepted = replace(self._run.accepted, asks=approvals.drafts_of(output, self._lists))

@@ -17,6 +17,7 @@ from antiphon_core.ids import is_approval_id, item_tag, tree_tag
 from antiphon_core.jsons import loads
 from antiphon_core.ports.approvals import Approvals
 from antiphon_core.ports.store import Approval, ApprovalAnswer, Fence, Record
+from antiphon_core.request.server_items import RESPONSE
 from antiphon_core.telemetry import correlation
 from antiphon_edge.tools import approvals
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -72,7 +73,7 @@ async def give_back(store: Approvals, accepted: AcceptedTurn, *, is_under_fence:
 async def give_back_of(store: Approvals, tenant: str, record: Record) -> None:
     """Gives back the approvals that the input of a response answers, as `give_back` does. Those that other responses
     have used stay used."""
-    if approvals.RESPONSE.encode() not in record.input_items:
+    if RESPONSE.encode() not in record.input_items:
         return
     read = partial(_answers_in, record.input_items)
     answers = await offload.run(read, size_bytes=len(record.input_items))

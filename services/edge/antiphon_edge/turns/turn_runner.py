@@ -26,6 +26,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobPulse
 from antiphon_core.ports.store import Approval
 from antiphon_core.ports.translator import Batch, Receive, Translator, Turn
+from antiphon_core.request.prompt_cache import COMPARISON
 from antiphon_core.tracebacks import release_frames
 from antiphon_edge.quotas.long_work import LongWork
 from antiphon_edge.sealed import items as sealed_items
@@ -34,7 +35,7 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import event_logs, leases, turn_approvals
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
-from antiphon_edge.turns.ended_turns import COMPARISON, EndedTurns
+from antiphon_edge.turns.ended_turns import EndedTurns
 from antiphon_edge.turns.event_logs import EventLogWriter
 from antiphon_edge.turns.generation import Generation, Interrupt, LogState
 from antiphon_edge.turns.leases import JobLease

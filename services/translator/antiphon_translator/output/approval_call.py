@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from antiphon_core.jsons import Object
 from antiphon_core.limits import TOOL_ARGUMENTS_BYTES_MAX
+from antiphon_core.request.server_items import REQUEST
 
 
 @dataclass(slots=True)
@@ -40,4 +41,4 @@ class ApprovalCall:
 
     def request(self) -> Object:
         """The item that asks for the approval, without its id."""
-        return {"type": "mcp_approval_request", **self.members, "arguments": self.arguments}
+        return {"type": REQUEST, **self.members, "arguments": self.arguments}

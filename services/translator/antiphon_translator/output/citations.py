@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from antiphon_core.jsons import Object
-from antiphon_translator.output.search_call import SEARCH_CALL
+from antiphon_core.request.server_items import SEARCH
 
 CITATIONS_MAX = 256
 MARKERS_MAX = 4_096
@@ -29,7 +29,7 @@ def of_output(output: Collection[Any]) -> Cite | None:
     results = {
         result["number"]: result
         for item in output
-        if item.get("type") == SEARCH_CALL
+        if item.get("type") == SEARCH
         for result in item.get("results") or ()
         if isinstance(result.get("number"), int)
     }

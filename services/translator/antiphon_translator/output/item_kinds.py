@@ -17,8 +17,8 @@ from antiphon_core.events import Text, frame
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Fragment, Object, dumps, loads
 from antiphon_core.request.client_items import CALL_TYPES
+from antiphon_core.request.server_items import REQUEST, SEARCH
 from antiphon_translator.output.citations import Cite
-from antiphon_translator.output.search_call import SEARCH_CALL
 
 Event = Object
 EventBuilder = Callable[["OpenItem"], Event]
@@ -248,13 +248,13 @@ MCP_CALL = _server_call(
 def announcement(item: Object, output_index: int) -> list[Event]:
     """The events of an item that no model writes piece by piece: a list of tools, a request for an approval, or a call
     that was approved or searches the web, which stays open."""
-    if item["type"] == "mcp_approval_request":
+    if item["type"] == REQUEST:
         return [
             {"type": event, "output_index": output_index, "item": item}
             for event in (events.OUTPUT_ITEM_ADDED, events.OUTPUT_ITEM_DONE)
         ]
     at: Object = {"item_id": item["id"], "output_index": output_index}
-    if item["type"] == SEARCH_CALL:
+    if item["type"] == SEARCH:
         return [
             {"type": events.OUTPUT_ITEM_ADDED, "output_index": output_index, "item": item},
             {"type": events.WEB_SEARCH_CALL_IN_PROGRESS, **at},

@@ -8,8 +8,7 @@ from typing import Any
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.limits import TOOL_ARGUMENTS_BYTES_MAX
-
-SEARCH_CALL = "web_search_call"
+from antiphon_core.request.server_items import SEARCH
 
 
 @dataclass(slots=True)
@@ -27,7 +26,7 @@ class SearchCall:
         """The item without its id. Without a readable query it has an empty one, for which nothing is searched."""
         query = _query(self._arguments)
         action = {"type": "search", "query": query, "queries": [query] if query else []}
-        return {"type": SEARCH_CALL, "status": "in_progress", "action": action, "results": None, **self.members}
+        return {"type": SEARCH, "status": "in_progress", "action": action, "results": None, **self.members}
 
 
 def _query(arguments: str) -> str:

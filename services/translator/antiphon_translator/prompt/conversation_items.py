@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.items import is_extension
 from antiphon_core.jsons import Object, kind, parse_object
+from antiphon_core.request import server_items
 from antiphon_core.request.client_items import SEARCH_CALL, SEARCH_OUTPUT
 from antiphon_core.request.items import LOCAL_OUTPUT, MODEL_CALL_ID
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
@@ -324,12 +325,12 @@ _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
     "additional_tools": _skip,
     SEARCH_CALL: _read_search_call,
     SEARCH_OUTPUT: _read_search_output,
-    server_calls.SEARCH: _read_web_search,
+    server_items.SEARCH: _read_web_search,
     "file_search_call": _skip,
-    "mcp_list_tools": _skip,
-    server_calls.CALL: _read_server_call,
-    server_calls.REQUEST: _read_approval_request,
-    server_calls.RESPONSE: _read_approval_response,
+    server_items.LISTING: _skip,
+    server_items.CALL: _read_server_call,
+    server_items.REQUEST: _read_approval_request,
+    server_items.RESPONSE: _read_approval_response,
 }
 """The reader of each type of item."""
 

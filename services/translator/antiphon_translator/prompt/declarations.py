@@ -17,7 +17,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request.client_items import SEARCH_OUTPUT
 from antiphon_core.request.errors import from_validation
-from antiphon_core.request.server_items import ListedTool, McpListTools
+from antiphon_core.request.server_items import LISTING, ListedTool, McpListTools
 from antiphon_core.request.tools import FunctionTool, Tool
 from antiphon_translator.prompt.tool_names import server_tool_name
 from antiphon_translator.schemas import tool_schemas
@@ -25,7 +25,6 @@ from antiphon_translator.schemas.schema_budget import SchemaBudget
 
 log = logging.getLogger(__name__)
 
-LISTING = "mcp_list_tools"
 _TOOLS: TypeAdapter[list[Any]] = TypeAdapter(list[Tool])
 _DECLARING = ("additional_tools", SEARCH_OUTPUT)
 

@@ -16,10 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from antiphon_core.jsons import Object, dumps
-from antiphon_core.request.server_items import PARALLEL_WITH
+from antiphon_core.request.server_items import CALL, PARALLEL_WITH, REQUEST, RESPONSE, SEARCH
 
-CALL, REQUEST, RESPONSE = "mcp_call", "mcp_approval_request", "mcp_approval_response"
-SEARCH = "web_search_call"
 RUN = (CALL, SEARCH)
 _JOINED = (*RUN, REQUEST)
 SETTLING = (CALL, RESPONSE)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import ServerTool
+from antiphon_core.request.hosted_tools import WEB_SEARCH as WEB_SEARCH_TYPES
 from antiphon_core.request.server_tools import McpTool, ServerChoice
 from antiphon_core.request.tools import (
     CLIENT_RUN,
@@ -35,7 +36,6 @@ from antiphon_core.request.tools import (
     ToolChoice,
     ToolSearchTool,
 )
-from antiphon_core.request.web_search import WEB_SEARCH as WEB_SEARCH_TYPES
 from antiphon_core.request.web_search import SearchChoice, WebSearchTool
 from antiphon_translator.prompt.client_tools import CLIENT_TOOLS, ClientTool
 from antiphon_translator.prompt.declarations import Declaration, ServerToolList

@@ -12,6 +12,7 @@ from typing import Any
 from antiphon_core.jsons import Object, parse_array
 from antiphon_core.ports.translator import Resume, Turn
 from antiphon_core.request.body import Parameters
+from antiphon_core.request.server_items import CALL, REQUEST
 from antiphon_translator.prompt import server_calls
 from antiphon_translator.prompt.tools import ToolSet
 
@@ -35,8 +36,7 @@ def generates_nothing(output: Collection[Any]) -> bool:
     """Whether a round only sends the events of its output: calls that were approved, which are to be run, and requests
     for approvals."""
     return any(
-        item.get("type") == server_calls.REQUEST
-        or (item.get("type") == server_calls.CALL and item.get("status") == "in_progress")
+        item.get("type") == REQUEST or (item.get("type") == CALL and item.get("status") == "in_progress")
         for item in output
     )
 

@@ -7,9 +7,9 @@ import pytest
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.hosted_tools import WEB_SEARCH, HostedTools
 from antiphon_core.request.hosted_tools import WEB_SEARCH as HOSTED
-from antiphon_core.request.hosted_tools import HostedTools
-from antiphon_core.request.web_search import HITS, WEB_SEARCH, WebSearchTool
+from antiphon_core.request.web_search import HITS, WebSearchTool
 
 RUN_HERE = HostedTools(HOSTED)
 
@@ -19,7 +19,7 @@ def create(hosted: HostedTools, **members: Any) -> CreateRequest:
     return CreateRequest.of(body, work_bytes=len(dumps(body)), hosted=hosted)
 
 
-@pytest.mark.parametrize("kind", WEB_SEARCH)
+@pytest.mark.parametrize("kind", sorted(WEB_SEARCH))
 def test_search_is_accepted_where_it_is_run_and_rejected_elsewhere(kind: str) -> None:
     tool = {"type": kind, "search_context_size": "low", "filters": {"allowed_domains": ["a.com"]}}
     made = next(iter(create(RUN_HERE, tools=[tool], tool_choice={"type": kind}).tools or ()))
