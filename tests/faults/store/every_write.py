@@ -294,6 +294,24 @@ async def behind_others(world: World) -> Scene:
     return Scene(partial(world.store.append_events, world.tenant, append), partial(log_of, world, response_id))
 
 
+@writes("append_events")
+async def that_sends_an_approved_call(world: World) -> Scene:
+    asker, drafts = await approvals.ask(world.subject)
+    mine, ids = approvals.answer(asker, drafts), [each.id for each in drafts]
+    await world.store.begin_turn(world.tenant, mine)
+    append: EventAppend = append_at(str(mine.response_id), 0, 1, sends=ids)
+
+    async def look() -> object:
+        return await world.peer._trees.change(_is_sent, world.tenant, asker.id, ids[0])
+
+    return Scene(partial(world.store.append_events, world.tenant, append), look)
+
+
+def _is_sent(view: View, _asker_id: str, approval_id: str) -> Finish[bool]:
+    row = view.need(Kind.APPROVAL, approval_id)
+    return answer(row is not None and bool(row.fields.get("sent")))
+
+
 # ---- Jobs ----
 
 
