@@ -67,6 +67,10 @@ log = logging.getLogger(__name__)
 JOB_ATTEMPTS = 5  # a worker that stops or dies in mid-turn uses one up
 WAITING_LEASE_MS = 600_000
 """The lifetime of the session lease of a response that waits for a worker."""
+_CALLS_FORGOTTEN = (
+    "The event log of the response expired before another worker continued it. It is unknown which calls of tools were"
+    " sent, so that none is sent again."
+)
 OPENING_EVENTS = 2  # the number of events in `opening`
 
 # Other errors are the store's: nothing can be written, and the job is tried again, or another worker has it.
@@ -203,13 +207,20 @@ class BackgroundPolicy:
         return Postponed(error, pause_s=self._pause_s or 0.0, counts=counts)
 
     async def _open_log(self, state: LogState) -> None:
-        """Begins the log anew if it expired while the response was queued. Raises ResponseNotFound."""
+        """Begins the log anew if it expired while the response was queued.
+
+        Raises:
+            InternalError: the log of an earlier attempt has expired. It had the calls of tools that were sent.
+            ResponseNotFound
+        """
         if state.next_sequence:
             return
         record = await self._store.get(self._accepted.tenant, self._accepted.response_id)
         start = opening(record.id, stored_content.response_of(record))
         await self._append(start)
         state.fold.feed(first_sequence=0, count=start.count, frames=start.frames)
+        if record.status is Status.IN_PROGRESS and self._accepted.declared.servers:
+            raise InternalError(_CALLS_FORGOTTEN)
 
     async def _begin(self, run: TurnRun) -> None:
         """Sends response.in_progress, unless an earlier attempt did. StatusMismatch: the response has ended."""

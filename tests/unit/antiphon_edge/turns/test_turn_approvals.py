@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -569,10 +569,19 @@ async def queue_answer(system: Bench, tools: FakeTools) -> tuple[str, list[str]]
     return (await system.edge.create(TENANT, request)).id, ids
 
 
-async def test_approved_call_of_a_dead_worker_is_not_sent_again_when_the_log_has_expired(
-    system: Bench, tools: FakeTools
+async def queue_free_call(system: Bench, _tools: FakeTools) -> tuple[str, list[str]]:
+    """Queues a response whose model makes a call that needs no approval. Returns its id."""
+    members: Object = {"model": "calls", "background": True, "input": "Buy one.", "tools": [server()]}
+    request = CreateRequest.of(members, work_bytes=500, hosted=HostedTools(frozenset({"mcp"})))
+    system.serve("calls", cast(Any, RoundsEngine(BUY, "So.")))
+    return (await system.edge.create(TENANT, request)).id, []
+
+
+@pytest.mark.parametrize("queue", [queue_answer, queue_free_call])
+async def test_call_of_a_dead_worker_is_not_sent_again_when_the_log_has_expired(
+    system: Bench, tools: FakeTools, queue: Callable[[Bench, FakeTools], Awaitable[tuple[str, list[str]]]]
 ) -> None:
-    response_id, _ids = await queue_answer(system, tools)
+    response_id, _ids = await queue(system, tools)
     tools.hangs = True
     dying = asyncio.create_task(system.run_of(await system.claimed()).go())
     await tools.called.wait()
@@ -581,8 +590,9 @@ async def test_approved_call_of_a_dead_worker_is_not_sent_again_when_the_log_has
     tools.hangs = False
     system.clock.advance(StoreSettings().event_log_ttl_s + 1)
     await system.run_of(await system.claimed(holder="next")).go()
-    output = loads((await system.store.get(TENANT, response_id)).output_items)
-    assert [item["status"] for item in output if item["type"] == "mcp_call"] == ["incomplete"]
+    record = await system.store.get(TENANT, response_id)
+    assert record.status is Status.FAILED
+    assert "unknown which calls of tools were sent" in loads(record.body)["error"]["message"]
     assert len(tools.calls) == 1
 
 
