@@ -57,7 +57,7 @@ def _of_session(row_id: str, row: Row) -> Iterator[File]:
 
 
 def _of_approval(row_id: str, row: Row) -> Iterator[File]:
-    if row.fields["used_by"] is None:
+    if row.fields["used_by"] is None or row.fields["taken_until"] is not None:
         yield File(Index.ASKED, "", row_id, row.fields["created"])
 
 

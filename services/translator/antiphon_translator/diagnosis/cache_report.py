@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from antiphon_core.errors import AntiphonError
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, parse_object
 from antiphon_core.ports.translator import EndedTurn
 from antiphon_translator.diagnosis.causes import REASONS, Cause
 from antiphon_translator.diagnosis.divergence import Comparison, Difference
@@ -225,8 +225,8 @@ def _difference(found: Difference) -> Object:
 
 
 def _model_of(ended: EndedTurn) -> str:
-    return str(loads(ended.turn.request).get("model"))
+    return str(parse_object(ended.turn.request).get("model"))
 
 
 def _key_of(ended: EndedTurn) -> object:
-    return loads(ended.turn.request).get("prompt_cache_key")
+    return parse_object(ended.turn.request).get("prompt_cache_key")
