@@ -167,7 +167,7 @@ class RetryingStore:
         self._policies = {
             **policies,
             Retry.CALL: replace(policies[Retry.CALL], for_s=restart_wait_s),
-            # What must not be lost is never given up before a call that only waits for its answer.
+            # A write that must not be lost is never given up before a call that only waits for its answer.
             Retry.KEEP: replace(keep, for_s=keep.for_s + max(0.0, restart_wait_s - RESTART_WAIT_S)),
         }
         for method in METHODS.methods.values():

@@ -395,7 +395,7 @@ class Lineage(betterproto2.Message):
 
     lost_to: "str" = betterproto2.field(13, betterproto2.TYPE_STRING)
     """
-    What the expected tokens that were not cached were lost to, as far as the translator knows: other_replica, evicted,
+    The cause for which expected tokens were not cached, as far as the translator knows: other_replica, evicted,
     restarted, salt, unknown, or block, which is fewer than a block of the cache has. Empty if none were lost.
     """
 
