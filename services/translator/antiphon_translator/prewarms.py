@@ -86,11 +86,6 @@ class Prewarms:
         task = self.tasks[tree] = asyncio.create_task(self._read(turn, plan, final, engine))
         task.add_done_callback(leave)
 
-    async def wait_until_idle(self) -> None:
-        """Returns when nothing is read in advance."""
-        while self.tasks:
-            await asyncio.wait(list(self.tasks.values()))
-
     async def close(self) -> None:
         """Ends all at once: nothing waits for a prompt whose turn has not come."""
         self._is_closed = True

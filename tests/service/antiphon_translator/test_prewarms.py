@@ -68,6 +68,12 @@ class Engine(ScriptedEngine):
             assert not deliver([TokenChunk((1,))]), "one token is enough"
 
 
+async def wait_until_idle(service: TranslatorService) -> None:
+    """Returns when nothing is read in advance."""
+    while service._prewarms.tasks:
+        await asyncio.wait(list(service._prewarms.tasks.values()))
+
+
 def serving(engine: Engine, settings: TranslatorSettings | None = None, **changes: Any) -> TranslatorService:
     service = TranslatorService(settings or TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
     served = replace(reasoning_model(), **({"can_reason": True, "prewarm_tokens_per_minute": 100_000} | changes))
@@ -148,7 +154,7 @@ async def test_nothing_is_read_in_advance(said: Sequence[str], changes: Object, 
     engine = Engine(*said)
     service = serving(engine, **changes)
     await run(service, first_turn(**request_))
-    await service._prewarms.wait_until_idle()
+    await wait_until_idle(service)
     assert engine.prewarmed == []
     await service.close()
 
@@ -194,7 +200,7 @@ async def test_engine_that_takes_texts_has_no_prompt_read() -> None:
     ]
     service = serving(engine)
     await run(service, first_turn())
-    await service._prewarms.wait_until_idle()
+    await wait_until_idle(service)
     assert engine.prewarmed == []
     await service.close()
 
@@ -205,7 +211,7 @@ async def test_tokens_that_no_engine_began_to_read_are_given_back() -> None:
     engine.is_busy = True
     for _ in range(3):
         await run(service, first_turn())
-        await service._prewarms.wait_until_idle()
+        await wait_until_idle(service)
     assert len(engine.prewarmed) == 3, "one alone takes more than half of the budget"
     await service.close()
 
@@ -217,7 +223,7 @@ async def test_prompt_of_a_tenant_without_tokens_is_not_rendered(monkeypatch: py
     (served,) = (route.model for route in service._routes.values())
     for _ in range(2):
         await run(service, first_turn())
-        await service._prewarms.wait_until_idle()
+        await wait_until_idle(service)
         service._prewarms._budgets.take(first_turn().tenant, served, prewarms.TOKENS_MIN)
     assert len(rendered) == 1
     await service.close()
