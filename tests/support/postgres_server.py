@@ -84,9 +84,15 @@ class PostgresServer:
         self._end(signal.SIGQUIT)
 
     def kill(self) -> None:
-        """Sends SIGKILL to the server and its children."""
+        """Sends SIGKILL to the server and its children, and waits until all have ended: a child that still ends holds
+        the shared memory, with which no other server starts."""
+        os.kill(self.pid, signal.SIGSTOP)
+        _wait_for(self.pid, "TXZ")  # from then on it starts no child
+        children = self._pids()[1:]
         self._signal_all(signal.SIGKILL)
         self._end(signal.SIGKILL)
+        for child in children:
+            _wait_for(child, "XZ")
 
     def pause(self) -> None:
         """Suspends every process of the server: connections stay open, and nothing is answered."""
@@ -135,6 +141,15 @@ class PostgresServer:
                 return
 
 
+def _wait_for(pid: int, states: str) -> None:
+    """Waits until a process has one of these states of `/proc/PID/stat`, or has gone."""
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    with suppress(FileNotFoundError, ProcessLookupError):
+        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in states:
+            assert time.monotonic() < deadline_s, pid
+            time.sleep(0.002)
+
+
 @contextmanager
 def postgres_server(inside: Sequence[str] = (), **settings: str) -> Iterator[PostgresServer]:
     """Runs a server with its own database, and deletes both at the end. `inside` is the start of its command line."""
@@ -145,7 +160,7 @@ def postgres_server(inside: Sequence[str] = (), **settings: str) -> Iterator[Pos
         server.start()
         yield server
     finally:
-        if server.process is not None:
+        if server.process is not None and server.process.poll() is None:
             server.resume()
             server.crash()
         shutil.rmtree(folder, ignore_errors=True)
